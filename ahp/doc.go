@@ -14,7 +14,7 @@
 // # Two speeds
 //
 // Rare messages go through encoding/json. Terminal output does not: AppendOutput and AppendData write whole messages into the caller's
-// buffer, DecodeDispatch and DecodeEnvelope find the parts of a message without copying its text.
+// buffer, Dispatch and EnvelopeView find the parts of a message without copying its text.
 //
 // # Trust
 //

@@ -27,6 +27,3 @@ type DispatchParams struct {
 	ClientSeq int64           `json:"clientSeq"`
 	Action    json.RawMessage `json:"action"`
 }
-
-// Validate checks the params; DecodeAction and ValidateAction check the action.
-func (p DispatchParams) Validate() error { return CheckURI(p.Channel) }

@@ -169,7 +169,6 @@ func TestChannelParams(t *testing.T) {
 		check[ahp.SubscribeParams](t, raw, want)
 		check[ahp.UnsubscribeParams](t, raw, want)
 		check[ahp.DisposeTerminalParams](t, raw, want)
-		check[ahp.DispatchParams](t, raw, want)
 	}
 	check[ahp.AckParams](t, `{"channel":"a:b","applied":-1}`, "applied is -1, want 0 or more")
 	check[ahp.AckParams](t, `{"channel":"a:b","applied":0}`, "")

@@ -20,17 +20,7 @@ type Dispatch struct {
 	Screen       []byte // terminal/output: ScreenKey, for DecodeScreen; nil = absent
 }
 
-// DecodeDispatch reads params.
-func DecodeDispatch(params []byte) (Dispatch, error) {
-	var d Dispatch
-	if err := valid(params); err != nil {
-		return d, fmt.Errorf("dispatchAction: %w", err)
-	}
-	err := d.Decode(params)
-	return d, err
-}
-
-// Decode is DecodeDispatch for a reused Dispatch: while the channel stays the same, it does not allocate. params must be valid JSON, as the
+// Decode reads params. While the channel stays the same, a reused d does not allocate. params must be valid JSON, as the
 // params of a jsonrpc.Request are, because a flood must not be scanned twice. After an *ActionError d is valid except for Data and Offset;
 // after any other error d is unusable.
 func (d *Dispatch) Decode(params []byte) error {
@@ -77,17 +67,7 @@ type EnvelopeView struct {
 	Screen          []byte // terminal/data and output: ScreenKey, for DecodeScreen; nil = absent
 }
 
-// DecodeEnvelope reads the params of MethodAction.
-func DecodeEnvelope(params []byte) (EnvelopeView, error) {
-	var v EnvelopeView
-	if err := valid(params); err != nil {
-		return v, fmt.Errorf("action: %w", err)
-	}
-	err := v.Decode(params)
-	return v, err
-}
-
-// Decode is DecodeEnvelope for a reused view: while channel and origin stay the same, it does not allocate. params must be valid JSON, as
+// Decode reads the params of MethodAction. While channel and origin stay the same, a reused v does not allocate. params must be valid JSON, as
 // the params of a jsonrpc.Request are. After an error v is unusable.
 func (v *EnvelopeView) Decode(params []byte) error {
 	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
@@ -293,11 +273,6 @@ func (p *AckParams) Decode(params []byte) error {
 		return fmt.Errorf("%s: %w", MethodAck, err)
 	}
 	return nil
-}
-
-// valid refuses params that are not a JSON object.
-func valid(params []byte) error {
-	return jsonspan.Object(params, func(_, _ []byte) error { return nil })
 }
 
 func asObject(is bool) error {

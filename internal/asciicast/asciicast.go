@@ -14,7 +14,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -217,12 +216,4 @@ func (r *Reader) Next() (Event, error) {
 	}
 	r.last = e.At
 	return e, nil
-}
-
-// Size returns the size in the data of a Resize. ok is false if the data is not a size of at least 1 and at most 10000 columns and rows.
-func (e Event) Size() (cols, rows int, ok bool) {
-	left, right, _ := strings.Cut(e.Data, "x")
-	cols, err1 := strconv.Atoi(left)
-	rows, err2 := strconv.Atoi(right)
-	return cols, rows, err1 == nil && err2 == nil && min(cols, rows) > 0 && max(cols, rows) <= maxSide
 }

@@ -173,7 +173,8 @@ func viewOf(t *testing.T, seq int64, a ahp.Action) ahp.EnvelopeView {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := ahp.DecodeEnvelope(params)
+	var v ahp.EnvelopeView
+	err = v.Decode(params)
 	if err != nil {
 		t.Fatal(err)
 	}

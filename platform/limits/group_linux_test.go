@@ -17,7 +17,7 @@ import (
 func inGroup(t *testing.T, g Group, script string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	argv, env, err := Join(g, []string{"/bin/sh", "-c", script}, os.Environ())
-	if !CanGroup() {
+	if !canGroup() {
 		if !errors.Is(err, ErrUnsupported) {
 			t.Errorf("error %v", err)
 		}

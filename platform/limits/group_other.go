@@ -2,6 +2,4 @@
 
 package limits
 
-func canGroup() bool { return false }
-
 func join(Group, []string, []string) ([]string, []string, error) { return nil, nil, ErrUnsupported }

@@ -6,8 +6,6 @@ import (
 	"tether/platform/proc"
 )
 
-func canGroup() bool { return true }
-
 // carrier is a group whose bounds are set, and the job that applies them. The job stays open, so that the bounds stay in force from one
 // terminal of the agent to the next.
 type carrier struct {

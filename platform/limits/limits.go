@@ -26,15 +26,11 @@ type Group struct {
 	Memory    int64 // bytes
 }
 
-// CanGroup reports whether this system can bound a Group: on Linux through the user's systemd and cgroups of version 2, on Windows by a
-// job. The first call may take up to 6 s; later calls do not block.
-func CanGroup() bool { return canGroup() }
-
 // Join returns the argv that runs argv in the group: together with all commands of groups with the same name it uses no more than the group
 // allows. Join first makes the group or changes its bounds, which may take up to 6 s. env is the environment in which the command will run;
 // the second result is env with the variables that Join's argv needs. No process remains between the command and its parent. On Windows
 // Join returns the command unchanged, and pty.Start puts it into the group by the agent's tag in its environment. Join returns
-// ErrUnsupported where CanGroup is false.
+// ErrUnsupported where the system cannot bound a Group: it can on Linux through the user's systemd and cgroups of version 2, on Windows by a job.
 func Join(g Group, argv, env []string) ([]string, []string, error) { return join(g, argv, env) }
 
 // CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns
