@@ -11,7 +11,7 @@ const (
 	maxStreams = 64  // names of programs whose lines a runner prefixes
 	learnAfter = 3   // lines with a name before it counts, where names look like other text
 	maxPrefix  = 60  // bytes of a name
-	learnShare = 3   // lines without a name for each with it since the command began, at most
+	learnShare = 3   // lines without a name for each with it since the first, at most
 	maxBlocks  = 256 // rows below names of tasks
 )
 
@@ -21,7 +21,7 @@ type stream struct {
 	name  string // "" for lines without a prefix
 	dir   string // where the program runs, seen from the terminal's directory, if the name tells that
 	seen  int    // lines with the name since the command began
-	since int    // lines without a name before that
+	since int    // lines without a name before the first of them
 	open  []*attempt
 	begun int // how many of open are not nil
 }
@@ -93,6 +93,9 @@ func (t *Tracker) streamOf(line []byte) (*stream, []byte) {
 		t.plain++
 		return t.main, line
 	}
+	if s.seen == 0 {
+		s.since = t.plain
+	}
 	if s.seen++; !sure && (s.seen < learnAfter || s.seen*learnShare <= t.plain-s.since) {
 		return t.main, line
 	}
@@ -105,7 +108,7 @@ func (t *Tracker) named(name []byte) *stream {
 	if s != nil || len(t.streams) == maxStreams || notNames().Match(name) {
 		return s
 	}
-	s = &stream{name: string(name), since: t.plain, open: make([]*attempt, len(t.set.matchers))}
+	s = &stream{name: string(name), open: make([]*attempt, len(t.set.matchers))}
 	if dir, _, ok := bytes.Cut(name, []byte(" ")); ok {
 		s.dir = string(dir)
 	}

@@ -62,7 +62,7 @@ func TestPrefixedLinesOfTheNextCommand(t *testing.T) {
 		}
 	}
 	tr.Begin("turbo run build", "/p")
-	tr.Write(at, []byte("web: \nweb: tsc\nweb: src/a.ts(1,7): error TS2322: bad\n"))
+	tr.Write(at, []byte(strings.Repeat("a line of the runner\n", 20)+"web: \nweb: tsc\nweb: src/a.ts(1,7): error TS2322: bad\n"))
 	if got := tr.Problems(0); len(got) != 1 || got[0].Package != "web" {
 		t.Errorf("%+v", got)
 	}

@@ -73,7 +73,7 @@ func (t *Tracker) Begin(command, dir string) {
 	t.command = clip(command, maxMessage)
 	t.begin()
 	for _, s := range t.streams {
-		s.seen, s.since = 0, t.plain
+		s.seen = 0
 	}
 	if dir != "" {
 		t.dir = dir
