@@ -156,7 +156,10 @@ func TestUnknownAgentRunsCommandsItself(t *testing.T) {
 		"at once":    {acp.ServerKnown, nil, []string{strings.Replace(begins, "pending", "completed", 1)}, ran + "; with --mcp it gets tether's MCP server, with which it can use them"},
 		"refused":    {acp.ServerKnown, nil, []string{begins, failed, done}, ""},
 		"no command": {acp.ServerKnown, nil, []string{strings.Replace(begins, "execute", "read", 1), done}, ""},
-		"a terminal": {acp.ServerKnown, func(w *world) { w.creates(`"command":"ls","cwd":"/work"`) }, []string{begins, done}, ""},
+		"a terminal": {acp.ServerKnown, func(w *world) {
+			w.asks(`"create"`, "create", `"command":"ls"`) // it counts even if it is refused
+			w.agent.hears()
+		}, []string{begins, done}, ""},
 		"replayed": {acp.ServerKnown, func(w *world) {
 			w.editor.says(`{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":"s","cwd":"/work","mcpServers":[]}}`)
 			w.agent.hears()
