@@ -271,7 +271,7 @@ func (d *digest) list(b *strings.Builder, list []problems.Problem, each int) {
 			line = at + ": " + line
 		}
 		if p.Code != "" {
-			line += " [" + screen.Clean(p.Code) + "]"
+			line += " [" + strings.TrimSpace(screen.Clean(p.Code)+" "+p.Href) + "]"
 		}
 		if p.Count > 1 {
 			line += fmt.Sprintf(" (%d times)", p.Count)

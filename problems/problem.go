@@ -23,6 +23,7 @@ type Problem struct {
 	Package  string   `json:"package,omitempty"`   // the name with which a runner of several programs prefixes this one's lines
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code,omitempty"`
+	Href     string   `json:"href,omitempty"` // the page about Code to which the tool links it
 	Message  string   `json:"message"`
 	First    int64    `json:"first"` // offset of the lines that were matched first
 	Last     int64    `json:"last"`  // offset after the last matched lines

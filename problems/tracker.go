@@ -20,9 +20,11 @@ type Tracker struct {
 	set   *Set
 	lines plain.Lines // that have not ended
 	text  plain.Renderer
-	end   int64 // the offset after the last byte that was looked at
-	from  int64 // the offset of the first
-	lost  int64 // bytes in between that were not looked at
+	shown plain.Renderer // with links
+	links []linked       // the last ones
+	end   int64          // the offset after the last byte that was looked at
+	from  int64          // the offset of the first
+	lost  int64          // bytes in between that were not looked at
 
 	command, dir string
 	main         *stream // lines without a prefix
@@ -104,6 +106,7 @@ func (t *Tracker) raw(start, end int64, raw []byte) {
 		t.line(t.text.Text(raw[:i]), start, end) // jest erases the line with which a round begins at once
 	}
 	text := t.text.Unfinished(raw) // expressions may ask for a blank at the end
+	t.noteLinks(start, raw, text)
 	if len(text) > 0 || bytes.HasSuffix(raw, []byte{'\n'}) {
 		t.line(text[:min(len(text), maxLine)], start, end)
 	}
@@ -138,7 +141,7 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		}
 	}
 	if !taken && t.in.begun == 0 && looksWrong(line) {
-		t.strange(line)
+		t.strange(line, start)
 	}
 }
 
@@ -293,6 +296,7 @@ func (t *Tracker) add(m *matcher, f fields) {
 	}
 	p := f.problem(m, dir)
 	p.Package = t.in.name
+	t.link(&p)
 	if f.imported {
 		dir, known := packageDir(t.dir, t.command, path.Dir(f.file), false)
 		if !known {

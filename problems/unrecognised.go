@@ -31,8 +31,8 @@ func looksWrong(line []byte) bool {
 }
 
 // strange keeps a line that looks like an error.
-func (t *Tracker) strange(line []byte) {
-	quoted := text(line, maxQuoted)
+func (t *Tracker) strange(line []byte, start int64) {
+	quoted := text([]byte(t.quotable(string(line), start)), maxQuoted)
 	if slices.Contains(t.unrecognised, quoted) {
 		return
 	}

@@ -45,6 +45,9 @@ func TestLinksInText(t *testing.T) {
 	if got, _ := s.History(); len(got) > 4<<10 {
 		t.Errorf("a row has %d bytes", len(got))
 	}
+	if got := screen.BeforeCursor([]byte("Open "+link("http://a.example", "this page")+" and press Enter "), 80, 5); got != "Open this page [http://a.example] and press Enter" {
+		t.Errorf("a prompt: %q", got)
+	}
 	plain := screen.New(80, 5)
 	fmt.Fprint(plain, link("http://a.example", "a"))
 	if got, _ := plain.History(); got != "a" {

@@ -213,9 +213,10 @@ func Clean(s string) string {
 }
 
 // BeforeCursor prints tail, the end of an output, on a terminal of the size and returns the text before the cursor on the cursor's line,
-// without blanks at its ends. It is exact if tail begins with a line.
+// without blanks at its ends, with the targets of links. It is exact if tail begins with a line.
 func BeforeCursor(tail []byte, cols, rows int) string {
 	s := NewState(cols, rows)
+	s.ShowLinks()
 	_, _ = s.Write(bytes.Repeat([]byte{'\n'}, s.rows)) // room for lines that scroll up from the last one
 	_, _ = s.Write(tail)
 	return strings.TrimSpace(string(s.appendTo(nil, &s.on.lines[s.on.y], s.on.x, nil)))

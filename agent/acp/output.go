@@ -33,7 +33,7 @@ type output struct {
 
 // newOutput returns an empty output. limit is the agent's, nil if it gave none.
 func newOutput(limit *uint64, ansi bool) *output {
-	o := &output{limit: defaultLimit, ansi: ansi}
+	o := &output{limit: defaultLimit, ansi: ansi, text: plain.Renderer{Links: true}}
 	if limit != nil {
 		o.limit = int(min(*limit, maxLimit))
 	}

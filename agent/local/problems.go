@@ -35,7 +35,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 	for _, p := range a.Problems {
 		list.Problems = append(list.Problems, localapi.Problem{
 			Tool: p.Tool, File: p.File, Package: p.Package, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
-			Code: p.Code, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count,
+			Code: p.Code, Href: p.Href, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count,
 		})
 	}
 	return reply(w, list)

@@ -185,6 +185,7 @@ type Problem struct {
 	Package   string `json:"package,omitempty"`    // the name with which a runner of several programs prefixes this one's lines
 	Severity  string `json:"severity"`             // error, warning or info
 	Code      string `json:"code,omitempty"`       // the tool's own code for the problem
+	Href      string `json:"href,omitempty"`       // the page about the code to which the tool links it
 	Message   string `json:"message"`
 	First     int64  `json:"first"` // raw offset of the first lines that reported it
 	Last      int64  `json:"last"`  // raw offset after the last lines that reported it

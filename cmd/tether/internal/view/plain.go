@@ -22,6 +22,7 @@ type Plain struct {
 
 // Write implements io.Writer. It fails only if Out fails.
 func (t *Plain) Write(p []byte) (int, error) {
+	t.text.Links = !t.Live // later text could belong to a link whose target was written
 	t.lines.Spill = func(text []byte) {
 		t.show(text)
 		t.shown = t.shown[:0]

@@ -19,6 +19,7 @@ func TestPlainText(t *testing.T) {
 		{"bell\x07\x00\x0e\x7f\u009b\n", "bell\n"},
 		{"a\x1b[5;1Hb\x1b[10Cc\x1b[Hd", "a\nb          c\nd\n"},
 		{"prompt> ", "prompt> \n"},
+		{"see \x1b]8;;https://a.example\x1b\\this\x1b]8;;\x1b\\!\n", "see this [https://a.example]!\n"},
 		{"", ""},
 		{long + "\n", long + "\n"},
 		{"a\x1b[9Cb\n", "a         b\n"},
@@ -51,6 +52,8 @@ func TestPlainTextLive(t *testing.T) {
 		{"20%", "Password: é\n20%"},
 		{"\r30%", "Password: é\n20%\n30%"},
 		{"\r\n", "Password: é\n20%\n30%\n"},
+		{"\x1b]8;;https://a.example\ath", "Password: é\n20%\n30%\nth"},
+		{"is\x1b]8;;\a\r\n", "Password: é\n20%\n30%\nthis\n"},
 	} {
 		_, _ = p.Write([]byte(c.in))
 		if out.String() != c.want {
