@@ -155,20 +155,14 @@ var kinds = map[string]kind{
 	ActionSessionInputNeededSet:      {[]string{"request"}, decodeAs[SessionInputNeededSet]},
 	ActionSessionInputNeededRemoved:  {[]string{"id"}, decodeAs[SessionInputNeededRemoved]},
 
-	ActionChatTurnStarted:             {[]string{"turnId", "message"}, decodeAs[ChatTurnStarted]},
-	ActionChatTurnComplete:            {[]string{"turnId"}, decodeAs[ChatTurnComplete]},
-	ActionChatTurnCancelled:           {[]string{"turnId"}, decodeAs[ChatTurnCancelled]},
-	ActionChatError:                   {[]string{"turnId", "error"}, decodeAs[ChatError]},
-	ActionChatActivityChanged:         {nil, decodeAs[ChatActivityChanged]},
-	ActionChatResponsePart:            {[]string{"turnId", "part"}, decodeAs[ChatResponsePart]},
-	ActionChatDelta:                   {[]string{"turnId", "partId", "content"}, decodeAs[ChatDelta]},
-	ActionChatToolCallStart:           {[]string{"turnId", "toolCallId", "toolName"}, decodeAs[ChatToolCallStart]},
-	ActionChatToolCallDelta:           {[]string{"turnId", "toolCallId", "content"}, decodeAs[ChatToolCallDelta]},
-	ActionChatToolCallReady:           {[]string{"turnId", "toolCallId", "invocationMessage"}, decodeAs[ChatToolCallReady]},
-	ActionChatToolCallConfirmed:       {[]string{"turnId", "toolCallId", "approved"}, decodeAs[ChatToolCallConfirmed]},
-	ActionChatToolCallContentChanged:  {[]string{"turnId", "toolCallId", "content"}, decodeAs[ChatToolCallContentChanged]},
-	ActionChatToolCallComplete:        {[]string{"turnId", "toolCallId", "result"}, decodeAs[ChatToolCallComplete]},
-	ActionChatToolCallResultConfirmed: {[]string{"turnId", "toolCallId", "approved"}, decodeAs[ChatToolCallResultConfirmed]},
+	ActionChatTurnStarted:            {[]string{"turnId", "message"}, decodeAs[ChatTurnStarted]},
+	ActionChatTurnComplete:           {[]string{"turnId"}, decodeAs[ChatTurnComplete]},
+	ActionChatTurnCancelled:          {[]string{"turnId"}, decodeAs[ChatTurnCancelled]},
+	ActionChatToolCallStart:          {[]string{"turnId", "toolCallId", "toolName"}, decodeAs[ChatToolCallStart]},
+	ActionChatToolCallReady:          {[]string{"turnId", "toolCallId", "invocationMessage"}, decodeAs[ChatToolCallReady]},
+	ActionChatToolCallConfirmed:      {[]string{"turnId", "toolCallId", "approved"}, decodeAs[ChatToolCallConfirmed]},
+	ActionChatToolCallContentChanged: {[]string{"turnId", "toolCallId", "content"}, decodeAs[ChatToolCallContentChanged]},
+	ActionChatToolCallComplete:       {[]string{"turnId", "toolCallId", "result"}, decodeAs[ChatToolCallComplete]},
 }
 
 // finite returns f, or nil for a number that JSON cannot hold.

@@ -30,34 +30,6 @@ type ChatTurnCancelled struct {
 	Meta     Meta    `json:"_meta,omitempty"`
 }
 
-// ChatError ends a turn that has failed.
-type ChatError struct {
-	TurnID   string          `json:"turnId"`
-	Duration float64         `json:"duration"` // milliseconds
-	Error    json.RawMessage `json:"error"`
-	Meta     Meta            `json:"_meta,omitempty"`
-}
-
-// ChatActivityChanged sets a text about the chat's current work; nil = none.
-type ChatActivityChanged struct {
-	Activity *string `json:"activity,omitempty"`
-}
-
-// ChatResponsePart adds a part to the response of the turn.
-type ChatResponsePart struct {
-	TurnID string       `json:"turnId"`
-	Part   ResponsePart `json:"part"`
-	Meta   Meta         `json:"_meta,omitempty"`
-}
-
-// ChatDelta appends text to the markdown part with that id.
-type ChatDelta struct {
-	TurnID  string `json:"turnId"`
-	PartID  string `json:"partId"`
-	Content string `json:"content"`
-	Meta    Meta   `json:"_meta,omitempty"`
-}
-
 // ToolCallRef says which tool call an action is about.
 type ToolCallRef struct {
 	TurnID     string `json:"turnId"`
@@ -72,13 +44,6 @@ type ChatToolCallStart struct {
 	DisplayName string       `json:"displayName"`
 	Intention   *string      `json:"intention,omitempty"`
 	Contributor *Contributor `json:"contributor,omitempty"` // nil = the host's tool
-}
-
-// ChatToolCallDelta appends to the call's PartialInput.
-type ChatToolCallDelta struct {
-	ToolCallRef
-	Content           string `json:"content"`
-	InvocationMessage *Text  `json:"invocationMessage,omitempty"`
 }
 
 // ChatToolCallReady says that the input is complete. With Confirmed, the call runs. Without it, the call waits for a confirmation, even if
@@ -124,12 +89,6 @@ type ChatToolCallComplete struct {
 	RequiresResultConfirmation bool       `json:"requiresResultConfirmation,omitempty"`
 }
 
-// ChatToolCallResultConfirmed approves or denies a result that waits for a confirmation.
-type ChatToolCallResultConfirmed struct {
-	ToolCallRef
-	Approved bool `json:"approved"`
-}
-
 // Type implements Action.
 func (ChatTurnStarted) Type() string { return ActionChatTurnStarted }
 
@@ -140,22 +99,7 @@ func (ChatTurnComplete) Type() string { return ActionChatTurnComplete }
 func (ChatTurnCancelled) Type() string { return ActionChatTurnCancelled }
 
 // Type implements Action.
-func (ChatError) Type() string { return ActionChatError }
-
-// Type implements Action.
-func (ChatActivityChanged) Type() string { return ActionChatActivityChanged }
-
-// Type implements Action.
-func (ChatResponsePart) Type() string { return ActionChatResponsePart }
-
-// Type implements Action.
-func (ChatDelta) Type() string { return ActionChatDelta }
-
-// Type implements Action.
 func (ChatToolCallStart) Type() string { return ActionChatToolCallStart }
-
-// Type implements Action.
-func (ChatToolCallDelta) Type() string { return ActionChatToolCallDelta }
 
 // Type implements Action.
 func (ChatToolCallReady) Type() string { return ActionChatToolCallReady }
@@ -168,9 +112,6 @@ func (ChatToolCallContentChanged) Type() string { return ActionChatToolCallConte
 
 // Type implements Action.
 func (ChatToolCallComplete) Type() string { return ActionChatToolCallComplete }
-
-// Type implements Action.
-func (ChatToolCallResultConfirmed) Type() string { return ActionChatToolCallResultConfirmed }
 
 // Validate checks the ids.
 func (r ToolCallRef) Validate() error {

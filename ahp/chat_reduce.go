@@ -16,15 +16,6 @@ func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
 		return endTurn(s, a.TurnID, Turn{State: TurnComplete, Duration: &a.Duration}, now)
 	case ChatTurnCancelled:
 		return endTurn(s, a.TurnID, Turn{State: TurnCancelled, Duration: &a.Duration}, now)
-	case ChatError:
-		return endTurn(s, a.TurnID, Turn{State: TurnError, Duration: &a.Duration, Error: a.Error}, now)
-	case ChatActivityChanged:
-		s.Activity = a.Activity
-		return s
-	case ChatResponsePart:
-		return changeTurn(s, a.TurnID, func(t *Turn) { t.ResponseParts = append(t.ResponseParts, a.Part) })
-	case ChatDelta:
-		return changeTurn(s, a.TurnID, func(t *Turn) { appendToPart(t.ResponseParts, a) })
 	case ChatToolCallStart:
 		return changeTurn(s, a.TurnID, func(t *Turn) {
 			t.ResponseParts = append(t.ResponseParts, ResponsePart{Kind: PartToolCall, ToolCall: startCall(a)})
@@ -51,14 +42,14 @@ func startTurn(s ChatState, a ChatTurnStarted) ChatState {
 	return s
 }
 
-// endTurn moves the active turn, if it has that id, to Turns, with the State, Duration and Error of end. It cancels tool calls that have
+// endTurn moves the active turn, if it has that id, to Turns, with the State and Duration of end. It cancels tool calls that have
 // not ended.
 func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 	if s.ActiveTurn == nil || s.ActiveTurn.ID != id {
 		return s
 	}
 	t := *s.ActiveTurn
-	t.State, t.Error = end.State, end.Error
+	t.State = end.State
 	duration := max(0, *end.Duration)
 	t.Duration = &duration
 	t.ResponseParts = slices.Clone(t.ResponseParts)
@@ -66,7 +57,8 @@ func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 		if p.ToolCall == nil || p.ToolCall.Ended() {
 			continue
 		}
-		c := cancelled(*p.ToolCall, ReasonSkipped)
+		c := p.ToolCall.base(ToolCancelled, nil)
+		c.Reason = ReasonSkipped
 		if p.ToolCall.Status == ToolStreaming {
 			c.ToolInput = nil
 		}
@@ -77,9 +69,6 @@ func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 	}
 	s.Turns, s.ActiveTurn = append(slices.Clip(s.Turns), t), nil
 	s.Status = s.activity()
-	if end.State == TurnError {
-		s.Status = s.Status&^sessionActivity | SessionError
-	}
 	s.ModifiedAt = FormatTime(now)
 	return s
 }
@@ -94,16 +83,6 @@ func changeTurn(s ChatState, id string, f func(t *Turn)) ChatState {
 	f(&t)
 	s.ActiveTurn = &t
 	return s
-}
-
-// appendToPart appends to the first part with that id, and only if it is markdown.
-func appendToPart(parts []ResponsePart, a ChatDelta) {
-	i := slices.IndexFunc(parts, func(p ResponsePart) bool {
-		return p.text() && p.ID == a.PartID || p.ToolCall != nil && p.ToolCall.ToolCallID == a.PartID
-	})
-	if i >= 0 && parts[i].Kind == PartMarkdown {
-		parts[i].Content += a.Content
-	}
 }
 
 // activity returns the status that follows from the chat's active turn. Bits that do not depend on it stay unchanged.
@@ -130,8 +109,6 @@ func reduceToolCall(s ChatState, a Action) ChatState {
 	var ref ToolCallRef
 	var change func(c ToolCall) ToolCall
 	switch a := a.(type) {
-	case ChatToolCallDelta:
-		ref, change = a.ToolCallRef, a.reduce
 	case ChatToolCallReady:
 		ref, change = a.ToolCallRef, a.reduce
 	case ChatToolCallConfirmed:
@@ -139,8 +116,6 @@ func reduceToolCall(s ChatState, a Action) ChatState {
 	case ChatToolCallContentChanged:
 		ref, change = a.ToolCallRef, a.reduce
 	case ChatToolCallComplete:
-		ref, change = a.ToolCallRef, a.reduce
-	case ChatToolCallResultConfirmed:
 		ref, change = a.ToolCallRef, a.reduce
 	default:
 		return s
@@ -154,9 +129,7 @@ func reduceToolCall(s ChatState, a Action) ChatState {
 		}
 	})
 	if s.ActiveTurn != nil && s.ActiveTurn.ID == ref.TurnID && s.ActiveTurn.ToolCall(ref.ToolCallID) != nil {
-		if _, streams := a.(ChatToolCallDelta); !streams {
-			s.Status = s.activity()
-		}
+		s.Status = s.activity()
 	}
 	return s
 }
@@ -174,30 +147,6 @@ func (c ToolCall) base(status string, meta Meta) ToolCall {
 	return ToolCall{Status: status, ToolCallID: c.ToolCallID, ToolName: c.ToolName, DisplayName: c.DisplayName,
 		Intention: c.Intention, Contributor: c.Contributor, Meta: meta, InvocationMessage: c.InvocationMessage,
 		ToolInput: c.ToolInput}
-}
-
-func cancelled(c ToolCall, reason string) ToolCall {
-	next := c.base(ToolCancelled, nil)
-	next.Reason = reason
-	return next
-}
-
-func (a ChatToolCallDelta) reduce(c ToolCall) ToolCall {
-	if c.Status != ToolStreaming {
-		return c
-	}
-	input := a.Content
-	if c.PartialInput != nil {
-		input = *c.PartialInput + input
-	}
-	c.PartialInput = &input
-	if a.Meta != nil {
-		c.Meta = a.Meta
-	}
-	if a.InvocationMessage != nil {
-		c.InvocationMessage = a.InvocationMessage
-	}
-	return c
 }
 
 func (a ChatToolCallReady) reduce(c ToolCall) ToolCall {
@@ -296,17 +245,4 @@ func (a ChatToolCallComplete) reduce(c ToolCall) ToolCall {
 	next.Success, next.PastTenseMessage, next.Content = &a.Result.Success, &a.Result.PastTenseMessage, a.Result.Content
 	next.StructuredContent, next.Error = a.Result.StructuredContent, a.Result.Error
 	return next
-}
-
-func (a ChatToolCallResultConfirmed) reduce(c ToolCall) ToolCall {
-	if c.Status != ToolPendingResultConfirmation {
-		return c
-	}
-	if !a.Approved {
-		next := cancelled(c, ReasonResultDenied)
-		next.SelectedOption, next.Meta = c.SelectedOption, c.base("", a.Meta).Meta
-		return next
-	}
-	c.Status, c.Meta = ToolCompleted, c.base("", a.Meta).Meta
-	return c
 }

@@ -55,7 +55,6 @@ func (s ChatState) MarshalJSON() ([]byte, error) {
 const (
 	TurnComplete  = "complete"
 	TurnCancelled = "cancelled"
-	TurnError     = "error"
 )
 
 // Turn is one message and the response to it, ended or in progress.
@@ -111,27 +110,15 @@ type Message struct {
 	Meta        Meta            `json:"_meta,omitempty"`
 }
 
-// Kinds of a ResponsePart that this package reads; others are kept as they came.
-const (
-	PartMarkdown  = "markdown"
-	PartReasoning = "reasoning"
-	PartToolCall  = "toolCall"
-)
+// PartToolCall is the Kind of a ResponsePart that this package reads; others are kept as they came.
+const PartToolCall = "toolCall"
 
-// ResponsePart is a piece of a turn's response. Kind decides which fields count.
+// ResponsePart is a piece of a turn's response.
 type ResponsePart struct {
 	Kind     string
-	ID       string    // PartMarkdown, PartReasoning
-	Content  string    // PartMarkdown, PartReasoning
 	ToolCall *ToolCall // PartToolCall
 
 	Raw json.RawMessage // a part of another kind, verbatim
-}
-
-type textPartWire struct {
-	Kind    string `json:"kind"`
-	ID      string `json:"id"`
-	Content string `json:"content"`
 }
 
 type toolPartWire struct {
@@ -141,43 +128,32 @@ type toolPartWire struct {
 
 // MarshalJSON implements json.Marshaler.
 func (p ResponsePart) MarshalJSON() ([]byte, error) {
-	switch {
-	case p.Kind == PartToolCall:
+	if p.Kind == PartToolCall {
 		return marshal(toolPartWire{p.Kind, p.ToolCall}), nil
-	case p.Raw != nil && !p.text():
-		return p.Raw, nil
 	}
-	return marshal(textPartWire{p.Kind, p.ID, p.Content}), nil
+	return p.Raw, nil
 }
 
 // UnmarshalJSON keeps parts of other kinds verbatim.
 func (p *ResponsePart) UnmarshalJSON(raw []byte) error {
+	var w toolPartWire
 	var head struct{ Kind string }
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return err
 	}
 	*p = ResponsePart{Kind: head.Kind}
-	switch {
-	case p.text():
-		var w textPartWire
-		err := json.Unmarshal(raw, &w)
-		p.ID, p.Content = w.ID, w.Content
-		return err
-	case p.Kind == PartToolCall:
-		var w toolPartWire
-		if err := json.Unmarshal(raw, &w); err != nil {
-			return err
-		}
-		if p.ToolCall = w.ToolCall; p.ToolCall == nil {
-			return errors.New("responsePart: toolCall is missing")
-		}
+	if head.Kind != PartToolCall {
+		p.Raw = append(json.RawMessage(nil), raw...)
 		return nil
 	}
-	p.Raw = append(json.RawMessage(nil), raw...)
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	if p.ToolCall = w.ToolCall; p.ToolCall == nil {
+		return errors.New("responsePart: toolCall is missing")
+	}
 	return nil
 }
-
-func (p ResponsePart) text() bool { return p.Kind == PartMarkdown || p.Kind == PartReasoning }
 
 // Text is a text for people: plain, or markdown. The zero value is the plain empty text.
 type Text struct {

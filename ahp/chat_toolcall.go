@@ -29,9 +29,8 @@ const (
 
 // Values of ToolCall.Reason.
 const (
-	ReasonDenied       = "denied"
-	ReasonSkipped      = "skipped"
-	ReasonResultDenied = "result-denied"
+	ReasonDenied  = "denied"
+	ReasonSkipped = "skipped"
 )
 
 // ContributorClient is the Contributor.Kind of a client's tool.

@@ -110,20 +110,14 @@ const (
 
 // Kinds of chat actions: turns and their tool calls. Queued messages, drafts, elicitations and usage are out of scope.
 const (
-	ActionChatTurnStarted             = "chat/turnStarted"
-	ActionChatTurnComplete            = "chat/turnComplete"
-	ActionChatTurnCancelled           = "chat/turnCancelled"
-	ActionChatError                   = "chat/error"
-	ActionChatActivityChanged         = "chat/activityChanged"
-	ActionChatResponsePart            = "chat/responsePart"
-	ActionChatDelta                   = "chat/delta"
-	ActionChatToolCallStart           = "chat/toolCallStart"
-	ActionChatToolCallDelta           = "chat/toolCallDelta"
-	ActionChatToolCallReady           = "chat/toolCallReady"
-	ActionChatToolCallConfirmed       = "chat/toolCallConfirmed"
-	ActionChatToolCallContentChanged  = "chat/toolCallContentChanged"
-	ActionChatToolCallComplete        = "chat/toolCallComplete"
-	ActionChatToolCallResultConfirmed = "chat/toolCallResultConfirmed"
+	ActionChatTurnStarted            = "chat/turnStarted"
+	ActionChatTurnComplete           = "chat/turnComplete"
+	ActionChatTurnCancelled          = "chat/turnCancelled"
+	ActionChatToolCallStart          = "chat/toolCallStart"
+	ActionChatToolCallReady          = "chat/toolCallReady"
+	ActionChatToolCallConfirmed      = "chat/toolCallConfirmed"
+	ActionChatToolCallContentChanged = "chat/toolCallContentChanged"
+	ActionChatToolCallComplete       = "chat/toolCallComplete"
 )
 
 // ExecutionTarget says where a terminal's pty runs. The zero value means TargetServer.

@@ -88,7 +88,7 @@ func TestValidateSessionActions(t *testing.T) {
 		"a description":   {tools(`{"name":"a","description":"` + strings.Repeat("a", ahp.MaxDescription+1) + `"}`), "description"},
 		"no turn":         {`{"type":"chat/toolCallComplete","turnId":"","toolCallId":"c","result":{}}`, "turnId is empty"},
 		"no call":         {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"","result":{}}`, "toolCallId is empty"},
-		"a long id":       {`{"type":"chat/toolCallResultConfirmed","approved":true,"turnId":"t","toolCallId":"` + strings.Repeat("a", ahp.MaxID+1) + `"}`, "toolCallId"},
+		"a long id":       {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"` + strings.Repeat("a", ahp.MaxID+1) + `","result":{}}`, "toolCallId"},
 		"no reason":       {`{"type":"chat/toolCallConfirmed","turnId":"t","toolCallId":"c","approved":false,"reason":"x"}`, `want "denied" or "skipped"`},
 		"blocks":          {`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","content":[` + strings.Repeat(`{"type":"text","text":""},`, ahp.MaxToolContents) + `{"type":"x"}]}`, "257 blocks"},
 		"no terminal":     {`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","content":[{"type":"terminal","resource":"","title":""}]}`, "resource is missing"},
