@@ -15,9 +15,10 @@ import (
 // Bounds of a digest, in bytes unless the comment says otherwise.
 const (
 	maxDigest   = 8 << 10
-	digestHead  = 1 << 10
-	digestTail  = 2 << 10
+	leastDigest = 1 << 10
+	digestHead  = 1 << 10 // of the output that is kept of the beginning; an eighth of a digest shows it
 	digestLine  = 200
+	leastLine   = 20       // of a problem
 	digestLook  = 64 << 10 // length of the end of the output that is read for the tail
 	digestAll   = 40       // number of errors up to which every error is shown; of more errors, only digestFirst and digestLast are shown
 	digestFirst = 20       // number of the first errors that are shown
@@ -26,11 +27,13 @@ const (
 	digestNear  = 8        // number of errors and warnings up to which they are shown with lines of the output
 )
 
-// Digest sums up a terminal's output in at most 8 KB: the command and how it ended, the beginning and the end of the output, and the
-// problems in between. key is as for Ask. The problems are those of all output that was examined since the first request for the terminal;
-// for output that was dropped before it could be examined, the digest says how many bytes there were. Digest blocks while it reads, until
-// ctx ends.
-func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAnswer, error) {
+// Digest sums up a terminal's output in at most 8 KB: the command and how it ended, the
+// beginning and the end of the output, and the problems in between. If shows is not 0,
+// the whole answer as JSON has at most shows bytes. key is as for Ask. The problems are
+// those of all output that was examined since the first request for the terminal; for
+// output that was dropped before it could be examined, the digest says how many bytes
+// there were. Digest blocks while it reads, until ctx ends.
+func (m *Matching) Digest(ctx context.Context, key string, t Terminal, shows int) (*ReadAnswer, error) {
 	a, err := m.Ask(ctx, key, t, 0, maxProblems)
 	if err != nil {
 		return nil, err
@@ -55,7 +58,12 @@ func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAns
 	if a.Errors+a.Warnings <= digestNear {
 		d.near(ctx, t, i)
 	}
-	return &ReadAnswer{TerminalID: i.ID, History: d.text(i, from == 0), Cursor: c.next, Masked: a.Masked, Truncated: a.Unseen > 0, Exited: i.Exit != nil, ExitFields: exitOf(i)}, nil
+	r := &ReadAnswer{TerminalID: i.ID, History: d.text(i, from == 0, maxDigest), Cursor: c.next, Masked: a.Masked, Truncated: a.Unseen > 0, Exited: i.Exit != nil, ExitFields: exitOf(i)}
+	for most := maxDigest; shows > 0 && most > leastDigest && sizeOf(r)+otherFields/2 > shows; {
+		most = max(leastDigest, min(most-1, most*(shows-otherFields/2)/sizeOf(r)))
+		r.History = d.text(i, from == 0, most)
+	}
+	return r, nil
 }
 
 // head returns the remembered lines at the beginning of the last command's output, or of the terminal's if no command was seen. It returns
@@ -163,8 +171,10 @@ func (d *digest) near(ctx context.Context, t Terminal, i Info) {
 	}
 }
 
-// text returns the text of the digest. whole says that the tail was read from the beginning of the output.
-func (d *digest) text(i Info, whole bool) string {
+// text returns the text of the digest, of at most so many bytes: a quarter of them for
+// the end of the output, an eighth for its beginning. whole says that the tail was read
+// from the beginning of the output.
+func (d *digest) text(i Info, whole bool, most int) string {
 	var b strings.Builder
 	if d.line != "" {
 		fmt.Fprintf(&b, "$ %s\n", shortened(screen.Clean(d.line), digestLine))
@@ -174,16 +184,17 @@ func (d *digest) text(i Info, whole bool) string {
 		fmt.Fprintf(&b, "; nobody looked at %d of them, which are gone", d.answer.Unseen)
 	}
 	b.WriteString("]\n")
-	tail := strings.Join(tailLines(d.tail, digestTail), "\n")
-	if head := headLines(d.head, digestHead); len(head) > 0 {
+	tailed := tailLines(d.tail, most/4)
+	tail := strings.Join(tailed, "\n")
+	if head := headLines(d.head, most/8); len(head) > 0 {
 		if whole { // d.tail has all lines: show none of them both here and at the end
-			head = head[:min(len(head), len(d.tail)-len(tailLines(d.tail, digestTail)))]
+			head = head[:min(len(head), len(d.tail)-len(tailed))]
 		}
 		if len(head) > 0 {
 			fmt.Fprintf(&b, "--- beginning\n%s\n", strings.Join(head, "\n"))
 		}
 	}
-	d.problems(&b, maxDigest-b.Len()-len(tail)-100)
+	d.problems(&b, most-b.Len()-len(tail)-100)
 	if tail != "" {
 		fmt.Fprintf(&b, "--- end\n%s\n", tail)
 	}
@@ -225,7 +236,7 @@ func (d *digest) problems(b *strings.Builder, room int) {
 		}
 	}
 	if len(errors) > digestAll || d.answer.Dropped > 0 && len(errors) > digestFirst {
-		counts := d.counts(errors)
+		counts := d.counts(errors, room/2)
 		each := (room - len(counts)) / (digestFirst + digestLast + 1)
 		d.list(b, errors[:digestFirst], each)
 		fmt.Fprintf(b, "… %d more errors\n", len(errors)-digestFirst-digestLast)
@@ -276,7 +287,7 @@ func (d *digest) list(b *strings.Builder, list []problems.Problem, each int) {
 		if p.Count > 1 {
 			line += fmt.Sprintf(" (%d times)", p.Count)
 		}
-		line = shortened(line, min(each-1, 4*digestLine))
+		line = shortened(line, max(leastLine, min(each-1, 4*digestLine)))
 		b.WriteString(line + "\n")
 		left := each - len(line) - 1
 		for _, l := range d.lines[p.First] {
@@ -298,7 +309,8 @@ func (d *digest) seen(file string) string {
 }
 
 // counts returns a text with the number of errors of each file, largest number first.
-func (d *digest) counts(errors []problems.Problem) string {
+// Files that need more room are only counted.
+func (d *digest) counts(errors []problems.Problem, room int) string {
 	by := map[string]int{}
 	for _, p := range errors {
 		by[d.seen(p.File)]++
@@ -311,7 +323,7 @@ func (d *digest) counts(errors []problems.Problem) string {
 	var b strings.Builder
 	b.WriteString("errors by file:\n")
 	for i, name := range names {
-		if i == digestFiles {
+		if i == digestFiles || b.Len()+digestLine/2 > room {
 			fmt.Fprintf(&b, "  … and %d more files\n", len(names)-i)
 			break
 		}

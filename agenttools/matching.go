@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,17 +131,7 @@ func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64,
 		}
 	}
 	a.Problems = e.tracker.Problems(since)
-	if len(a.Problems) > max {
-		slices.SortStableFunc(a.Problems, func(p, q problems.Problem) int { return int(p.Last - q.Last) })
-		for max < len(a.Problems) && a.Problems[max].Last == a.Problems[max-1].Last {
-			max++ // reported by the same line: a cursor can only be between lines
-		}
-		a.More = max < len(a.Problems)
-		a.Problems = a.Problems[:max]
-		if a.More {
-			a.Cursor = a.Problems[max-1].Last
-		}
-	}
+	a.first(max)
 	return a, nil
 }
 

@@ -100,7 +100,7 @@ func (s *Set) readTool() tool {
 		read := q.read
 		if q.format == formatDigest {
 			read = func(ctx context.Context, t Terminal) (*ReadAnswer, error) {
-				return s.matching.Digest(ctx, in.TerminalID, t)
+				return s.matching.Digest(ctx, in.TerminalID, t, c.Shows)
 			}
 		}
 		r, err := read(ctx, t)

@@ -109,8 +109,8 @@ type Caller struct {
 	// Progress, if not nil, is told that a call still runs.
 	Progress Progress
 	// Shows is how many bytes of an answer's text the caller shows its model whole; 0
-	// means 16,000. read_terminal and wait_terminal return no more unless they are asked
-	// to. Less than 2,000 counts as 2,000.
+	// means 16,000. read_terminal, wait_terminal and problems return no more unless they
+	// are asked to. Less than 2,000 counts as 2,000.
 	Shows int
 }
 

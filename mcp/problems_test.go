@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/mcp"
 )
 
 // problemsOf asks for the problems of a terminal.
@@ -25,6 +26,45 @@ func problemsOf(t *testing.T, session *sdk.ClientSession, args any) agenttools.P
 		t.Fatal(err)
 	}
 	return a
+}
+
+// Problems and digests fit what the client shows, however many problems there are: the
+// first ones come, and the cursor gets the rest.
+func TestProblemsFitTheirClient(t *testing.T) {
+	for client, most := range map[string]int{"test": 16_000, "codex-mcp-client": 10_000, "@cline/core": 5_000} {
+		for name, message := range map[string]string{"plain": strings.Repeat("wrong ", 60), "quotes": strings.Repeat(`"a\`, 100)} {
+			t.Run(client+" "+name, func(t *testing.T) {
+				f := &fakeTerminals{}
+				x := f.add("pty-a", agenttools.OwnerUser)
+				for n := range 90 {
+					x.print(fmt.Sprintf("src/dir%d/file%d.c:%d:5: error: %d is %s\r\n", n%3, n%40, n+1, n, message))
+				}
+				session, _ := connectAs(t, newServer(t, mcp.Options{Tools: toolsOver(f)}), sdk.NewClient(&sdk.Implementation{Name: client, Version: "1"}, nil))
+				var seen []string
+				for args := (m{"terminalId": "pty-a"}); ; {
+					text, _ := answer(t, session, "problems", args)
+					var a agenttools.ProblemsAnswer
+					unmarshal(t, text, &a)
+					if seen = append(seen, strings.Fields(files(a))...); len(text) > most || a.Errors != 90 || a.More && len(text) < most/2 {
+						t.Fatalf("%d problems in %d bytes, of %d", len(a.Problems), len(text), a.Errors)
+					}
+					if args["since"] = a.Cursor; !a.More {
+						break
+					}
+				}
+				if len(seen) != 90 || seen[89] != "/project/src/dir2/file9.c:90" {
+					t.Errorf("seen were %d: %s", len(seen), seen)
+				}
+				if all := problemsOf(t, session, m{"terminalId": "pty-a", "max": 90}); len(all.Problems) != 90 {
+					t.Errorf("of 90 that were asked for there are %d", len(all.Problems))
+				}
+				text, _ := answer(t, session, "read_terminal", m{"terminalId": "pty-a", "format": "digest"})
+				if len(text) > most || len(text) < min(most, 8<<10)*2/3 || !strings.Contains(text, "90 errors, 0 warnings") || !strings.Contains(text, "file0.c:1:5") || !strings.Contains(text, "errors by file") || !strings.Contains(text, "--- end") {
+					t.Errorf("%d bytes: %s", len(text), text)
+				}
+			})
+		}
+	}
 }
 
 func files(a agenttools.ProblemsAnswer) string {

@@ -67,7 +67,7 @@ func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 // An answer without a size is as long as its client shows it whole, and has the newest
 // whole lines, whatever else is in it.
 func TestReadFitsItsClient(t *testing.T) {
-	for client, most := range map[string]int{"test": 16_000, "codex-mcp-client": 10_000} {
+	for client, most := range map[string]int{"test": 16_000, "codex-mcp-client": 10_000, "@cline/core": 5_000} {
 		for name, line := range map[string]string{"plain": "line %d of a log", "quotes": `{"line":%d,"text":"\"\\"}`, "colours": "\x1b[31mline\x1b[0m\x1b[1m %d", "wide": "行 %d 世界", "empty": ""} {
 			for _, args := range []m{{}, {"tail": 3000}, {"grep": "."}, {"format": "raw"}, {"since": 0}, {"format": "raw", "since": 0}, {"format": "screen"}, {"format": "digest"}} {
 				t.Run(fmt.Sprint(client, name, args), func(t *testing.T) {
@@ -91,6 +91,9 @@ func TestReadFitsItsClient(t *testing.T) {
 					unmarshal(t, text, &got)
 					if n := len(text) + len(structured) - len("null"); n > most || got.Truncated && n < most*3/4 {
 						t.Errorf("%d bytes, with %d of %d commands", n, len(got.Commands), 50)
+					}
+					if all, _ := json.Marshal(r); client == "@cline/core" && len(all) > 8_000 {
+						t.Errorf("the result has %d bytes", len(all))
 					}
 					if args["since"] == nil && args["format"] != "digest" && got.Truncated && (!strings.Contains(got.Hint, "maxBytes") || got.Cursor != x.Info().End) {
 						t.Errorf("hint %q, cursor %d of %d", got.Hint, got.Cursor, x.Info().End)

@@ -33,7 +33,10 @@ const (
 // many bytes of a text they show whole. Names are those of clientInfo. docs/MCP.md says
 // what each client shows.
 var shows = map[string]int{
-	"codex-mcp-client": 10_000, // Codex 0.169.0; of more it leaves out the middle
+	"codex-mcp-client": 10_000, // Codex 0.171.0; of more it leaves out the middle
+	// Cline 3.0.65 shows 8,000 characters of the result's JSON, in which quotes of the
+	// text are escaped once more, and leaves out the middle.
+	"@cline/core": 5_000,
 }
 
 // progressEvery is the time between progress notifications of a call. A client that asked for them knows that the call still runs, and does

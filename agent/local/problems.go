@@ -47,7 +47,7 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a, err := s.matching.Digest(r.Context(), key, t)
+	a, err := s.matching.Digest(r.Context(), key, t, 0)
 	if err != nil {
 		return err
 	}
