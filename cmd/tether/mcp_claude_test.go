@@ -2,7 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,14 +15,15 @@ import (
 	"tether/internal/testkit"
 )
 
-// scriptedClaude implements the part of the Messages API that Claude Code needs: it requests one tool call, and accepts any result.
+// scriptedClaude implements the part of the Messages API that Claude Code needs: it calls
+// one tool, once with each input, and accepts any result.
 type scriptedClaude struct {
-	tool  string
-	input object
+	tool   string
+	inputs []object
 
 	mu      sync.Mutex
-	offered bool   // it could call the tool
-	result  string // the tool's answer, as sent to the model
+	offered bool     // it could call the tool
+	results []string // the tool's answers, as sent to the model
 }
 
 // ServeHTTP implements http.Handler.
@@ -35,10 +36,11 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	called, offered := false, false
+	offered := false
 	for _, tool := range body.Tools {
 		offered = offered || tool.Name == m.tool
 	}
+	var results []string
 	for _, said := range body.Messages {
 		var parts []struct {
 			Type    string
@@ -47,71 +49,98 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.Unmarshal(said.Content, &parts) // or a string, which is no result
 		for _, part := range parts {
 			if part.Type == "tool_result" {
-				called = true
-				m.mu.Lock()
-				m.result = string(part.Content)
-				m.mu.Unlock()
+				results = append(results, string(part.Content))
 			}
 		}
 	}
 	m.mu.Lock()
 	m.offered = m.offered || offered
-	m.mu.Unlock()
-	tool := m.tool
-	if called || !offered {
-		tool = ""
+	if len(results) > 0 {
+		m.results = results
 	}
-	messagesAnswer(w, tool, m.input)
+	m.mu.Unlock()
+	if !offered || len(results) >= len(m.inputs) {
+		messagesAnswer(w, "", nil)
+		return
+	}
+	messagesAnswer(w, m.tool, m.inputs[len(results)])
 }
 
-// TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model only the beginning of a long answer, unless the tool
-// says how much is worth showing.
-func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
+// play has the real program run with the model until done says that its MCP servers have
+// started: the program asks its model before a server of tools that starts slowly has
+// answered. more is added to tether's entry in the program's configuration.
+func (m *scriptedClaude) play(t *testing.T, home string, more object, done func() bool) {
+	t.Helper()
 	claude := acpTool(t, "agents/node_modules/@anthropic-ai/claude-code/bin/claude.exe")
-	home := newHome(t)
-	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
-	command(t, "wait", "long", "--pattern", "line 5000 of")
-	model := &scriptedClaude{tool: "mcp__tether__read_terminal", input: object{"terminalId": "long", "maxBytes": 64 << 10}}
-	server := httptest.NewServer(model)
+	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
 	tether, err := exec.LookPath("tether")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := json.Marshal(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "claude"},
-		"env": object{"TETHER_HOME": home, allowRootVar: "1"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	entry := object{"command": tether, "args": []string{"mcp", "--as", "claude"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"}}
+	maps.Copy(entry, more)
 	own := t.TempDir()
 	file := filepath.Join(own, "mcp.json")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(asJSON(object{"mcpServers": object{"tether": entry}})), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ask := func() (offered bool) {
-		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", model.tool)
+	for range 10 {
+		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", m.tool)
 		c.Dir = own
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=none",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
-			"ENABLE_TOOL_SEARCH=false"} // or the model must first search for tools of MCP servers
-		var out strings.Builder
-		c.Stdout, c.Stderr = io.Writer(&out), &out
-		if err := c.Run(); err != nil {
-			t.Fatalf("%v: %s", err, out.String())
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=true"}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
-		model.mu.Lock()
-		defer model.mu.Unlock()
-		return model.offered
-	}
-	for try := 0; !ask(); try++ { // the program asks its model before a server of tools that starts slowly has answered
-		if try == 10 {
-			t.Fatal("Claude Code never offered the tool to its model")
+		if m.mu.Lock(); done() {
+			m.mu.Unlock()
+			return
 		}
+		m.mu.Unlock()
 	}
-	model.mu.Lock()
-	defer model.mu.Unlock()
-	if len(model.result) < 64<<10 || !strings.Contains(model.result, "line 5000 of a long log") || strings.Contains(model.result, "too large") {
-		t.Errorf("the model was shown %d bytes: %.300s…", len(model.result), model.result)
+	t.Fatalf("Claude Code never offered the tool to its model: %s", m.results)
+}
+
+// TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model
+// only the beginning of a long answer, unless the tool says how much is worth showing.
+// The program defers tools, and offers read_terminal without a search.
+func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := newHome(t)
+	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
+	command(t, "wait", "long", "--pattern", "line 5000 of")
+	model := &scriptedClaude{tool: "mcp__tether__read_terminal", inputs: []object{{"terminalId": "long", "maxBytes": 64 << 10}}}
+	model.play(t, home, nil, func() bool { return model.offered })
+	result := strings.Join(model.results, "")
+	if len(result) < 64<<10 || !strings.Contains(result, "line 5000 of a long log") || strings.Contains(result, "too large") {
+		t.Errorf("the model was shown %d bytes: %.300s…", len(result), result)
+	}
+}
+
+// TestClaudeCodeFindsTools has the real program defer all of tether's tools, which the
+// person can tell it to: what people ask for finds the right one before all others.
+func TestClaudeCodeFindsTools(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	asked := []struct{ query, tool string }{
+		{"compile errors", "problems"},
+		{"what does my dev server print", "read_terminal"},
+		{"is the server running", "list_terminals"},
+		{"wait until the build has finished", "wait_terminal"},
+	}
+	model := &scriptedClaude{tool: "ToolSearch"}
+	for _, a := range asked {
+		model.inputs = append(model.inputs, object{"query": a.query, "max_results": 1})
+	}
+	model.play(t, newHome(t), object{"alwaysLoad": false}, func() bool {
+		return strings.Contains(strings.Join(model.results, ""), "mcp__tether__")
+	})
+	if len(model.results) != len(asked) {
+		t.Fatalf("of %d searches the program ran %d: %s", len(asked), len(model.results), model.results)
+	}
+	for i, a := range asked {
+		if !strings.Contains(model.results[i], `"mcp__tether__`+a.tool+`"`) {
+			t.Errorf("%q finds %s", a.query, model.results[i])
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -105,7 +106,7 @@ func messagesAnswer(w http.ResponseWriter, tool string, input object) {
 	}
 	start, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "Done."}, "end_turn"
 	if tool != "" {
-		start = object{"type": "tool_use", "id": "call_" + tool, "name": tool, "input": object{}}
+		start = object{"type": "tool_use", "id": "call_" + tool + "_" + rand.Text(), "name": tool, "input": object{}}
 		delta, stop = object{"type": "input_json_delta", "partial_json": asJSON(input)}, "tool_use"
 	}
 	usage := object{"input_tokens": 1, "output_tokens": 1}
