@@ -70,6 +70,16 @@ func (l *pass) inBody() bool {
 	return true
 }
 
+// payloadLen returns the number of bytes at the start of p before the first C0 control or C2.
+func payloadLen(p []byte) int {
+	for i, c := range p {
+		if c < 0x20 || c == c1 {
+			return i
+		}
+	}
+	return len(p)
+}
+
 // endBody closes the open sequence; n bytes at pos belong to its terminator.
 func (l *pass) endBody(n int, term Terminator) {
 	b := &l.s.body

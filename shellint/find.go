@@ -53,7 +53,7 @@ func (f *finder) next(buf []byte, pos int) int {
 // inert bytes after the ESC, it returns the index after those.
 func (f *finder) escape(buf []byte, i int) int {
 	for {
-		i = nextESC(buf, i)
+		i = indexFrom(buf, i, esc)
 		if i == len(buf) {
 			return i
 		}

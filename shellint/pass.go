@@ -75,10 +75,8 @@ func (l *pass) sync(to int) {
 
 // inPlain passes over plain output and the next introducer. It returns false if the introducer is undecided.
 func (l *pass) inPlain() bool {
-	for l.usualMark() { // marks come in groups
-	}
 	l.pos = l.find.next(l.buf, l.pos)
-	if l.pos == len(l.buf) || l.usualMark() {
+	if l.pos == len(l.buf) {
 		return true
 	}
 	in := parseIntroducer(l.buf[l.pos:])
@@ -103,37 +101,6 @@ func (l *pass) inPlain() bool {
 	if in.whole {
 		l.endBody(0, TermFinal)
 	}
-	return true
-}
-
-// usualMark handles an OSC 133 or 633 at pos that is complete in the buffer and spelt as shells spell it. Nearly all are, and this is three
-// times as fast as the general way through body. It returns false, and changes nothing, if there is no such mark.
-func (l *pass) usualMark() bool {
-	b := l.buf[l.pos:]
-	ps := usualNumber(b)
-	if ps == 0 {
-		return false
-	}
-	payload := b[usualLen:]
-	n := payloadLen(payload)
-	if n == len(payload) || n > l.s.opts.LimitPayload {
-		return false
-	}
-	size, term := terminator(payload[n:], false)
-	if term != TermBEL && term != TermST {
-		return false
-	}
-	l.sync(l.pos)
-	off := l.base + int64(l.pos)
-	l.pos += usualLen + n + size
-	l.synced = l.pos
-	end := l.base + int64(l.pos)
-	l.r.span(Span{Start: off, End: end, Class: ClassMark, Splice: l.s.ctx.unfinished()})
-	l.s.ctx = context{}
-	m := l.r.newMark()
-	m.Off, m.End, m.PS, m.Term = off, end, ps, term
-	m.payload = payload[:n:n]
-	m.integrationMark(l.s)
 	return true
 }
 
