@@ -110,6 +110,23 @@ func (t *Tracker) raw(start, end int64, raw []byte) {
 	if len(text) > 0 || bytes.HasSuffix(raw, []byte{'\n'}) {
 		t.line(text[:min(len(text), maxLine)], start, end)
 	}
+	if bytes.HasSuffix(raw, []byte("\x1b[3J")) {
+		t.erased(end)
+	}
+}
+
+// erased clears the problems of a command that erases the screen with what has left it, as
+// watchers do that begin anew. Where several programs share the terminal, nobody knows whose
+// screen it was.
+func (t *Tracker) erased(at int64) {
+	for _, s := range t.streams {
+		if s.seen > 0 {
+			return
+		}
+	}
+	t.abandonAll()
+	t.begin()
+	t.clear(at, func(p *Problem) bool { return p.command == t.command })
 }
 
 // line examines one line. It goes first to open attempts. Several matchers may begin with the same line; the first that finds a problem has
