@@ -3,7 +3,7 @@ package redact
 import "regexp/syntax"
 
 var tokenForms = func() (forms [][2]string) {
-	for _, t := range tokens {
+	for _, t := range tokens() {
 		forms = append(forms, [2]string{t.prefix, t.re})
 	}
 	return forms

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"tether/internal/lazyregexp"
@@ -190,10 +191,10 @@ func (v named) likely() bool {
 
 // isStopWord reports whether a text is a word that describes secrets, or stands in for one.
 func isStopWord(s string) bool {
-	return stopWords[strings.ToLower(strings.Trim(s, " *.!?:"))]
+	return stopWords()[strings.ToLower(strings.Trim(s, " *.!?:"))]
 }
 
-var stopWords = func() map[string]bool {
+var stopWords = sync.OnceValue(func() map[string]bool {
 	t := map[string]bool{}
 	for word := range strings.FieldsSeq(`password passwd passwort passphrase passcode pass secret secrets token tokens key keys apikey string text hidden required optional none null
 		nil undefined true false yes no on off empty missing invalid incorrect wrong expired redacted filtered masked removed sensitive confidential default example sample
@@ -203,7 +204,7 @@ var stopWords = func() map[string]bool {
 		t[word] = true
 	}
 	return t
-}()
+})
 
 // placeholder matches a text that stands where a secret belongs, such as changeme and
 // your-api-key-here.

@@ -474,7 +474,7 @@ func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 && r.text
 // prefixLen is the length of the token prefix at the start of w, 0 if there is none.
 func prefixLen(w []byte) int {
 	longest := 0
-	for _, t := range tokens {
+	for _, t := range tokens() {
 		if n := len(t.prefix); n > longest && len(w) >= n && string(w[:n]) == t.prefix {
 			longest = n
 		}

@@ -247,7 +247,7 @@ func (r *Rules) addTokens() error {
 	for i := first; i < len(r.nfa.nodes); i++ {
 		r.nfa.nodes[i].tail = true
 	}
-	for _, t := range tokens {
+	for _, t := range tokens() {
 		from := r.nfa.empty()
 		r.nfa.tokens = append(r.nfa.tokens, from)
 		r.nfa.link(r.nfa.literal(from, t.prefix), joint)

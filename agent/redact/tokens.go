@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // gitleaksRules are the token forms of a maintained public rule set: see scripts/update-secrets.sh.
@@ -17,10 +18,10 @@ type token struct {
 	re     string // matches the whole token, from the prefix on; a token begins a word
 }
 
-// tokens are these forms, each as its issuer or the public rules of secret scanners describe it. A prefix is followed by characters of
+// ours are these forms, each as its issuer or the public rules of secret scanners describe it. A prefix is followed by characters of
 // tokenTail. The frequency of its bytes 1–3 and 2–4 in ordinary text decides the speed of the search in all text (see begin): a form that
 // begins like the inside of "path" or "version" is not worth it.
-var tokens = withGitleaks([]token{
+var ours = []token{
 	{"AKIA", `AKIA[A-Z2-7]{16}\b`}, // AWS access key ids; the secret half is among contexts
 	{"ASIA", `ASIA[A-Z2-7]{16}\b`},
 	{"ABIA", `ABIA[A-Z2-7]{16}\b`},
@@ -174,22 +175,22 @@ var tokens = withGitleaks([]token{
 	{"tether_", `tether_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherhost_", `tetherhost_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherpair_", `tetherpair_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
-})
+}
 
-// withGitleaks adds the forms of gitleaks whose prefix does not begin with one of ours.
-func withGitleaks(own []token) []token {
-	all := own
+// tokens are ours and the forms of gitleaks whose prefix does not begin with one of ours.
+var tokens = sync.OnceValue(func() []token {
+	all := ours
 	for line := range strings.Lines(gitleaksRules) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
 		if len(fields) != 3 || line[0] == '#' {
 			continue
 		}
-		if !slices.ContainsFunc(own, func(t token) bool { return strings.HasPrefix(fields[1], t.prefix) }) {
+		if !slices.ContainsFunc(ours, func(t token) bool { return strings.HasPrefix(fields[1], t.prefix) }) {
 			all = append(all, token{fields[1], fields[2]})
 		}
 	}
 	return all
-}
+})
 
 // tokenTail matches the characters of tokens after their prefix.
 const tokenTail = `[A-Za-z0-9_./+=~%-]+`

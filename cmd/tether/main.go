@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"tether/agent/holder"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/internal/version"
 	"tether/platform/proc"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
@@ -34,6 +36,11 @@ func main() {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == "--version" { // scripts ask it often; run would set up every command first
+		if _, err := fmt.Println("tether", version.Text()); err == nil {
+			return
+		}
 	}
 	os.Exit(run())
 }
