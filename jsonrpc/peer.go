@@ -125,7 +125,7 @@ type Peer struct {
 
 // counters are the numbers that Stats reports; each has one writer and any number of readers.
 type counters struct {
-	bytesIn, bytesOut, messagesIn, messagesOut, invalid, stray atomic.Int64
+	invalid, stray atomic.Int64
 }
 
 // NewPeer returns a peer on ch, which it owns from now on. It starts nothing; call [Peer.Run].
@@ -254,14 +254,12 @@ func (p *Peer) closed() error {
 
 // Stats are numbers about a [Peer], for diagnosis.
 type Stats struct {
-	BytesIn, BytesOut       int64 // of messages, without the channel's framing
-	MessagesIn, MessagesOut int64
-	QueuedControl           int   // bytes waiting or being written, see Options
-	QueuedBulk              int   // likewise
-	Calls                   int   // calls waiting for a response
-	Requests                int   // requests received and not replied to
-	Invalid                 int64 // messages received that were not valid JSON-RPC
-	Stray                   int64 // responses received that no call waits for
+	QueuedControl int   // bytes waiting or being written, see Options
+	QueuedBulk    int   // likewise
+	Calls         int   // calls waiting for a response
+	Requests      int   // requests received and not replied to
+	Invalid       int64 // messages received that were not valid JSON-RPC
+	Stray         int64 // responses received that no call waits for
 }
 
 // Stats returns the present numbers.
@@ -269,10 +267,6 @@ func (p *Peer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Stats{
-		BytesIn:       p.count.bytesIn.Load(),
-		BytesOut:      p.count.bytesOut.Load(),
-		MessagesIn:    p.count.messagesIn.Load(),
-		MessagesOut:   p.count.messagesOut.Load(),
 		QueuedControl: p.control.cost,
 		QueuedBulk:    p.bulk.cost + p.pulled.cost,
 		Calls:         len(p.calls),

@@ -26,8 +26,6 @@ func (p *Peer) readLoop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.count.bytesIn.Add(int64(len(data)))
-		p.count.messagesIn.Add(1)
 		if err := p.receive(ctx, data); err != nil {
 			return err
 		}

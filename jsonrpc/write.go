@@ -28,8 +28,6 @@ func (p *Peer) writeLoop(ctx context.Context) {
 			return
 		}
 		if m.data != nil {
-			p.count.bytesOut.Add(int64(len(m.data)))
-			p.count.messagesOut.Add(1)
 			p.sent(q, m)
 		}
 	}
@@ -81,10 +79,6 @@ func (p *Peer) beginDirect() bool {
 func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	p.pull(msg)
 	err := p.ch.Send(context.WithoutCancel(ctx), msg)
-	if err == nil {
-		p.count.bytesOut.Add(int64(len(msg)))
-		p.count.messagesOut.Add(1)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pulled.cost -= len(msg) + messageCost
