@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,17 +18,21 @@ import (
 	"tether/internal/testkit"
 )
 
-// waitingModel implements the part of three model APIs that agents need: Chat Completions, Responses and Gemini's. It calls a tool
-// if it is offered that, and ends its turn with the result.
+// waitingModel implements the part of three model APIs that agents need: Chat Completions,
+// Responses and Gemini's. It calls tools one after the other if they are offered, and ends
+// its turn with the result of the last one.
 type waitingModel struct {
-	tool  string // without the prefix that the program gives it
-	args  string
-	asked chan struct{} // closed once it has called the tool
+	steps []step
+	asked chan struct{} // closed once it has called wait_terminal
+	once  sync.Once     // of asked
 
-	mu     sync.Mutex
-	calls  int
-	result string // the tool's answer, as sent to the model
+	mu      sync.Mutex
+	calls   int
+	results []string // the tools' answers, as sent to the model
 }
+
+// step is a call of a tool, whose name has no prefix of the program.
+type step struct{ tool, args string }
 
 // ServeHTTP implements http.Handler.
 func (m *waitingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,24 +56,29 @@ func (m *waitingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	tool, namespace := offeredTool(body.Tools, m.tool)
+	var results []string
 	for _, said := range append(append(body.Messages, body.Input...), body.Contents...) {
 		if text := string(said); strings.Contains(text, `"tool_call_id"`) || strings.Contains(text, `"function_call_output"`) || strings.Contains(text, `"functionResponse"`) {
-			m.mu.Lock()
-			m.result = text
-			m.mu.Unlock()
-			tool = ""
+			results = append(results, text)
 		}
+	}
+	var tool, namespace, args string
+	if n := len(results); n < len(m.steps) {
+		args = m.steps[n].args
+		tool, namespace = offeredTool(body.Tools, m.steps[n].tool)
+	}
+	m.mu.Lock()
+	if len(results) > 0 {
+		m.results = results
 	}
 	if tool != "" {
-		m.mu.Lock()
-		if m.calls++; m.calls == 1 {
-			close(m.asked)
+		if m.calls++; strings.HasSuffix(tool, "wait_terminal") {
+			m.once.Do(func() { close(m.asked) })
 		}
-		m.mu.Unlock()
 	}
+	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
-	for _, event := range answer(tool, namespace, m.args) {
+	for _, event := range answer(tool, namespace, args) {
 		data, _ := json.Marshal(event)
 		fmt.Fprintf(w, "data: %s\n\n", data)
 	}
@@ -102,7 +112,7 @@ func offeredTool(tools []json.RawMessage, tool string) (name, namespace string) 
 func chatAnswer(tool, _, args string) []any {
 	delta, why := object{"role": "assistant", "content": "Done."}, "stop"
 	if tool != "" {
-		call := object{"index": 0, "id": "call_" + tool, "type": "function", "function": object{"name": tool, "arguments": args}}
+		call := object{"index": 0, "id": "call_" + tool + "_" + rand.Text(), "type": "function", "function": object{"name": tool, "arguments": args}}
 		delta, why = object{"role": "assistant", "tool_calls": []any{call}}, "tool_calls"
 	}
 	chunk := func(delta object, why any) object {
@@ -114,7 +124,7 @@ func chatAnswer(tool, _, args string) []any {
 func responsesAnswer(tool, namespace, args string) []any {
 	item := object{"type": "message", "id": "msg_1", "role": "assistant", "content": []any{object{"type": "output_text", "text": "Done."}}}
 	if tool != "" {
-		item = object{"type": "function_call", "id": "fc_1", "call_id": "call_1", "namespace": namespace, "name": tool, "arguments": args}
+		item = object{"type": "function_call", "id": "fc_" + rand.Text(), "call_id": "call_" + rand.Text(), "namespace": namespace, "name": tool, "arguments": args}
 	}
 	usage := object{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 	return []any{object{"type": "response.created", "response": object{"id": "r"}}, object{"type": "response.output_item.done", "output_index": 0, "item": item},
@@ -161,7 +171,18 @@ func turnAgents(t *testing.T) []turnAgent {
 			return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "copilot"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
 				"timeout": 600_000}}})
 		}, []string{"-p", "watch the dev server", "--allow-all-tools"}},
+		qwenAgent(tether, true),
 	}
+}
+
+// qwenAgent is Qwen Code, which offers its model tools of MCP servers only after a search
+// unless it loads them always.
+func qwenAgent(tether string, load bool) turnAgent {
+	return turnAgent{"qwen", ".qwen/settings.json", func(model, home string) string {
+		return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "qwen"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
+			"timeout": 600_000, "trust": true, "alwaysLoadTools": load}}, "model": object{"name": "m"}, "privacy": object{"usageStatisticsEnabled": false},
+			"security": object{"auth": object{"selectedType": "openai", "apiKey": "none", "baseUrl": model + "/v1"}}})
+	}, []string{"-p", "watch the dev server", "--approval-mode", "yolo"}}
 }
 
 // start starts the program with its model in a new home. The channel has its end.
@@ -200,7 +221,7 @@ func TestAgentsShowWholeReads(t *testing.T) {
 			home := newHome(t)
 			command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
 			command(t, "wait", "long", "--pattern", "line 5000 of")
-			model := &waitingModel{tool: "read_terminal", args: `{"terminalId":"long"}`, asked: make(chan struct{})}
+			model := &waitingModel{steps: []step{{"read_terminal", `{"terminalId":"long"}`}}}
 			ended, out := agent.start(t, home, t.TempDir(), model)
 			if err := <-ended; err != nil {
 				t.Errorf("%v: %s", err, out.String())
@@ -208,32 +229,70 @@ func TestAgentsShowWholeReads(t *testing.T) {
 			model.mu.Lock()
 			defer model.mu.Unlock()
 			last := 0
-			for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(model.result, -1) {
+			for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(strings.Join(model.results, ""), -1) {
 				at, _ := strconv.Atoi(n[1])
 				if last != 0 && at != last+1 {
 					t.Errorf("line %d is followed by line %d", last, at)
 				}
 				last = at
 			}
-			if last != 5000 || !strings.Contains(model.result, "cursor") {
-				t.Errorf("the model was shown %.300q", model.result)
+			if last != 5000 || !strings.Contains(model.results[0], "cursor") {
+				t.Errorf("the model was shown %.300q", model.results)
 			}
 		})
 	}
 }
 
+// TestQwenCodeFindsTools has the real program search: what people ask for finds the right
+// tool of tether before all others of tether.
+func TestQwenCodeFindsTools(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	tether, err := exec.LookPath("tether")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := []struct{ query, tool string }{
+		{"compile errors", "problems"},
+		{"what does my dev server print", "read_terminal"},
+		{"is the server running", "list_terminals"},
+	}
+	model := &waitingModel{}
+	for _, a := range asked {
+		model.steps = append(model.steps, step{"tool_search", asJSON(object{"query": a.query})})
+	}
+	ended, out := qwenAgent(tether, false).start(t, newHome(t), t.TempDir(), model)
+	err = <-ended
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	if err != nil || len(model.results) != len(asked) {
+		t.Fatalf("%v, %d searches: %s", err, len(model.results), out.String())
+	}
+	for i, a := range asked {
+		_, first, _ := strings.Cut(model.results[i], "mcp__tether__")
+		if !strings.HasPrefix(first, a.tool+`\"`) {
+			t.Errorf("%q finds %.1000s", a.query, model.results[i])
+		}
+	}
+}
+
 // TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing
-// wakes between two turns: their models call wait_terminal, which blocks until the server
-// in the terminal breaks, and are shown the line.
+// wakes between two turns: their models find the terminal and its error, call
+// wait_terminal, which blocks until the file is repaired, and see the error gone.
 func TestAgentsWaitWithinTheTurn(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, agent := range turnAgents(t) {
 		t.Run(agent.name, func(t *testing.T) {
 			home, own := newHome(t), t.TempDir()
-			trigger := filepath.Join(own, "break")
-			command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo ready; while [ ! -e "+trigger+" ]; do sleep 0.05; done; echo 'fine again'; echo 'error: the port is taken'; exec sleep 600")
-			command(t, "wait", "web", "--pattern", "ready")
-			model := &waitingModel{tool: "wait_terminal", args: `{"terminalId":"web","pattern":"error","timeoutMs":600000}`, asked: make(chan struct{})}
+			trigger := filepath.Join(own, "repaired")
+			command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", `echo "src/a.ts(3,5): error TS2322: it is wrong"; echo "Found 1 error. Watching for file changes."
+while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Starting incremental compilation..."; echo "Found 0 errors. Watching for file changes."; exec sleep 600`)
+			command(t, "wait", "web", "--pattern", "Found 1")
+			model := &waitingModel{asked: make(chan struct{}), steps: []step{
+				{"list_terminals", `{}`},
+				{"problems", `{"terminalId":"web"}`},
+				{"wait_terminal", `{"terminalId":"web","pattern":"Found 0","timeoutMs":600000}`},
+				{"problems", `{"terminalId":"web"}`},
+			}}
 			ended, out := agent.start(t, home, own, model)
 			select {
 			case <-model.asked:
@@ -248,8 +307,14 @@ func TestAgentsWaitWithinTheTurn(t *testing.T) {
 			}
 			model.mu.Lock()
 			defer model.mu.Unlock()
-			if model.calls != 1 || !strings.Contains(model.result, "error: the port is taken") {
-				t.Errorf("%d calls, and the model was shown %.400q", model.calls, model.result)
+			want := []string{"web", "it is wrong", "Found 0 errors", `"errors":0`}
+			if model.calls != len(want) || len(model.results) != len(want) {
+				t.Fatalf("%d calls, and the model was shown %.2000q", model.calls, model.results)
+			}
+			for i, text := range want {
+				if !strings.Contains(strings.ReplaceAll(model.results[i], `\`, ""), text) {
+					t.Errorf("after %s the model was shown %.400q, without %q", model.steps[i].tool, model.results[i], text)
+				}
 			}
 		})
 	}
