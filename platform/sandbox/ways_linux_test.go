@@ -167,7 +167,7 @@ var ways = map[string]func(o outside) error{
 		}
 		return unix.PidfdSendSignal(fd, unix.SIGURG, nil, 0)
 	},
-	"renice": func(o outside) error { return unix.Setpriority(unix.PRIO_PROCESS, o.Pid, 5) },
+	"renice": func(o outside) error { return unix.Setpriority(unix.PRIO_PROCESS, o.Pid, 19) },
 	"affinity": func(o outside) error {
 		var set unix.CPUSet
 		if err := unix.SchedGetaffinity(o.Pid, &set); err != nil {

@@ -8,7 +8,7 @@ verdict "$( (ulimit -n 512; timeout 15 tether run --private -- sh -c 'ulimit -n'
 # bash counts in KiB, other shells in 512 bytes: what sh says without tether counts
 want=$(ulimit -c 0; ulimit -f 1000; sh -c 'ulimit -f')
 verdict "$( (ulimit -c 0; ulimit -f 1000; timeout 15 tether run --private -- sh -c 'ulimit -f') | tr -d '\r')" "$want" "ulimit -f 1000 of the caller"
-verdict "$(nice -n 7 timeout 15 tether run --private -- nice | tr -d '\r')" 7 "nice of the caller"
+verdict "$(nice -n 7 timeout 15 tether run --private -- nice | tr -d '\r')" "$(nice -n 7 nice)" "nice of the caller"
 cd /; rm -rf "$d"
 # and the other way round: a daemon that a command under umask 077 started keeps it for everybody
 timeout 20 tether stop >/dev/null; ( umask 077; timeout 20 tether daemon --background >/dev/null )
