@@ -34,7 +34,7 @@ third=$!
 slow="./internal/bench ./screen ./shellint ./platform/sandbox"
 status=0
 # shellcheck disable=SC2046,SC2086 # several words
-some -p 2 $slow $(go list ./... | grep -v '/cmd/tether$') || status=$?
+some -p 4 $slow $(go list ./... | grep -v '/cmd/tether$') || status=$?
 for part in $first $second $third; do
 	wait "$part" || status=$?
 done
