@@ -111,8 +111,8 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 	})
 }
 
-// A loan to a host that takes no terminals is refused, whether that is known already or the terminal is the first that is
-// tried there, and nothing is left of it.
+// A loan to a host that takes no terminals is refused, whether that is known already or
+// the terminal is the first that is tried there, and nothing is left of it.
 func TestLendToAHostThatTakesNoTerminals(t *testing.T) {
 	for name, plain := range map[string]*plainHost{"it knows no terminals": {}, "it starts shells of its own": {shells: true}} {
 		t.Run(name, func(t *testing.T) {

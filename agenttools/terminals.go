@@ -15,10 +15,12 @@ type Terminals interface {
 	Open(id string) (Terminal, error)
 }
 
-// Placed is a Terminals of this machine, which can tell what a terminal's directory shows.
+// Placed is a Terminals of this machine, which can tell what a terminal's directory
+// shows.
 type Placed interface {
 	Terminals
-	// Checkout returns the git work tree that the terminal's directory is in, nil if it is in none or must not be told.
+	// Checkout returns the git work tree that the terminal's directory is in, nil if it
+	// is in none or must not be told.
 	Checkout(id string) *Checkout
 }
 

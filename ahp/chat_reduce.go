@@ -42,8 +42,8 @@ func startTurn(s ChatState, a ChatTurnStarted) ChatState {
 	return s
 }
 
-// endTurn moves the active turn, if it has that id, to Turns, with the State and Duration of end. It cancels tool calls that have
-// not ended.
+// endTurn moves the active turn, if it has that id, to Turns, with the State and Duration
+// of end. It cancels tool calls that have not ended.
 func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 	if s.ActiveTurn == nil || s.ActiveTurn.ID != id {
 		return s

@@ -110,7 +110,8 @@ type Message struct {
 	Meta        Meta            `json:"_meta,omitempty"`
 }
 
-// PartToolCall is the Kind of a ResponsePart that this package reads; others are kept as they came.
+// PartToolCall is the Kind of a ResponsePart that this package reads; others are kept as
+// they came.
 const PartToolCall = "toolCall"
 
 // ResponsePart is a piece of a turn's response.

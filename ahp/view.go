@@ -20,8 +20,9 @@ type Dispatch struct {
 	Screen       []byte // terminal/output: ScreenKey, for DecodeScreen; nil = absent
 }
 
-// Decode reads params. While the channel stays the same, a reused d does not allocate. params must be valid JSON, as the
-// params of a jsonrpc.Request are, because a flood must not be scanned twice. After an *ActionError d is valid except for Data and Offset;
+// Decode reads params. While the channel stays the same, a reused d does not allocate.
+// params must be valid JSON, as the params of a jsonrpc.Request are, because a flood must
+// not be scanned twice. After an *ActionError d is valid except for Data and Offset;
 // after any other error d is unusable.
 func (d *Dispatch) Decode(params []byte) error {
 	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
@@ -67,8 +68,9 @@ type EnvelopeView struct {
 	Screen          []byte // terminal/data and output: ScreenKey, for DecodeScreen; nil = absent
 }
 
-// Decode reads the params of MethodAction. While channel and origin stay the same, a reused v does not allocate. params must be valid JSON, as
-// the params of a jsonrpc.Request are. After an error v is unusable.
+// Decode reads the params of MethodAction. While channel and origin stay the same, a
+// reused v does not allocate. params must be valid JSON, as the params of a
+// jsonrpc.Request are. After an error v is unusable.
 func (v *EnvelopeView) Decode(params []byte) error {
 	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
 	var channel, seq, origin, reason []byte

@@ -152,8 +152,8 @@ func (o *endsAtOnce) Active(string, bool) error {
 	return nil
 }
 
-// TestStreamsBeginBesideTheRoster begins streams while the roster applies its first list: the
-// race detector sees what both touch, and nothing is followed after a stream's end.
+// TestStreamsBeginBesideTheRoster begins streams while the roster applies its first list:
+// the race detector sees what both touch, and nothing is followed after a stream's end.
 func TestStreamsBeginBesideTheRoster(t *testing.T) {
 	f := &fakes{}
 	f.add("pty-web")

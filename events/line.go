@@ -12,8 +12,8 @@ const (
 	maxShow = 500     // bytes of a line that are reported
 )
 
-// visible returns the text of a line that is matched, with the targets of links, valid until
-// the next call.
+// visible returns the text of a line that is matched, with the targets of links, valid
+// until the next call.
 func visible(r *plain.Renderer, line []byte) []byte {
 	r.Links = true
 	text := r.Text(line)

@@ -34,7 +34,8 @@ func machineControl(s Service) (service.Service, error) {
 	return c, nil
 }
 
-// idle is the program that kardianos/service would run. It does nothing: here that package only installs and controls services.
+// idle is the program that kardianos/service would run. It does nothing: here that
+// package only installs and controls services.
 type idle struct{}
 
 // Start is never called.

@@ -70,7 +70,8 @@ func (s *Service) Check(goos string) error {
 	return nil
 }
 
-// checkPath refuses paths that no service manager accepts: relative paths, and paths with control characters or invalid UTF-8.
+// checkPath refuses paths that no service manager accepts: relative paths, and paths with
+// control characters or invalid UTF-8.
 func checkPath(what, p, goos string) error {
 	switch {
 	case p == "":

@@ -25,7 +25,8 @@ type mark struct {
 	url string
 }
 
-// noteLinks remembers a line with links whose targets models see. Matchers read the line without them.
+// noteLinks remembers a line with links whose targets models see. Matchers read the line
+// without them.
 func (t *Tracker) noteLinks(start int64, raw, text []byte) {
 	if !bytes.Contains(raw, []byte("\x1b]8;")) {
 		return
@@ -54,8 +55,8 @@ func (t *Tracker) noteLinks(start int64, raw, text []byte) {
 	t.links = append(t.links, l)
 }
 
-// link puts the targets of the links of a problem's lines where models read them: into the message, behind what is linked,
-// and beside the code.
+// link puts the targets of the links of a problem's lines where models read them: into
+// the message, behind what is linked, and beside the code.
 func (t *Tracker) link(p *Problem) {
 	from := 0
 	for _, l := range t.links {
@@ -78,8 +79,8 @@ func (t *Tracker) link(p *Problem) {
 	p.Message = clip(p.Message, maxMessage)
 }
 
-// behind returns where in the message the longest run of words stands that ends a text, and 0 if none does: the place
-// behind it.
+// behind returns where in the message the longest run of words stands that ends a text,
+// and 0 if none does: the place behind it.
 func behind(message, text string) int {
 	text = text[max(0, len(text)-maxBefore):]
 	for words := text; len(words) > 2; {
@@ -91,7 +92,8 @@ func behind(message, text string) int {
 	return 0
 }
 
-// quotable returns a line, which may lack the name before it, with the targets of its links.
+// quotable returns a line, which may lack the name before it, with the targets of its
+// links.
 func (t *Tracker) quotable(line string, start int64) string {
 	for _, l := range t.links {
 		before, ok := strings.CutSuffix(l.text, line)

@@ -9,7 +9,8 @@ import (
 
 func linked(url, text string) string { return "\x1b]8;;" + url + "\x1b\\" + text + "\x1b]8;;\x1b\\" }
 
-// Links do not keep a matcher from its lines. Their targets are in the message, and beside the code.
+// Links do not keep a matcher from its lines. Their targets are in the message, and
+// beside the code.
 func TestLinksInProblems(t *testing.T) {
 	for name, c := range map[string]struct{ output, message, code, href string }{
 		"gcc": {"\x1b[1mmain.c:3:7:\x1b[m \x1b[35mwarning: \x1b[munused variable 'x' [\x1b[35m" + linked("https://gcc.example/W.html#Wunused-variable", "-Wunused-variable") + "\x1b[m]\n",

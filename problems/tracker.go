@@ -115,9 +115,9 @@ func (t *Tracker) raw(start, end int64, raw []byte) {
 	}
 }
 
-// erased clears the problems of a command that erases the screen with what has left it, as
-// watchers do that begin anew. Where several programs share the terminal, nobody knows whose
-// screen it was.
+// erased clears the problems of a command that erases the screen with what has left it,
+// as watchers do that begin anew. Where several programs share the terminal, nobody knows
+// whose screen it was.
 func (t *Tracker) erased(at int64) {
 	for _, s := range t.streams {
 		if s.seen > 0 {

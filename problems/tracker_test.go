@@ -419,8 +419,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// Bars read as they do at each other interface. Tabs stay, because expressions tell them from
-// blanks.
+// Bars read as they do at each other interface. Tabs stay, because expressions tell them
+// from blanks.
 func TestBars(t *testing.T) {
 	set, err := problems.Compile(problems.Matcher{Owner: "x", Patterns: []problems.Pattern{{Regexp: `^(.*\S.*)$`, Kind: "file", File: 1, Message: 1}}})
 	if err != nil {

@@ -212,8 +212,9 @@ func Clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// BeforeCursor prints tail, the end of an output, on a terminal of the size and returns the text before the cursor on the cursor's line,
-// without blanks at its ends, with the targets of links. It is exact if tail begins with a line.
+// BeforeCursor prints tail, the end of an output, on a terminal of the size and returns
+// the text before the cursor on the cursor's line, without blanks at its ends, with the
+// targets of links. It is exact if tail begins with a line.
 func BeforeCursor(tail []byte, cols, rows int) string {
 	s := NewState(cols, rows)
 	s.ShowLinks()

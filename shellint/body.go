@@ -70,7 +70,8 @@ func (l *pass) inBody() bool {
 	return true
 }
 
-// payloadLen returns the number of bytes at the start of p before the first C0 control or C2.
+// payloadLen returns the number of bytes at the start of p before the first C0 control or
+// C2.
 func payloadLen(p []byte) int {
 	for i, c := range p {
 		if c < 0x20 || c == c1 {

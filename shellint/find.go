@@ -49,8 +49,9 @@ func (f *finder) next(buf []byte, pos int) int {
 	return min(f.seq, f.c1, f.enq)
 }
 
-// escape returns the first index at or after i at which an OSC, a DCS, a DECID or a CSI query may begin, or an incomplete sequence. With
-// inert bytes after the ESC, it returns the index after those.
+// escape returns the first index at or after i at which an OSC, a DCS, a DECID or a CSI
+// query may begin, or an incomplete sequence. With inert bytes after the ESC, it returns
+// the index after those.
 func (f *finder) escape(buf []byte, i int) int {
 	for {
 		i = indexFrom(buf, i, esc)

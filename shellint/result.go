@@ -47,8 +47,9 @@ const (
 	ClassTitle
 	// ClassClipboard is OSC 52, reading or writing.
 	ClassClipboard
-	// ClassQuery makes a terminal answer: OSC 4, 5, 10 to 19 with a "?", OSC 21, 22, 99 and 5522, DSR, DA,
-	// XTVERSION, DECRQM, window reports, DECRQSS, XTGETTCAP, ENQ and the like.
+	// ClassQuery makes a terminal answer: OSC 4, 5, 10 to 19 with a "?", OSC 21, 22, 99
+	// and 5522, DSR, DA, XTVERSION, DECRQM, window reports, DECRQSS, XTGETTCAP, ENQ and
+	// the like.
 	ClassQuery
 )
 

@@ -6,21 +6,23 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// executed watches for tool calls that run commands, to notice agents that run commands themselves. The zero value is ready. It is not safe
-// for concurrent use.
+// executed watches for tool calls that run commands, to notice agents that run commands
+// themselves. The zero value is ready. It is not safe for concurrent use.
 type executed struct {
 	open map[callKey]bool // calls of kind "execute" that have not ended; at most maxCalls
 }
 
-// An update is decoded only if it contains one of these. The last two matter only while calls are open.
+// An update is decoded only if it contains one of these. The last two matter only while
+// calls are open.
 var (
 	mentionsExecute   = []byte(`"execute"`)
 	mentionsCompleted = []byte(`"completed"`)
 	mentionsFailed    = []byte(`"failed"`)
 )
 
-// saw reads the parameters of a session/update. It reports whether they complete a call that ran a command. A call that failed may have run
-// none, for instance because the person refused it.
+// saw reads the parameters of a session/update. It reports whether they complete a call
+// that ran a command. A call that failed may have run none, for instance because the
+// person refused it.
 func (e *executed) saw(params []byte) bool {
 	if !bytes.Contains(params, mentionsExecute) &&
 		(len(e.open) == 0 || !bytes.Contains(params, mentionsCompleted) && !bytes.Contains(params, mentionsFailed)) {

@@ -21,9 +21,11 @@ const (
 	ServerNever  Server = "never"
 )
 
-// runsItself are the agents that run their commands themselves and never use the editor's terminals. The key is the last path element of
-// agentInfo.name in lower case. The value is empty for agents that take MCP servers which are programs from their editor. For others it is
-// the agent's name at tether setup agents. docs/ACP.md lists the observed versions.
+// runsItself are the agents that run their commands themselves and never use the editor's
+// terminals. The key is the last path element of agentInfo.name in lower case. The value
+// is empty for agents that take MCP servers which are programs from their editor. For
+// others it is the agent's name at tether setup agents. docs/ACP.md lists the observed
+// versions.
 var runsItself = map[string]string{
 	"gemini-cli": "", "opencode": "", "claude-agent-acp": "", "codex-acp": "", "qwen-code": "", "kilo": "",
 	"copilot": "copilot", // 1.0.102 refuses such servers
@@ -48,7 +50,8 @@ type EnvVar struct {
 	Value string `json:"value"`
 }
 
-// meet learns from the agent's answer to initialize. It tells the person if the agent will run nothing in our terminals.
+// meet learns from the agent's answer to initialize. It tells the person if the agent
+// will run nothing in our terminals.
 func (d *dialogue) meet(a agreement) {
 	name := cmp.Or(a.AgentInfo.Name, a.Info.Name, "the agent")
 	setup, known := runsItself[strings.ToLower(path.Base(name))]
@@ -80,7 +83,8 @@ func (d *dialogue) meet(a agreement) {
 	d.notice(text + ", not in tether's terminals" + d.access(setup, takes)) // without the lock: it may block
 }
 
-// access returns the end of a sentence about an agent that runs commands itself: how it comes to tether's MCP server.
+// access returns the end of a sentence about an agent that runs commands itself: how it
+// comes to tether's MCP server.
 func (d *dialogue) access(setup string, takes bool) string {
 	switch {
 	case d.server == nil:
@@ -104,8 +108,9 @@ func (d *dialogue) usesTerminals() {
 	d.told = true
 }
 
-// ranItself learns that a tool call that ran a command is complete. It tells the person, once, if the agent has never asked for a terminal.
-// A session that is being loaded repeats its calls; they are ignored.
+// ranItself learns that a tool call that ran a command is complete. It tells the person,
+// once, if the agent has never asked for a terminal. A session that is being loaded
+// repeats its calls; they are ignored.
 func (d *dialogue) ranItself() {
 	d.mu.Lock()
 	told, text := d.told, d.agent+" has run a command itself, not in tether's terminals"

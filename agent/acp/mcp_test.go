@@ -64,7 +64,8 @@ func TestServerForAgents(t *testing.T) {
 	}
 }
 
-// An agent that uses its editor's terminals gets our server if --mcp says so, and no notice.
+// An agent that uses its editor's terminals gets our server if --mcp says so, and no
+// notice.
 func TestServerBesideTheEditorsTerminals(t *testing.T) {
 	server := &acp.MCPServer{Name: "tether", Command: "/bin/tether", Args: []string{"mcp"}, Env: []acp.EnvVar{}}
 	for serve, want := range map[acp.Server]bool{acp.ServerAlways: true, acp.ServerKnown: false, acp.ServerNever: false} {
@@ -86,8 +87,9 @@ func TestServerBesideTheEditorsTerminals(t *testing.T) {
 	}
 }
 
-// In version 2 of the protocol all agents run their commands themselves. Those that offer to start MCP servers get ours, in the form of that
-// version; for others --mcp is refused with the reason.
+// In version 2 of the protocol all agents run their commands themselves. Those that offer
+// to start MCP servers get ours, in the form of that version; for others --mcp is refused
+// with the reason.
 func TestServerInVersion2(t *testing.T) {
 	const (
 		itself = "bob speaks version 2 of the protocol, in which agents run their commands themselves, not in tether's terminals"
@@ -135,7 +137,8 @@ func TestServerInVersion2(t *testing.T) {
 	}
 }
 
-// An agent that nobody knows is noticed by its tool calls: a command is done, and no terminal was asked for.
+// An agent that nobody knows is noticed by its tool calls: a command is done, and no
+// terminal was asked for.
 func TestUnknownAgentRunsCommandsItself(t *testing.T) {
 	const (
 		begins = `"sessionUpdate":"tool_call","toolCallId":"c1","title":"ls","kind":"execute","status":"pending"`

@@ -18,9 +18,9 @@ type Word struct {
 // Command is one program and its arguments, or a builtin of the shell.
 type Command struct {
 	Words []Word // at least one
-	// Apart says that another program runs it, which may add words, or run it elsewhere, as
-	// somebody else or with another environment: xargs, ssh, sudo, env. Shells, timeout and
-	// the like do none of that.
+	// Apart says that another program runs it, which may add words, or run it elsewhere,
+	// as somebody else or with another environment: xargs, ssh, sudo, env. Shells,
+	// timeout and the like do none of that.
 	Apart bool
 }
 

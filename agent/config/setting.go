@@ -40,8 +40,9 @@ func (s Setting) String() string {
 	return variable(s.Key)
 }
 
-// Settable reports whether a setting may give the key a value. Tables in lists are in the file only: they have several keys, and some hold
-// commands and variables, which do not belong on a command line that others can read.
+// Settable reports whether a setting may give the key a value. Tables in lists are in the
+// file only: they have several keys, and some hold commands and variables, which do not
+// belong on a command line that others can read.
 func (k Key) Settable() bool {
 	return !strings.Contains(k.Name, "[]") && k.Kind != "list of tables"
 }
@@ -56,8 +57,9 @@ func SettableKeys() (names []string) {
 	return names
 }
 
-// Variable is the name of the key's environment variable, "" for almost all: containers need those of lend.as_root and local.listen, where
-// commands start the daemon and nobody writes a file.
+// Variable is the name of the key's environment variable, "" for almost all: containers
+// need those of lend.as_root and local.listen, where commands start the daemon and nobody
+// writes a file.
 func (k Key) Variable() string {
 	if inVariable(k.Name) {
 		return variable(k.Name)
@@ -71,9 +73,10 @@ func variable(key string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// FromEnv returns the settings of an environment. An empty variable counts as unset. A variable that is most like the name of a key, or
-// begins with a section's, as all keys had variables once, is a problem: nothing that somebody has set is ignored. Others that begin with
-// Prefix are strange, except known ones.
+// FromEnv returns the settings of an environment. An empty variable counts as unset. A
+// variable that is most like the name of a key, or begins with a section's, as all keys
+// had variables once, is a problem: nothing that somebody has set is ignored. Others that
+// begin with Prefix are strange, except known ones.
 func FromEnv(env []string, known ...string) (set []Setting, strange []string, wrong []Problem) {
 	keys := map[string]string{} // by name of the variable without the prefix
 	for _, key := range SettableKeys() {

@@ -59,7 +59,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// What has a written value is read from there unchanged. Old variables stop the start, and name what has taken their place.
+// What has a written value is read from there unchanged. Old variables stop the start,
+// and name what has taken their place.
 func TestEveryKeyIsSettable(t *testing.T) {
 	var set []config.Setting
 	for _, k := range config.Keys() {

@@ -5,9 +5,9 @@ import "errors"
 // The framing of version 1 is frozen; docs/HOLDER.md has the rules between frames. All
 // numbers are big-endian. Offsets count the bytes that the child has written.
 //
-// A hello is magic, the length of the rest u16 (44 to maxHello), the oldest and the newest
-// version spoken u16 each, features u64, a nonce that is new for each connection and side,
-// and fields of later versions, which are skipped.
+// A hello is magic, the length of the rest u16 (44 to maxHello), the oldest and the
+// newest version spoken u16 each, features u64, a nonce that is new for each connection
+// and side, and fields of later versions, which are skipped.
 
 const (
 	magic      = "TETHER-H"
@@ -79,9 +79,9 @@ const (
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 
-// Frames of the holder. A note is a checkpoint; at most one, the newest, is before the base.
-// Where the offset of data is beyond the expected one, the bytes in between are lost. Data
-// before its end may follow an exit.
+// Frames of the holder. A note is a checkpoint; at most one, the newest, is before the
+// base. Where the offset of data is beyond the expected one, the bytes in between are
+// lost. Data before its end may follow an exit.
 const (
 	kindState    kind = 0x41 // base u64, end u64, taken u64, started u64 (Unix nanoseconds), pid u32, columns u16, rows u16, limit u64
 	kindMeta     kind = 0x42 // bytes

@@ -61,8 +61,8 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 	return reply(w, s.terminal(h, s.views(r)))
 }
 
-// triedWithin bounds how long an answer waits for a host that does not say whether it takes
-// terminals: VS Code's host answers after 10 s at the latest.
+// triedWithin bounds how long an answer waits for a host that does not say whether it
+// takes terminals: VS Code's host answers after 10 s at the latest.
 const triedWithin = 15 * time.Second
 
 // taken returns why the host does not take a terminal that is lent to it.

@@ -37,7 +37,8 @@ func (a *agentTerminals) List() []agenttools.Info {
 	return all
 }
 
-// Checkout implements agenttools.Placed. Of a directory that is masked for the agent, it finds none.
+// Checkout implements agenttools.Placed. Of a directory that is masked for the agent, it
+// finds none.
 func (a *agentTerminals) Checkout(id string) *agenttools.Checkout {
 	h, err := a.find(id)
 	if err != nil {

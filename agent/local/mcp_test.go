@@ -189,7 +189,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A list tells the branch of a terminal's directory, and neither a masked directory nor a masked branch.
+// A list tells the branch of a terminal's directory, and neither a masked directory nor a
+// masked branch.
 func TestListTellsCheckouts(t *testing.T) {
 	w := hushed(t)
 	dir := filepath.Join(t.TempDir(), "app")

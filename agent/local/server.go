@@ -57,8 +57,8 @@ type Hosts interface {
 	CheckAudience(ctx context.Context, host string, names []string) error
 	// AudienceTold waits until the host knows a terminal's audience, ctx ends or the host is offline.
 	AudienceTold(ctx context.Context, host string, h term.Handle) bool
-	// TakesTerminal says why a host does not take a terminal that is lent to it, if that is known or
-	// found out before ctx ends. If the host is offline, it returns nil.
+	// TakesTerminal says why a host does not take a terminal that is lent to it, if that
+	// is known or found out before ctx ends. If the host is offline, it returns nil.
 	TakesTerminal(ctx context.Context, host string, h term.Handle) error
 	// TakesShares returns an error if the host is offline or accepts no links for guests.
 	TakesShares(host string) error

@@ -26,8 +26,8 @@ type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
 	Until *time.Time `json:"until,omitempty"` // absent if there is no time limit
-	// State is there, pending (the host does not have it yet), offline or refused; absent if
-	// nothing is left to send, and for agents.
+	// State is there, pending (the host does not have it yet), offline or refused; absent
+	// if nothing is left to send, and for agents.
 	State     string    `json:"state,omitempty"`
 	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
 	Audience  *Audience `json:"audience,omitempty"`  // never for agents

@@ -29,9 +29,9 @@ func printsHelp(c command.Command) bool {
 	return len(c.Words) == 2 && c.Words[1].Fixed && slices.Contains([]string{"version", "--version", "help", "--help", "-h"}, c.Words[1].Text)
 }
 
-// readsTether reports whether the command is one of tetherReads, of the tether in PATH, run
-// where the agent is known. Each option must be in the table of programs: a word that is
-// known only when it runs may be another one.
+// readsTether reports whether the command is one of tetherReads, of the tether in PATH,
+// run where the agent is known. Each option must be in the table of programs: a word that
+// is known only when it runs may be another one.
 func readsTether(c command.Command) bool {
 	return !c.Apart && len(c.Words) > 1 && c.Words[0].Text == "tether" && slices.Contains(tetherReads, c.Words[1].Text) &&
 		!slices.ContainsFunc(c.Words, func(w command.Word) bool { return !w.Fixed }) && c.Listed()

@@ -18,9 +18,10 @@ type token struct {
 	re     string // matches the whole token, from the prefix on; a token begins a word
 }
 
-// ours are these forms, each as its issuer or the public rules of secret scanners describe it. A prefix is followed by characters of
-// tokenTail. The frequency of its bytes 1–3 and 2–4 in ordinary text decides the speed of the search in all text (see begin): a form that
-// begins like the inside of "path" or "version" is not worth it.
+// ours are these forms, each as its issuer or the public rules of secret scanners
+// describe it. A prefix is followed by characters of tokenTail. The frequency of its
+// bytes 1–3 and 2–4 in ordinary text decides the speed of the search in all text (see
+// begin): a form that begins like the inside of "path" or "version" is not worth it.
 var ours = []token{
 	{"AKIA", `AKIA[A-Z2-7]{16}\b`}, // AWS access key ids; the secret half is among contexts
 	{"ASIA", `ASIA[A-Z2-7]{16}\b`},

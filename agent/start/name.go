@@ -15,8 +15,8 @@ import (
 	"tether/internal/clip"
 )
 
-// runner is a program that runs a script or a task of a project, whose own name says little. Its options and words are
-// separated by blanks.
+// runner is a program that runs a script or a task of a project, whose own name says
+// little. Its options and words are separated by blanks.
 type runner struct {
 	where string // options whose value is the package, or its directory
 	named string // options whose value is the script
@@ -88,7 +88,8 @@ var runners = sync.OnceValue(func() map[string]runner {
 // carriers run another program that a project has installed: the program is the script.
 var carriers = strings.Fields("npx pnpx bunx npm pnpm yarn bun bundle bundler uv uvx pipx poetry pipenv pdm hatch rye mise")
 
-// nameOf suggests a name for the terminal of a request that a runner starts: nothing for other programs.
+// nameOf suggests a name for the terminal of a request that a runner starts: nothing for
+// other programs.
 func nameOf(r *Request) term.NameParts {
 	if r.Shell {
 		return term.NameParts{}
@@ -122,7 +123,8 @@ func nameOf(r *Request) term.NameParts {
 	return term.NameParts{}
 }
 
-// program returns the name of a command's program, without what Windows and versions add to it.
+// program returns the name of a command's program, without what Windows and versions add
+// to it.
 func program(c command.Command) string {
 	name := c.Name()
 	for _, ending := range []string{".cmd", ".bat", ".ps1"} {
@@ -137,8 +139,8 @@ func program(c command.Command) string {
 	return name
 }
 
-// read returns the package, if the command names it, and the script: the runner's own name if it names none, and "" if it
-// is no script of a project.
+// read returns the package, if the command names it, and the script: the runner's own
+// name if it names none, and "" if it is no script of a project.
 func (r runner) read(c command.Command) (where, what string) {
 	var words []string
 	fits := r.only == ""
@@ -210,8 +212,9 @@ const maxPart = 40
 // sources are the endings of files that runners run.
 var sources = strings.Fields(".js .mjs .cjs .jsx .ts .mts .cts .tsx .py .rb .go .exs .php")
 
-// part returns a word as a part of a name, "" if nothing of it can be one: without its directory, its ending and its version,
-// with - for everything but letters, digits, ".", "_" and "-", and beginning with one of the first two.
+// part returns a word as a part of a name, "" if nothing of it can be one: without its
+// directory, its ending and its version, with - for everything but letters, digits, ".",
+// "_" and "-", and beginning with one of the first two.
 func part(word string) string {
 	word = strings.TrimRight(word, `/\`)
 	word = word[strings.LastIndexAny(word, `/\`)+1:]
@@ -236,8 +239,9 @@ func part(word string) string {
 	return strings.TrimRight(clip.Text(b.String(), maxPart), "._-")
 }
 
-// directoryOf returns the part of a name for a directory, in which a shell may have moved: "" for the home directory, whose
-// name is the person's, and where it is not known.
+// directoryOf returns the part of a name for a directory, in which a shell may have
+// moved: "" for the home directory, whose name is the person's, and where it is not
+// known.
 func directoryOf(cwd string, moves []command.Word) string {
 	dir := cwd
 	for _, m := range moves {

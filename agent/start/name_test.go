@@ -10,7 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Terminals of runners are named by their directory, or the package that the command names, and their script.
+// Terminals of runners are named by their directory, or the package that the command
+// names, and their script.
 func TestNamesOfRunners(t *testing.T) {
 	for line, want := range map[string]string{
 		"npm run dev": "app dev", "npm start": "app start", "npm run": "app run", "npm.cmd run dev": "app dev", "npm -w web run dev": "web dev",
@@ -40,7 +41,8 @@ func TestNamesOfRunners(t *testing.T) {
 	}
 }
 
-// The directory's part can be typed without quotes, and neither the home directory nor the root has one.
+// The directory's part can be typed without quotes, and neither the home directory nor
+// the root has one.
 func TestNamesOfDirectories(t *testing.T) {
 	home, err := os.UserHomeDir()
 	if err != nil {

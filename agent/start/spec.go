@@ -47,8 +47,8 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 			env = os.Environ()
 			notice = fmt.Sprintf("the environment is the daemon's, not that of a login: %v", err)
 		}
-		// A login does not say where this daemon has its socket. tether in the terminal has to
-		// find it.
+		// A login does not say where this daemon has its socket. tether in the terminal
+		// has to find it.
 		if own, ok := os.LookupEnv(dirs.HomeVar); ok {
 			env = append(slices.Clip(env), dirs.HomeVar+"="+own)
 		}

@@ -51,8 +51,8 @@ type Info struct {
 // LentToHost reports whether the terminal is announced at the host called name.
 func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, name) }
 
-// HideDirectory takes the directory's part out of Name and Title if rules mask the directory in which the terminal was
-// started. A name that was given stays.
+// HideDirectory takes the directory's part out of Name and Title if rules mask the
+// directory in which the terminal was started. A name that was given stays.
 func (i *Info) HideDirectory(rules *redact.Rules) {
 	if i.Short == "" || rules.Redact(i.StartCwd) == i.StartCwd {
 		return

@@ -13,7 +13,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// named starts a terminal with a suggested name, which is not taken if the terminal has a name.
+// named starts a terminal with a suggested name, which is not taken if the terminal has a
+// name.
 func named(t *testing.T, p *term.Pool, name, where, what string) term.Handle {
 	t.Helper()
 	s := term.Spec{Name: name, Command: []string{"npm"}, Cwd: testkit.Abs("/src/" + where)}

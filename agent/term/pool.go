@@ -122,7 +122,8 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	return t, nil
 }
 
-// name gives a terminal that is being started the suggested name, if it has one, and returns that without the directory.
+// name gives a terminal that is being started the suggested name, if it has one, and
+// returns that without the directory.
 func (p *Pool) name(s *Spec) (short string) {
 	if s.suggested.What == "" {
 		return ""

@@ -68,8 +68,8 @@ type recordedActor struct {
 type recordedLoan struct {
 	Host      string `json:"host"`
 	LinkState string `json:"memo,omitempty"` // of the host's link, see Handle.SaveLinkState
-	// Unix ns. Since is 0 in records of older versions; Until is 0 if the loan has no end,
-	// and 1 ns after 1970 if it has ended, so that the next daemon tells the host.
+	// Unix ns. Since is 0 in records of older versions; Until is 0 if the loan has no
+	// end, and 1 ns after 1970 if it has ended, so that the next daemon tells the host.
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	Heard bool  `json:"heard,omitempty"` // the host knows of the exit

@@ -56,7 +56,8 @@ type Spec struct {
 
 const maxName = 256 // bytes of a terminal's name
 
-// NameParts is a name that tether suggests: app-dev. A number makes it unique among terminals that run.
+// NameParts is a name that tether suggests: app-dev. A number makes it unique among
+// terminals that run.
 type NameParts struct {
 	Where string // the directory or package, "" if it says nothing
 	What  string // "" for no suggestion
@@ -69,7 +70,8 @@ func (s *Spec) Suggest(parts NameParts) {
 	}
 }
 
-// take replaces the suggestion by names that no other terminal has, and notes them in taken.
+// take replaces the suggestion by names that no other terminal has, and notes them in
+// taken.
 func (n NameParts) take(taken map[string]bool) (full, short string) {
 	unique := func(name string) string {
 		free := name

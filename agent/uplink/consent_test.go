@@ -306,7 +306,8 @@ func TestOtherTextsAreRedacted(t *testing.T) {
 	})
 }
 
-// The name of a runner's terminal has the directory's name at hosts that are told the directory, and nowhere else.
+// The name of a runner's terminal has the directory's name at hosts that are told the
+// directory, and nowhere else.
 func TestNamesTellNoMaskedDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules, err := redact.Compile(redact.Options{Patterns: []string{`Acme Corp \d+`}})

@@ -17,8 +17,8 @@ import (
 )
 
 // The table of programs knows each option of the commands that agents may use in their
-// terminals, and whether it has a value. A new option is denied until somebody has entered
-// it there.
+// terminals, and whether it has a value. A new option is denied until somebody has
+// entered it there.
 func TestOptionsOfAgentsCommands(t *testing.T) {
 	engine, err := policy.New(policy.Options{})
 	if err != nil {

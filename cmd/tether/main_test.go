@@ -79,7 +79,8 @@ func setAway() {
 	}
 }
 
-// settingsVar has a line KEY=VALUE for each key that configure gives the daemons of a test.
+// settingsVar has a line KEY=VALUE for each key that configure gives the daemons of a
+// test.
 const settingsVar = "TEST_SETTINGS"
 
 func configure(t *testing.T, key, value string) {

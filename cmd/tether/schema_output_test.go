@@ -14,7 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// table is the description of one JSON object in docs/CLI.md: kinds by field, and which are marked as absent at times.
+// table is the description of one JSON object in docs/CLI.md: kinds by field, and which
+// are marked as absent at times.
 type table struct {
 	kinds map[string]string
 	maybe map[string]bool

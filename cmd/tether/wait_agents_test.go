@@ -18,9 +18,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// waitingModel implements the part of three model APIs that agents need: Chat Completions,
-// Responses and Gemini's. It calls tools one after the other if they are offered, and ends
-// its turn with the result of the last one.
+// waitingModel implements the part of three model APIs that agents need: Chat
+// Completions, Responses and Gemini's. It calls tools one after the other if they are
+// offered, and ends its turn with the result of the last one.
 type waitingModel struct {
 	steps []step
 	asked chan struct{} // closed once it has called wait_terminal

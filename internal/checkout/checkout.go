@@ -1,5 +1,5 @@
-// Package checkout tells which branch of a git repository a directory shows. It reads a few small files of git's and runs
-// no program.
+// Package checkout tells which branch of a git repository a directory shows. It reads a
+// few small files of git's and runs no program.
 //
 //	var f checkout.Finder
 //	if c, ok := f.Find("/home/me/src/app/web"); ok {
@@ -33,12 +33,12 @@ const (
 	within     = time.Second
 )
 
-// Finder looks for checkouts. A file system that does not answer delays few callers, and each by a second. The zero
-// value is ready; it is safe for concurrent use.
+// Finder looks for checkouts. A file system that does not answer delays few callers, and
+// each by a second. The zero value is ready; it is safe for concurrent use.
 type Finder struct{ lookups atomic.Int32 }
 
-// Find returns the checkout that the absolute directory is in; ok is false if it is in none or does not exist, and if that
-// is not known in time.
+// Find returns the checkout that the absolute directory is in; ok is false if it is in
+// none or does not exist, and if that is not known in time.
 func (f *Finder) Find(dir string) (c Checkout, ok bool) {
 	if f.lookups.Add(1) > maxLookups {
 		f.lookups.Add(-1)

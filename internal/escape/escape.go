@@ -1,7 +1,7 @@
 // Package escape separates text from escape sequences in a terminal's output, for callers
-// that show only the text. It knows the grammar of ECMA-48 as xterm.js reads it, and not the
-// meaning of sequences; package shellint finds those of shells, screen obeys those that move
-// the cursor.
+// that show only the text. It knows the grammar of ECMA-48 as xterm.js reads it, and not
+// the meaning of sequences; package shellint finds those of shells, screen obeys those
+// that move the cursor.
 //
 //	var s escape.Scanner
 //	for len(output) > 0 {
@@ -33,8 +33,8 @@ const (
 const maxParams = 64
 
 // CAN and SUB end any sequence without effect, and ESC ends what precedes it, as in DEC's
-// terminals: https://vt100.net/emu/dec_ansi_parser. A line feed ends a sequence that a killed
-// program has left, but not a string.
+// terminals: https://vt100.net/emu/dec_ansi_parser. A line feed ends a sequence that a
+// killed program has left, but not a string.
 const (
 	can = 0x18
 	sub = 0x1a
@@ -141,9 +141,9 @@ func (s *Scanner) Token(p []byte) (Kind, int) {
 	return Part, len(p)
 }
 
-// Params returns the bytes between CSI and the final byte of the last control sequence, at most
-// the first 64, or the last byte between ESC and the final byte. They are valid until the next
-// sequence.
+// Params returns the bytes between CSI and the final byte of the last control sequence,
+// at most the first 64, or the last byte between ESC and the final byte. They are valid
+// until the next sequence.
 func (s *Scanner) Params() []byte { return s.params }
 
 // Outside reports that no sequence is pending.

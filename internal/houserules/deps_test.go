@@ -37,7 +37,8 @@ type listed struct{ direct, indirect []string }
 // listedModule is an item: a module, the place of its use, and the reason.
 var listedModule = regexp.MustCompile(`^- (\S+) \((.*?)\): *(.*)$`)
 
-// parseListed reads the lists of the two sections on modules. Place and reason must not be empty.
+// parseListed reads the lists of the two sections on modules. Place and reason must not
+// be empty.
 func parseListed(page string) (listed, error) {
 	var l listed
 	section := ""

@@ -17,7 +17,8 @@ const glossaryMost = 40
 // glossaryItem is a word of the glossary, and the words that stand behind "not".
 var glossaryItem = regexp.MustCompile(`^- \*\*([^*]+)\*\*: .*?(?:\(not: ([^()]*)\))?$`)
 
-// glossary reads docs/GLOSSARY.md: words are its words, not are the single words behind "not".
+// glossary reads docs/GLOSSARY.md: words are its words, not are the single words behind
+// "not".
 func glossary(t *testing.T) (words, not []string) {
 	t.Helper()
 	p, err := os.ReadFile("docs/GLOSSARY.md")
@@ -53,7 +54,8 @@ func TestGlossaryIsShort(t *testing.T) {
 	}
 }
 
-// No file, type, function or field outside of tests has a name with a word that stands behind "not".
+// No file, type, function or field outside of tests has a name with a word that stands
+// behind "not".
 func TestNamesAreOfTheGlossary(t *testing.T) {
 	t.Chdir(root)
 	_, not := glossary(t)

@@ -7,11 +7,13 @@ import (
 	"testing"
 )
 
-// dear are packages whose functions nothing calls while a program starts: every command would pay for it, however little it does.
+// dear are packages whose functions nothing calls while a program starts: every command
+// would pay for it, however little it does.
 var dear = []string{"regexp", "template", "os", "exec"}
 
-// checkStart returns the calls of dear functions while a package is initialised, in its variables and in init, also those in functions of
-// this package that are called there. files are those of one package.
+// checkStart returns the calls of dear functions while a package is initialised, in its
+// variables and in init, also those in functions of this package that are called there.
+// files are those of one package.
 func checkStart(files []*file) (bad []string) {
 	bodies := map[string]node{}
 	for _, f := range files {
@@ -41,8 +43,8 @@ func runsAtStart(d ast.Decl) bool {
 	return false
 }
 
-// dearCalls returns the dear calls that evaluating n makes. A function literal counts only where it is called. at is what the complaint
-// points to.
+// dearCalls returns the dear calls that evaluating n makes. A function literal counts
+// only where it is called. at is what the complaint points to.
 func dearCalls(f *file, at, n node, bodies map[string]node) (bad []string) {
 	ast.Inspect(n, func(n node) bool {
 		if _, ok := n.(*ast.FuncLit); ok {

@@ -1,7 +1,7 @@
-// Package plain turns a terminal's output into lines of plain text, as a person sees them: an
-// overwritten line, such as a progress bar, has its last text. It knows one row. A newline ends
-// a line, and so does a sequence that moves the cursor to another row. Package screen is for
-// callers that need all rows.
+// Package plain turns a terminal's output into lines of plain text, as a person sees
+// them: an overwritten line, such as a progress bar, has its last text. It knows one row.
+// A newline ends a line, and so does a sequence that moves the cursor to another row.
+// Package screen is for callers that need all rows.
 //
 //	var l plain.Lines
 //	var r plain.Renderer
@@ -17,23 +17,23 @@ import (
 	"tether/internal/escape"
 )
 
-// MaxRaw bounds the kept output of a line, in bytes. Output that exceeds it is replaced by
-// output that shows the same text.
+// MaxRaw bounds the kept output of a line, in bytes. Output that exceeds it is replaced
+// by output that shows the same text.
 const MaxRaw = 16 << 10
 
-// Lines divides output into lines. The bounds and the text of lines follow from the bytes alone,
-// not from the pieces in which they come. It is not safe for concurrent use.
+// Lines divides output into lines. The bounds and the text of lines follow from the bytes
+// alone, not from the pieces in which they come. It is not safe for concurrent use.
 type Lines struct {
 	// Start is the offset of the unfinished line, and Part its output.
 	Start int64
 	Part  []byte
 	// Cut says that Part is not the output itself, but shows the same: see MaxRaw.
 	Cut bool
-	// Row is the row of the line for which Write calls, counted from anywhere. A move to a row
-	// of the screen leads far away from all rows before.
+	// Row is the row of the line for which Write calls, counted from anywhere. A move to
+	// a row of the screen leads far away from all rows before.
 	Row int
-	// Spill, if set, gets the text of a line that has become too long. The line goes on with
-	// the text after that. Without it, the rest of such a line is dropped.
+	// Spill, if set, gets the text of a line that has become too long. The line goes on
+	// with the text after that. Without it, the rest of such a line is dropped.
 	Spill func(text []byte)
 
 	dropping bool
@@ -47,10 +47,12 @@ func (l *Lines) Begin(at int64) {
 	*l = Lines{Start: at, Part: l.Part[:0], Row: l.Row + 1, Spill: l.Spill, render: l.render}
 }
 
-// Line gets a line's bounds and its output including its end, which is valid until it returns.
+// Line gets a line's bounds and its output including its end, which is valid until it
+// returns.
 type Line func(start, end int64, raw []byte)
 
-// Write takes output that begins at an offset. It calls line for each line that ends in p.
+// Write takes output that begins at an offset. It calls line for each line that ends in
+// p.
 func (l *Lines) Write(at int64, p []byte, line Line) {
 	l.Runs(at, p, func(start, end int64, raw []byte) {
 		l.Row--
@@ -112,8 +114,8 @@ func Each(start, end int64, run []byte, line Line) {
 // farAway is more rows than a screen has.
 const farAway = 1 << 16
 
-// ends reports whether a sequence ends the line, and by how many rows it moves the cursor down.
-// It notes where the cursor is saved.
+// ends reports whether a sequence ends the line, and by how many rows it moves the cursor
+// down. It notes where the cursor is saved.
 func (l *Lines) ends(kind escape.Kind, final byte) (down int, ends bool) {
 	params := l.scan.Params()
 	n, err := strconv.Atoi(string(params))

@@ -26,7 +26,8 @@ func divide(p []byte, pieces func() int) (lines []string) {
 	return append(lines, fmt.Sprintf("%d+ %s", l.Start, r.Unfinished(l.Part)))
 }
 
-// The bounds and the text of a line do not depend on the division of the output into pieces.
+// The bounds and the text of a line do not depend on the division of the output into
+// pieces.
 func TestLinesDoNotDependOnPieces(t *testing.T) {
 	parts := []string{"ready\r\n", "a\x1b[31mb\x1b[0mc\n", "10%\r20%\r\x1b[K30% done\r\n", "x\x1b[2Ay", "\x1b[?1049h", "\x1b]0;title\x07z\n", "caf\u00e9\n", "\u202ehidden\n",
 		"ab\bc\n", "tab\tstop\n", "\x1bMup\n", "\r", "\x1b[1;3H", "\n", "half", "\x00nul\n", "\xff\xfe\n", strings.Repeat("l", 500) + "\n", "\x1b7", "\x1b8", "\x1b[5", "\x1b]0;t"}

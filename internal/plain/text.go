@@ -14,8 +14,8 @@ const columns = 1000
 
 // Renderer turns lines into text. The zero value is ready for use, by one goroutine.
 type Renderer struct {
-	// Tabs keeps tabs. Otherwise, blanks up to the next column that is a multiple of eight
-	// replace a tab.
+	// Tabs keeps tabs. Otherwise, blanks up to the next column that is a multiple of
+	// eight replace a tab.
 	Tabs bool
 	// Links shows the targets of links, see [screen.Screen.ShowLinks].
 	Links bool
@@ -24,8 +24,8 @@ type Renderer struct {
 	buf []byte
 }
 
-// Text returns the visible text of a line without the blanks at its end. The text is valid
-// until the next call.
+// Text returns the visible text of a line without the blanks at its end. The text is
+// valid until the next call.
 func (r *Renderer) Text(line []byte) []byte { return bytes.TrimRight(r.Unfinished(line), " ") }
 
 // Unfinished is Text with the blanks before the cursor.
@@ -56,7 +56,8 @@ func (r *Renderer) Unfinished(line []byte) []byte {
 	return r.buf
 }
 
-// passes reports whether a control sequence changes no text where the cursor is behind it.
+// passes reports whether a control sequence changes no text where the cursor is behind
+// it.
 func passes(final byte, params []byte) bool {
 	switch final {
 	case 'm':
@@ -138,8 +139,8 @@ func Same(lines []byte) bool {
 	return bytes.Count(lines, []byte("\r")) == bytes.Count(lines, []byte("\r\n"))
 }
 
-// strange are controls except for those at the end of a line, and first bytes of invisible
-// characters.
+// strange are controls except for those at the end of a line, and first bytes of
+// invisible characters.
 var strange = func() (t [256]bool) {
 	for c := range ' ' {
 		t[c] = c != '\n' && c != '\r'

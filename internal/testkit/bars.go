@@ -5,8 +5,8 @@ type Bar struct {
 	Name   string
 	Output string
 	Text   string // its lines at every interface, joined by newlines
-	// Screen is the text of a screen if Output moves the cursor to other rows, where interfaces
-	// that show line after line show each row that was drawn.
+	// Screen is the text of a screen if Output moves the cursor to other rows, where
+	// interfaces that show line after line show each row that was drawn.
 	Screen string
 }
 

@@ -52,7 +52,8 @@ func usable(dir string) error {
 	}
 }
 
-// cure says which variable to set where dir, which the variable has led to, cannot be used.
+// cure says which variable to set where dir, which the variable has led to, cannot be
+// used.
 func cure(dir string) string {
 	for _, name := range []string{HomeVar, "XDG_RUNTIME_DIR", "XDG_STATE_HOME"} {
 		if above := strings.TrimRight(os.Getenv(name), "/"); above != "" && strings.HasPrefix(dir, above+"/") {

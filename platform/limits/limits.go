@@ -26,11 +26,14 @@ type Group struct {
 	Memory    int64 // bytes
 }
 
-// Join returns the argv that runs argv in the group: together with all commands of groups with the same name it uses no more than the group
-// allows. Join first makes the group or changes its bounds, which may take up to 6 s. env is the environment in which the command will run;
-// the second result is env with the variables that Join's argv needs. No process remains between the command and its parent. On Windows
-// Join returns the command unchanged, and pty.Start puts it into the group by the agent's tag in its environment. Join returns
-// ErrUnsupported where the system cannot bound a Group: it can on Linux through the user's systemd and cgroups of version 2, on Windows by a job.
+// Join returns the argv that runs argv in the group: together with all commands of groups
+// with the same name it uses no more than the group allows. Join first makes the group or
+// changes its bounds, which may take up to 6 s. env is the environment in which the
+// command will run; the second result is env with the variables that Join's argv needs.
+// No process remains between the command and its parent. On Windows Join returns the
+// command unchanged, and pty.Start puts it into the group by the agent's tag in its
+// environment. Join returns ErrUnsupported where the system cannot bound a Group: it can
+// on Linux through the user's systemd and cgroups of version 2, on Windows by a job.
 func Join(g Group, argv, env []string) ([]string, []string, error) { return join(g, argv, env) }
 
 // CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tcpListen is TCP_LISTEN of linux/net/tcp_states.h, and stateListen that as /proc/net/tcp shows it (proc_net_tcp in the kernel's
-// documentation).
+// tcpListen is TCP_LISTEN of linux/net/tcp_states.h, and stateListen that as
+// /proc/net/tcp shows it (proc_net_tcp in the kernel's documentation).
 const (
 	tcpListen   = 10
 	stateListen = "0A"
@@ -31,8 +31,9 @@ var tcpTables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
 // listening are sockets that listen, named as links in /proc/PID/fd name them.
 type listening map[string]netip.AddrPort
 
-// readListening asks the kernel for the listening sockets, and reads its tables only where it does not answer: they have all sockets, and
-// the kernel takes tens of milliseconds for that on a machine with much memory, however few there are.
+// readListening asks the kernel for the listening sockets, and reads its tables only
+// where it does not answer: they have all sockets, and the kernel takes tens of
+// milliseconds for that on a machine with much memory, however few there are.
 func readListening() (listening, error) {
 	all := listening{}
 	if all.ask(unix.AF_INET) == nil && all.ask(unix.AF_INET6) == nil {
@@ -46,7 +47,8 @@ func readListening() (listening, error) {
 	return all, nil
 }
 
-// The sizes of inet_diag_req_v2 and inet_diag_msg of linux/inet_diag.h, with their netlink headers.
+// The sizes of inet_diag_req_v2 and inet_diag_msg of linux/inet_diag.h, with their
+// netlink headers.
 const (
 	diagRequest = unix.SizeofNlMsghdr + 56
 	diagAnswer  = 72

@@ -14,7 +14,8 @@ import (
 // history is the number of earlier lines that are shown of each terminal.
 const history = 10
 
-// Lines shows one terminal of several on the same writer: line by line, each line behind the terminal's title, as plain text.
+// Lines shows one terminal of several on the same writer: line by line, each line behind
+// the terminal's title, as plain text.
 type Lines struct {
 	Out   io.Writer
 	Title string

@@ -7,8 +7,8 @@ import (
 	"tether/internal/plain"
 )
 
-// Plain writes a terminal's output as plain text with one line feed per line, see package plain. Pieces of any size give the same result,
-// unless Live is set. Out must be set.
+// Plain writes a terminal's output as plain text with one line feed per line, see package
+// plain. Pieces of any size give the same result, unless Live is set. Out must be set.
 type Plain struct {
 	Out  io.Writer
 	Live bool // write a line before it is complete; if it is drawn again, it is another line
