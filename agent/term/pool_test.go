@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,14 +17,15 @@ import (
 
 // fakes returns a pool whose terminals are fake, and the last fake.
 func fakes(t *testing.T, o term.Options) (*term.Pool, func() *testkit.Child) {
-	var last *testkit.Child
+	var last atomic.Pointer[testkit.Child] // terminals may start at the same time
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) {
-		last = testkit.NewChild()
-		return last, nil
+		child := testkit.NewChild()
+		last.Store(child)
+		return child, nil
 	}
 	p := term.NewPool(o)
 	t.Cleanup(func() { p.Close(context.Background()) })
-	return p, func() *testkit.Child { return last }
+	return p, last.Load
 }
 
 func TestSpecErrorsNameTheField(t *testing.T) {

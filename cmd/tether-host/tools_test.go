@@ -82,7 +82,8 @@ func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	if got := call("laptop__wait_terminal", map[string]any{"terminalId": made.ID, "pattern": "ready at", "timeoutMs": 600_000}); !strings.Contains(got, "http://localhost:3000/") {
 		t.Errorf("it waited: %s", got)
 	}
-	if got := call("list_terminals", nil); !strings.Contains(got, `"name":"laptop/npm"`) {
+	name := `"name":"laptop/` + filepath.Base(s.dir) + `-dev"` // of npm run dev there
+	if got := call("list_terminals", nil); !strings.Contains(got, name) {
 		t.Errorf("at the host's door there are %s", got)
 	}
 	call("laptop__kill_terminal", map[string]any{"terminalId": made.ID})
