@@ -39,9 +39,11 @@ func TestEndsWithEverythingOnWindows(t *testing.T) {
 	}
 }
 
-// Programs get the environment of the account, with a request's additions, and of tether's variables only the terminal's mark.
+// Programs get the environment of the account, with a request's additions, and of tether's variables only the terminal's mark
+// and the home by which tether finds this daemon there.
 func TestEnvironmentOnWindows(t *testing.T) {
 	t.Setenv("ONLY_THE_DAEMONS", "x")
+	t.Setenv("TETHER_TOKEN_FILE", "x")
 	a := start(t, agent.Config{Dirs: home(t)})
 	cmd := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
 	out, code := prints(t, a.client, localapi.SpawnRequest{Command: []string{cmd, "/d", "/c", "set"}, SetEnv: []string{"path=C:\\x", "GOOD=grün"}, Cols: 500, Rows: 100})
@@ -49,7 +51,7 @@ func TestEnvironmentOnWindows(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for text, want := range map[string]bool{"GOOD=grün": true, "path=C:\\x": true, "PATH=C:\\windows": false, "SystemRoot=": true, "USERPROFILE=": true,
-		"TETHER_TERMINAL=": true, "TETHER_HOME=": false, "ONLY_THE_DAEMONS": false} {
+		"TETHER_TERMINAL=": true, "TETHER_HOME=": true, "TETHER_TOKEN": false, "ONLY_THE_DAEMONS": false} {
 		if strings.Contains(strings.ToUpper(out), strings.ToUpper(text)) != want {
 			t.Errorf("%q in the environment: %t, want %t:\n%s", text, !want, want, out)
 		}
