@@ -82,7 +82,7 @@ func (s *stage) open() error {
 		return &hinted{errors.New("the demo needs tether-host, which is neither next to tether nor in PATH"), "packages and make build contain both"}
 	}
 	if filepath.IsAbs("/tmp") { // first, as it is short: the path of a socket is limited
-		s.dir, err = os.MkdirTemp("/tmp", "tether-demo.")
+		s.dir, _ = os.MkdirTemp("/tmp", "tether-demo.") // else in TMPDIR
 	}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "tether-demo."); err != nil {
