@@ -4,6 +4,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p bin/tools
+if command -v flock >/dev/null; then # two targets of make may come here at the same time
+	exec 8>bin/tools/install.lock
+	flock 8
+fi
 
 # vscode_host installs the agent host of VS Code.
 vscode_host() {
@@ -103,29 +107,29 @@ identity_provider() {
 }
 
 # All installations run at the same time, because they wait for the network and the disk more than for processors.
-debian_packages &
-vscode_host &
-oracles &
+debian_packages 8>&- &
+vscode_host 8>&- &
+oracles 8>&- &
 npm_packages watchers vitest "vite, webpack and other builds and watchers are not tried" --ignore-scripts \
 	vite@7.1.12 rollup@4.52.5 nodemon@3.1.10 typescript@5.9.3 webpack@5.102.1 webpack-cli@6.0.1 vitest@4.0.3 jest@30.2.0 concurrently@9.2.1 \
-	tsx@4.20.6 esbuild@0.25.11 &
+	tsx@4.20.6 esbuild@0.25.11 8>&- &
 # Real MCP and ACP programs need Node 22.
-npm_packages node22 node/bin/node "the tests with Node 22 are skipped" node@22.23.3 &
+npm_packages node22 node/bin/node "the tests with Node 22 are skipped" node@22.23.3 8>&- &
 # An ACP agent's library, and an ACP agent.
 npm_packages acp @moonshot-ai/kimi-code "the tests with the ACP SDK and Kimi Code are skipped" --ignore-scripts --omit=optional \
-	@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 &
+	@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 8>&- &
 # Agents of other projects. Their install scripts put the program for this system in place.
 npm_packages agents .bin/claude "the tests with Claude Code, Codex, Gemini CLI and OpenCode are skipped" \
-	@anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 &
+	@anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 8>&- &
 npm_packages more-agents .bin/copilot "the tests with Qwen Code and GitHub Copilot CLI are skipped" --ignore-scripts \
-	@qwen-code/qwen-code@0.24.4 @github/copilot@1.0.102 &
+	@qwen-code/qwen-code@0.24.4 @github/copilot@1.0.102 8>&- &
 # The official conformance suite of MCP, and its Inspector, an independent client.
 npm_packages mcp @modelcontextprotocol/inspector "the tests with MCP's conformance suite and Inspector are skipped" --ignore-scripts \
-	@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 &
+	@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 8>&- &
 # Clients of MCP's events from other projects. They need Node 22.
 npm_packages events @ai-sdk/mcp "the tests with the AI SDK's and the official MCP client are skipped" --ignore-scripts \
-	@modelcontextprotocol/client@2.4.0 @ai-sdk/mcp@2.0.99 zod@4.1.12 &
+	@modelcontextprotocol/client@2.4.0 @ai-sdk/mcp@2.0.99 zod@4.1.12 8>&- &
 # The NATS server that connects the nodes of a host.
-{ scripts/nats-server.sh >/dev/null 2>&1 || echo "not installed, so its tests are skipped: nats-server (it takes Go modules and a network)"; } &
-identity_provider &
+{ scripts/nats-server.sh >/dev/null 2>&1 || echo "not installed, so its tests are skipped: nats-server (it takes Go modules and a network)"; } 8>&- &
+identity_provider 8>&- &
 wait
