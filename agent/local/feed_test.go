@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -226,38 +227,44 @@ func TestFeedOfAnAgentIsJudged(t *testing.T) {
 // A script's line that the terminal would cut is refused, and with it the rest. A terminal that takes keys gets it whole.
 func TestAttachedScriptsLines(t *testing.T) {
 	for _, lines := range []bool{true, false} {
-		child := &looked{Child: testkit.NewChild(), lines: lines}
-		w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return child, nil }})
-		if _, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: "a", Cwd: testkit.Abs("/")}); err != nil {
+		t.Run(fmt.Sprintf("lines=%t", lines), func(t *testing.T) { // each with a server that ends
+			attachedScriptsLines(t, lines)
+		})
+	}
+}
+
+func attachedScriptsLines(t *testing.T, lines bool) {
+	child := &looked{Child: testkit.NewChild(), lines: lines}
+	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return child, nil }})
+	if _, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: "a", Cwd: testkit.Abs("/")}); err != nil {
+		t.Fatal(err)
+	}
+	if pty.MaxLine > 1<<20 {
+		t.Skip("consoles cut no lines")
+	}
+	whole := strings.Repeat("y", pty.MaxLine) + "\n"
+	long := "y" + whole
+	script := w.attach("a", localclient.AttachOptions{Lines: true})
+	for _, text := range []string{"one\n", whole, "two\n" + long + "three\n", "four\n"} {
+		if err := script.Write(t.Context(), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if pty.MaxLine > 1<<20 {
-			t.Skip("consoles cut no lines")
+	}
+	want := "one\n" + whole + "two\n" + long + "three\nfour\n"
+	if lines {
+		want = "one\n" + whole + "two\n"
+		if got := next(t, script); got.Type != localapi.ControlError || got.Error == nil || got.Error.Code != localapi.CodeTooLarge {
+			t.Errorf("%+v", got)
 		}
-		whole := strings.Repeat("y", pty.MaxLine) + "\n"
-		long := "y" + whole
-		script := w.attach("a", localclient.AttachOptions{Lines: true})
-		for _, text := range []string{"one\n", whole, "two\n" + long + "three\n", "four\n"} {
-			if err := script.Write(t.Context(), []byte(text)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want := "one\n" + whole + "two\n" + long + "three\nfour\n"
-		if lines {
-			want = "one\n" + whole + "two\n"
-			if got := next(t, script); got.Type != localapi.ControlError || got.Error == nil || got.Error.Code != localapi.CodeTooLarge {
-				t.Errorf("%+v", got)
-			}
-		}
-		testkit.Eventually(t, patience, "the script's input was typed", func() bool { return len(child.Typed()) >= len(want) })
-		person := w.attach("a", localclient.AttachOptions{}) // whose keys nobody counts
-		if err := person.Write(t.Context(), []byte(long)); err != nil {
-			t.Fatal(err)
-		}
-		testkit.Eventually(t, patience, "the person's, too", func() bool { return len(child.Typed()) >= len(want+long) })
-		if got := child.Typed(); got != want+long {
-			t.Errorf("lines %t: %d bytes were typed, want %d", lines, len(got), len(want+long))
-		}
+	}
+	testkit.Eventually(t, patience, "the script's input was typed", func() bool { return len(child.Typed()) >= len(want) })
+	person := w.attach("a", localclient.AttachOptions{}) // whose keys nobody counts
+	if err := person.Write(t.Context(), []byte(long)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the person's, too", func() bool { return len(child.Typed()) >= len(want+long) })
+	if got := child.Typed(); got != want+long {
+		t.Errorf("%d bytes were typed, want %d", len(got), len(want+long))
 	}
 }
 
