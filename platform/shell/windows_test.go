@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/windows/registry"
 
+	"tether/internal/testkit"
 	"tether/platform/shell"
 )
 
@@ -37,7 +38,7 @@ func TestEnvironmentIsThatOfTheAccount(t *testing.T) {
 	defer key.DeleteValue(name)
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	t.Setenv("TETHER_SECRET", "x")
-	c := shell.Cache{Path: shell.Login(), Self: os.Args[0]}
+	c := shell.Cache{Path: shell.Login(), Self: os.Args[0], Limit: testkit.Patience}
 	env, err := c.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
