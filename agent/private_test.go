@@ -12,7 +12,7 @@ import (
 )
 
 // A private host gets the one terminal: it is not paired, no request can lend to it, and
-// what was lent is not lent any more at the end.
+// the loan ends with its link.
 func TestPrivateHost(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	spawn := func(name string, to []string) error {

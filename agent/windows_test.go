@@ -39,8 +39,9 @@ func TestEndsWithEverythingOnWindows(t *testing.T) {
 	}
 }
 
-// Programs get the environment of the account, with a request's additions, and of tether's variables only the terminal's mark
-// and the home by which tether finds this daemon there.
+// Programs get the environment of the account, with a request's additions, and of
+// tether's variables only the terminal's mark and the home by which tether finds this
+// daemon there.
 func TestEnvironmentOnWindows(t *testing.T) {
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	t.Setenv("TETHER_TOKEN_FILE", "x")

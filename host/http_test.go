@@ -260,7 +260,8 @@ func TestBadFrames(t *testing.T) {
 			} else if err := ch.Send(t.Context(), []byte(test.frame)); err != nil {
 				t.Fatal(err)
 			}
-			// The connection goes on, and so does the host. An action that was read may be refused before or after that.
+			// The connection goes on, and so does the host. An action that was read may be
+			// refused before or after that.
 			got := answerTo(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 			for strings.Contains(got, `"rejectionReason"`) {
 				msg, err := ch.Recv(t.Context())

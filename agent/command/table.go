@@ -178,8 +178,8 @@ func (p *program) act(m option) (string, bool) {
 	return "", p.lax || p.known[name]
 }
 
-// Listed reports whether the table has a row for the command and its verb, and in it each
-// of its options, none of which is asked about.
+// Listed reports whether the table has a row for the command and its verb, and that row
+// knows all of its options and wants no question about any.
 func (c Command) Listed() bool {
 	p := verbOf(c, 2)
 	if p == nil {

@@ -86,8 +86,10 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 	for _, e := range env {
 		full, value, _ := strings.Cut(e, "=")
 		name, ours := strings.CutPrefix(full, Prefix)
+		if !ours || value == "" || slices.Contains(known, full) {
+			continue
+		}
 		switch near := Nearest(name, names); {
-		case !ours || value == "" || slices.Contains(known, full):
 		case inVariable(keys[name]):
 			set = append(set, Setting{keys[name], value, FromEnvironment})
 		case near != "":

@@ -59,8 +59,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// What has a written value is read from there unchanged. Old variables stop the start,
-// and name what has taken their place.
+// A key that is set to the value with which it is written has that value. A variable with
+// a key's old name is refused with the form that sets it now.
 func TestEveryKeyIsSettable(t *testing.T) {
 	var set []config.Setting
 	for _, k := range config.Keys() {

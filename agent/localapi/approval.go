@@ -17,7 +17,7 @@ type Approval struct {
 	Line      string         `json:"line,omitempty"`
 	Setting   bool           `json:"setting,omitempty"` // line is no command, but a changed part of the configuration
 	Cwd       string         `json:"cwd"`
-	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"` // by their index, what is not UTF-8
+	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes  []byte         `json:"cwd_bytes,omitempty"`
 	Env       []string       `json:"env,omitempty"`      // names of the variables that the command sets
 	Settings  []string       `json:"settings,omitempty"` // NAME=value; what decides which code runs is shown, other secrets are masked

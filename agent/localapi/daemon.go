@@ -137,7 +137,7 @@ type HandOver struct {
 type Environment struct {
 	SchemaVersion int            `json:"schema_version"`
 	Env           []string       `json:"env"`                 // NAME=value
-	EnvBytes      map[int][]byte `json:"env_bytes,omitempty"` // by their index, what is not UTF-8
+	EnvBytes      map[int][]byte `json:"env_bytes,omitempty"` // entries that are not UTF-8, by index
 }
 
 // SandboxRequest asks how to run an agent's own program in the sandbox of that agent.

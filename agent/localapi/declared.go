@@ -36,7 +36,7 @@ type Declared struct {
 	Error    string    `json:"error,omitempty"`   // why it could not be started
 	ExitCode *int      `json:"exit_code,omitempty"`
 	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
-	Notice   string    `json:"notice,omitempty"`  // for the person: what is not as asked
+	Notice   string    `json:"notice,omitempty"`  // what is not as the person asked
 
 	Needs      []string  `json:"needs,omitempty"`
 	Waits      string    `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why

@@ -18,7 +18,7 @@ type Terminal struct {
 	Owner            string    `json:"owner"`
 	Visible          bool      `json:"visible"`
 	Private          bool      `json:"private"`
-	Notice           string    `json:"notice,omitempty"` // for the person: what is not as asked
+	Notice           string    `json:"notice,omitempty"` // what is not as the person asked
 	LentTo           []string  `json:"lent_to"`
 	Loans            []Loan    `json:"loans"`          // one loan for each host in lent_to, in the same order
 	Kept             []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
@@ -41,7 +41,7 @@ type Terminal struct {
 	Ready        string         `json:"ready,omitempty"` // of a declared terminal: starting, ready, failed or stopped
 	ReadySince   time.Time      `json:"ready_since,omitzero"`
 	ReadyWhy     string         `json:"ready_why,omitempty"`     // which condition holds, or why none does
-	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // by their index, what is not UTF-8
+	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell
 }

@@ -84,8 +84,8 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door, Notice: notice,
 		Feed: r.Feed, Attaches: r.Attaches,
 	}
-	if suggested := nameOf(&r); r.Name == "" || r.Door == policy.DoorACP { // over ACP a name is the command line, which the proxy has made
-		spec.Suggest(suggested)
+	if r.Name == "" || r.Door == policy.DoorACP { // over ACP a name is the command line, which the proxy has made
+		spec.Suggest(nameOf(&r))
 	}
 	var denied string
 	spec.Limits, denied = s.limits(ctx, r)

@@ -66,9 +66,10 @@ func (t *trial) wait(ctx context.Context) (done func(understood bool), err error
 	}, nil
 }
 
-// TakesTerminal reports why the host does not take the terminal, which is lent to it: ErrUnsupported, an
-// *ahp.VersionError, or why a host without the marker has refused it. At a host without the marker it
-// waits until the terminal was tried, or ctx ends; all others are not waited for.
+// TakesTerminal reports why the host does not take the terminal, which is lent to it:
+// ErrUnsupported, an *ahp.VersionError, or why a host without the marker has refused it.
+// At a host without the marker it waits until the terminal was tried, or ctx ends; all
+// others are not waited for.
 func (l *Link) TakesTerminal(ctx context.Context, h term.Handle) error {
 	for {
 		l.mu.Lock()

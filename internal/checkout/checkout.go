@@ -3,7 +3,7 @@
 //
 //	var f checkout.Finder
 //	if c, ok := f.Find("/home/me/src/app/web"); ok {
-//	fmt.Println(c.Root, c.Branch)
+//		fmt.Println(c.Root, c.Branch)
 //	}
 package checkout
 
