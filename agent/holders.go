@@ -140,6 +140,15 @@ func (h held) Signal(name string) error {
 	return err
 }
 
+// Kill ends the child and all its descendants. If the holder is gone by then, Gone has ended what it has left.
+func (h held) Kill(ctx context.Context, grace time.Duration) error {
+	err := h.Client.Kill(ctx, grace)
+	if errors.Is(err, holder.ErrLost) && h.Gone() {
+		return nil
+	}
+	return err
+}
+
 // Gone reports whether the holder is gone. If so, it also ends the processes of the terminal that a killed holder has left.
 func (h held) Gone() bool {
 	if !h.Client.Gone() {

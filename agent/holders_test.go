@@ -199,6 +199,28 @@ func TestStoppedHolder(t *testing.T) {
 	second.stop()
 }
 
+// The holder is killed while it kills its terminal: that is gone then, as was asked.
+func TestKillOutlivesAKilledHolder(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	testkit.Leaks(t)
+	c := withHolders(t, home(t))
+	c.Terminals.KillGrace = 2 * patience
+	one := start(t, c)
+	defer one.stop()
+	x, err := one.client.Spawn(t.Context(), localapi.SpawnRequest{Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"},
+		Command: []string{"/bin/sh", "-c", "trap 'kill -9 $PPID' TERM; echo ready; while :; do sleep 0.01; done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "it catches signals", func() bool {
+		list, err := one.client.List(t.Context())
+		return err == nil && list.Terminals[0].Bytes > 0
+	})
+	if x, err = one.client.Kill(t.Context(), x.ID); err != nil || x.Exit == nil {
+		t.Errorf("killed: %+v, %v", x.Exit, err)
+	}
+}
+
 // A holder of a program that is too new is left alone, and status says so.
 func TestHolderOfAnotherTime(t *testing.T) {
 	testkit.Leaks(t)

@@ -24,6 +24,7 @@ type fake struct {
 	*testkit.Child
 	blocked chan struct{} // if not nil, Write waits for it
 	tough   bool          // Kill does nothing
+	leaves  bool          // Kill ends the child, and then waits for the grace of what it has left
 }
 
 func (f fake) Read(p []byte) (int, error) {
@@ -44,7 +45,12 @@ func (f fake) Kill(ctx context.Context, grace time.Duration) error {
 	if f.tough {
 		return nil
 	}
-	return f.Child.Kill(ctx, grace)
+	err := f.Child.Kill(ctx, grace)
+	if f.leaves {
+		<-ctx.Done()
+		time.Sleep(time.Second) // until they are gone
+	}
+	return err
 }
 
 // bench is a holder in a bubble.
@@ -341,6 +347,23 @@ func TestAKilledChildIsNotHeldForLong(t *testing.T) {
 			t.Errorf("after %v: %+v", time.Since(began), exit)
 		}
 		forget(t, c)
+		b.tasks.Wait()
+	})
+}
+
+// A terminal is forgotten while a kill still waits for what the child has left: the child has ended, so the kill succeeds.
+func TestAKillOutlivesItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, child: fake{Child: testkit.NewChild(), leaves: true}}
+		b.start(holder.Spec{})
+		c := b.dial()
+		killed := make(chan error, 1)
+		go func() { killed <- c.Kill(t.Context(), time.Hour) }()
+		c.Wait()
+		forget(t, c)
+		if err := <-killed; err != nil {
+			t.Error(err)
+		}
 		b.tasks.Wait()
 	})
 }

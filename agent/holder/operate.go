@@ -3,6 +3,7 @@ package holder
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -182,8 +183,19 @@ func (c *Client) Write(p []byte) (n int, err error) {
 // Kill ends the child and all its descendants, as pty.PTY.Kill does. The holder does it, and continues if the connection ends. Cancelling
 // ctx cuts the grace short; if the holder then does not answer within 3 s, Kill fails. If the holder is stopped, Kill fails
 // after 5 s with a *StoppedError, and the holder does it when it runs again. An exit that it causes is reported like any
-// other.
+// other. A connection that ends after the exit does not make it fail: somebody else may forget the terminal before the
+// answer comes.
 func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
+	err := c.kill(ctx, grace)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exit != nil && c.err != nil && errors.Is(err, c.err) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) kill(ctx context.Context, grace time.Duration) error {
 	ms := min(max(grace.Milliseconds(), 0), int64(^uint32(0)))
 	id, answer, err := c.begin(kindKill, func(frame []byte) []byte { return binary.BigEndian.AppendUint32(frame, uint32(ms)) })
 	if err != nil {
