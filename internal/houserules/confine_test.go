@@ -26,6 +26,7 @@ var confined = []struct {
 	{"github.com/creack/pty", []string{"platform/pty", "internal/bench"}, "it hands out blocking descriptors; platform/pty does not"},
 	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local", "agent/localclient", "agent/uiws"}, "the doors set its limits and check origins"},
 	{"github.com/pelletier/go-toml", []string{"agent/config", "internal/mcpentry"}, "there is one configuration file, and its errors are ours; files of agents are only checked"},
+	{"github.com/tailscale/hujson", []string{"internal/mcpentry"}, "only files of other programs have comments in JSON"},
 	{"github.com/zalando/go-keyring", []string{"platform/keyring"}, "it may hang"},
 	{"github.com/godbus/dbus", []string{"platform/notify"}, "who answers on the session's bus is checked in one place"},
 	{"github.com/kardianos/service", []string{"installer"}, "it registers the service of the machine on Windows"},

@@ -2,7 +2,6 @@ package mcpentry
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 
 	"tether/internal/textfile"
 )
@@ -102,16 +103,19 @@ func (f Format) removed(text []byte, name, program, first string) ([]byte, error
 		out := removeTable(text, f.Section, name)
 		return out, f.check(out, text, name)
 	}
-	top, inner, err := servers(text, f.Section)
+	d, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	var out []byte
-	if len(inner.members) == 1 && !bytes.Contains(text[inner.open:inner.members[0].start], []byte("/")) {
-		out = remove(text, top, f.Section)
+	top := d.root.Value.(*hujson.Object)
+	i := find(top, f.Section)
+	inner := top.Members[i].Value.Value.(*hujson.Object)
+	if len(inner.Members) == 1 && inner.Members[0].Name.BeforeExtra.IsStandard() {
+		remove(top, i)
 	} else {
-		out = remove(text, *inner, name)
+		remove(inner, find(inner, name))
 	}
+	out := d.pack()
 	return out, f.check(out, text, name)
 }
 
@@ -143,15 +147,17 @@ func (f Format) add(text []byte, name string, e Entry) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n}\n")
 	}
-	top, inner, err := servers(text, f.Section)
+	d, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	if inner != nil {
-		return insert(text, *inner, name, f.value(e)), nil
+	top := d.root.Value.(*hujson.Object)
+	if i := find(top, f.Section); i >= 0 {
+		d.insert(&top.Members[i].Value, name, f.value(e))
+	} else {
+		d.insert(&d.root, f.Section, "{\n\t"+string(hujson.String(name))+": "+strings.ReplaceAll(f.value(e), "\n", "\n\t")+"\n}")
 	}
-	quoted, _ := json.Marshal(name)
-	return insert(text, top, f.Section, "{\n\t"+string(quoted)+": "+strings.ReplaceAll(f.value(e), "\n", "\n\t")+"\n}"), nil
+	return d.pack(), nil
 }
 
 // value returns the entry as JSON, indented by tabs.
@@ -202,10 +208,7 @@ func (f Format) document(text []byte) (map[string]any, error) {
 	case len(bytes.TrimSpace(text)) == 0:
 		return map[string]any{}, nil
 	}
-	if _, err := root(text); err != nil {
-		return nil, err
-	}
-	return plain(text).(map[string]any), nil
+	return plain(text)
 }
 
 // check returns nil if the two texts differ only in the server called name, which with has. Otherwise it returns errUnsafe.
