@@ -58,15 +58,12 @@ func startKeyHost(t *testing.T) *keyHost {
 		t.Fatal(err)
 	}
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
+	h.Handle(pairing.Path, door)
 	var away atomic.Bool
 	k.stop = func() { away.Store(true); h.Close() }
 	k.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if away.Load() {
 			http.Error(w, "away", http.StatusServiceUnavailable)
-			return
-		}
-		if devices.Serves(r) {
-			door.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ type Host struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
+	mux  *http.ServeMux // set once; see Handle
 
 	epoch    time.Time    // when it was made; set once
 	draining atomic.Bool  // see Drain
@@ -97,7 +99,7 @@ func New(o Options) *Host {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
-		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(), seq: o.firstSeq(),
+		opts: o, log: *o.Logger, ctx: ctx, stop: stop, mux: http.NewServeMux(), epoch: time.Now(), seq: o.firstSeq(),
 		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: maxAgents},
 		logins:     newLogins(o.Logins, *o.Logger),
@@ -121,6 +123,7 @@ func New(o Options) *Host {
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
+	h.route()
 	if o.Nodes != nil {
 		h.untold.all = map[string]int{}
 	}

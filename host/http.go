@@ -15,32 +15,21 @@ import (
 	"tether/ahp"
 	"tether/internal/bounded"
 	"tether/jsonrpc/wsconn"
-	"tether/mcp"
 )
 
 // writeTimeout is the longest time that one write to a socket may take, even if it makes slow progress.
 const writeTimeout = 10 * time.Minute
 
-// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the host's other doors: the page for people, the door for
-// agents. A request without a token is answered 401, one with a wrong token 403, both before the upgrade, and 429 after many wrong ones
-// from the same place. A right token always passes.
-func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = mcp.AtPath(r)
-	if why := h.admits(r); why != nil {
-		h.refuse(w, r, why)
+// socket serves a client's WebSocket until it ends, on any path. A request without a token is answered 401, one with a wrong token 403, both
+// before the upgrade, and 429 after many wrong ones from the same place. A right token always passes.
+func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
+	p, refusal := h.admit(r)
+	switch {
+	case refusal != nil:
+		h.refuse(w, r, refusal)
 		return
-	}
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		ctx, done := h.unlapsed(r.Context())
-		defer done()
-		if h.opts.Nodes != nil {
-			r = r.WithContext(ctx)
-		}
-		h.serveDoors(w, r)
-		return
-	}
-	p, ok := h.enter(w, r, h.mcpLines)
-	if !ok {
+	case r.URL.Path == mcpPath:
+		h.asking(w, r, p, h.mcpLines)
 		return
 	}
 	if why := h.full(p); why != nil {
@@ -59,41 +48,6 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Not with h.ctx: Close ends each connection with a close message, and the end of its context would come before that.
 	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress(), recvMemory: in}) // logged there
-}
-
-// serveDoors serves requests that are not WebSockets.
-func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
-	if h.servePage(w, r) {
-		return
-	}
-	if r.URL.Path == shellsPath || strings.HasPrefix(r.URL.Path, shellsPath+"/") {
-		h.serveShells(w, r)
-		return
-	}
-	if r.URL.Path == lentPath || strings.HasPrefix(r.URL.Path, lentPath+"/") {
-		h.serveLent(w, r)
-		return
-	}
-	if _, ok := h.enter(w, r, h.mcpHTTP); !ok {
-		return
-	}
-	w.Header().Set("Upgrade", "websocket")
-	w.Header().Set("Connection", "Upgrade")
-	http.Error(w, "this is an agent host; connect with a WebSocket", http.StatusUpgradeRequired)
-}
-
-// enter authenticates the request. It returns false if the request has been answered: refused, or served by agents at the door for agents.
-func (h *Host) enter(w http.ResponseWriter, r *http.Request, agents func(http.ResponseWriter, *http.Request, Principal)) (p Principal, ok bool) {
-	p, refusal := h.admit(r)
-	switch {
-	case refusal != nil:
-		h.refuse(w, r, refusal)
-	case r.URL.Path == mcpPath:
-		h.asking(w, r, p, agents)
-	default:
-		return p, true
-	}
-	return p, false
 }
 
 // asking serves a request that may take long, unless its principal has as many of them as one name may have.

@@ -3,9 +3,6 @@ package host
 import (
 	"context"
 	"net/http"
-	"strings"
-
-	"tether/ahp"
 )
 
 // Rights says how old the tokens, people and grants are that a node of a cluster knows and by which it admits and serves clients.
@@ -44,31 +41,18 @@ func (h *Host) SetRights(r Rights) {
 	}
 }
 
-// admits decides whether a request is served at all. While rights are old, only requests of agents that have sent one before, of logged-in
-// browsers, and of guests who have opened a link are served.
-func (h *Host) admits(r *http.Request) *refusal {
-	switch Rights(h.rights.Load()) {
-	case RightsChecked:
+// admits decides whether a request is served at all. While rights are old, only those of in are; nil admits none.
+func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *refusal {
+	rights := Rights(h.rights.Load())
+	if rights == RightsChecked || rights == RightsOld && in != nil && in(r) {
 		return nil
-	case RightsOld:
-		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-			return errRightsOld
-		}
-		in := false
-		switch path := r.URL.Path; {
-		case path == mcpPath:
-			in = h.agentIsHere(r)
-		case strings.HasPrefix(path, ahp.SharePath):
-			_, in = h.guest(r)
-		case path != launchPath && path != loginPath:
-			_, in = h.browser(r)
-		}
-		if in {
-			return nil
-		}
 	}
 	return errRightsOld
 }
+
+// isBrowser and isGuest report whether a request comes from a browser that is logged in, and from a guest who has opened a link.
+func (h *Host) isBrowser(r *http.Request) bool { _, in := h.browser(r); return in }
+func (h *Host) isGuest(r *http.Request) bool   { _, in := h.guest(r); return in }
 
 // agentIsHere reports whether a request comes from an agent that has sent one before. It does not depend on MCP sessions, which not every
 // version of MCP has.

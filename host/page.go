@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"tether/agenttools"
-	"tether/ahp"
 	"tether/host/web"
 	"tether/screen"
 )
@@ -47,26 +46,6 @@ var (
 	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was already used or has expired; tether-host link makes another"}
 )
 
-// servePage serves browsers' requests, and reports whether this was one.
-func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
-	switch {
-	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
-		r.URL.Path == eventsPath || r.URL.Path == plainPath || r.URL.Path == peoplePath || r.URL.Path == entryPath || r.URL.Path == endPath || strings.HasPrefix(r.URL.Path, ahp.SharePath) || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
-	default:
-		return false
-	}
-	if r.URL.Path == "/" {
-		if _, ok := requestToken(r); ok {
-			return false // not a browser but a client that looks for the agent host
-		}
-	}
-	PageHeaders(w.Header())
-	if why := h.routePage(w, r); why != nil {
-		h.refuse(w, r, why)
-	}
-	return true
-}
-
 // PageHeaders sets headers that keep other pages from using this answer, and this answer from loading anything from elsewhere.
 func PageHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", contentPolicy)
@@ -78,79 +57,28 @@ func PageHeaders(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 }
 
-func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
-	_, bearer := requestToken(r)
-	switch {
-	case !bearer && !h.nameAllowed(r) && !(r.URL.Path == openPath && fromProgram(r)):
-		return errForeignName
-	case !h.originAllowed(r):
-		return errForeignSite
-	case fromOtherPage(r) && !followed(r):
-		return errForeignSite
-	case strings.HasPrefix(r.URL.Path, ahp.SharePath):
-		return h.serveGuest(w, r)
-	case r.URL.Path == launchPath && r.Method == http.MethodPost:
-		return h.makeLink(w, r)
-	case r.URL.Path == loginPath && r.Method == http.MethodPost:
-		return h.login(w, r)
-	case r.URL.Path == logoutPath && r.Method == http.MethodPost:
-		if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
-			h.logins.logout(cookie.Value)
-		}
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-		return nil
-	case r.URL.Path == endPath && r.Method == http.MethodPost:
-		return h.endEntry(w, r)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
-	case r.URL.Path == launchPath:
-		return asset(w, "launch.html") // it logs nobody in: previews and scanners open links before people do
-	case strings.HasPrefix(r.URL.Path, assetsPath):
-		return asset(w, strings.TrimPrefix(r.URL.Path, assetsPath))
+// logout logs a browser out.
+func (h *Host) logout(w http.ResponseWriter, r *http.Request) *refusal {
+	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
+		h.logins.logout(cookie.Value)
 	}
-	p, why := h.person(r)
-	if why != nil {
-		if why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath || r.URL.Path == peoplePath) {
-			h.loginPage(w, http.StatusUnauthorized, "")
-			return nil
-		}
-		return why
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// index is the page, plain where it was built without Node.
+func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *refusal {
+	if h.scripts {
+		return asset(w, "index.html")
 	}
-	return h.servePerson(w, r, p)
+	h.plain(w, p)
+	return nil
 }
 
 // followed reports whether a person has followed a link in a window, as opposed to a page that shows this one in a frame.
 func followed(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
-}
-
-// servePerson serves an authenticated principal.
-func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
-	switch {
-	case p.Guest != "" && strings.HasPrefix(r.URL.Path, peoplePath):
-		return errNoGuests
-	case r.URL.Path == eventsPath:
-		h.asking(w, r, p, h.events)
-	case strings.HasPrefix(r.URL.Path, contentPath):
-		done, ok := h.ask(p)
-		if !ok {
-			return errAsksTooMuch
-		}
-		defer done()
-		return h.content(w, r, p)
-	case r.URL.Path == entryPath:
-		return h.entries(w, r, p)
-	case r.URL.Path == endPath:
-		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only POST", quiet: true}
-	case r.URL.Path == peoplePath:
-		return asset(w, "people.html")
-	case r.URL.Path == plainPath || !h.scripts:
-		h.plain(w, p)
-	default:
-		return asset(w, "index.html")
-	}
-	return nil
 }
 
 // person returns the principal of a request for the page, by cookie or by token.
@@ -260,7 +188,7 @@ func asset(w http.ResponseWriter, name string) *refusal {
 		defer file.Close()
 	}
 	if err != nil || kind == "" {
-		return &refusal{status: http.StatusNotFound, text: "no such file", quiet: true}
+		return errNoFile
 	}
 	w.Header().Set("Content-Type", kind)
 	_, _ = io.Copy(w, file) // in pieces, because a slow reader needs no token; fails only with the connection
@@ -269,31 +197,27 @@ func asset(w http.ResponseWriter, name string) *refusal {
 
 var (
 	errClientGone = &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
+	errNoFile     = &refusal{status: http.StatusNotFound, text: "no such file", quiet: true}
 	errNoTerminal = &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
 	errUnreadable = &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
 )
 
-// content serves /terminals/ID.txt, the terminal's output as text, /terminals/ID/state and /terminals/ID/problems.
-func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
-	name := strings.TrimPrefix(r.URL.Path, contentPath)
-	id, what := name, ""
-	for _, suffix := range []string{".txt", "/state", "/problems"} {
-		if before, ok := strings.CutSuffix(name, suffix); ok {
-			id, what = before, suffix
+// content serves the terminal that the path names, by its id and the suffix.
+func (h *Host) content(suffix string, serve func(http.ResponseWriter, *http.Request, Principal, lookedAt) *refusal) personal {
+	return func(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+		done, ok := h.ask(p)
+		if !ok {
+			return errAsksTooMuch
 		}
+		defer done()
+		id, ok := strings.CutSuffix(r.PathValue("id"), suffix)
+		t, err := catalogue{h, &p}.Open(id)
+		if err != nil || !ok {
+			return errNoTerminal
+		}
+		t.(lookedAt).looked()
+		return serve(w, r, p, t.(lookedAt))
 	}
-	t, err := catalogue{h, &p}.Open(id)
-	if err != nil || what == "" {
-		return errNoTerminal
-	}
-	t.(lookedAt).looked()
-	switch what {
-	case "/state":
-		return h.serveState(w, r, p, t.(lookedAt))
-	case "/problems":
-		return h.pageProblems(w, r, p, t)
-	}
-	return h.download(w, r, p, id, t)
 }
 
 // maxPageProblems is how many problems the page gets at once; the counts say how many there are.
@@ -301,8 +225,7 @@ const maxPageProblems = 300
 
 // pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All people at the page share one matching, since they
 // see the same output.
-func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, t agenttools.Terminal) *refusal {
-	at := t.(lookedAt)
+func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *refusal {
 	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks repeatedly
 		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
 	}
@@ -322,7 +245,7 @@ func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal,
 }
 
 // download serves a terminal as text.
-func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id string, t agenttools.Terminal) *refusal {
+func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, t lookedAt) *refusal {
 	i, sending := t.Info(), &h.messages.sending
 	n := int(min(i.End-i.Start, int64(sending.part)))
 	if sending.take(r.Context(), p.Name, n) != nil {
@@ -340,10 +263,10 @@ func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id 
 	if err != nil {
 		return errUnreadable
 	}
-	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: t.(lookedAt).t.uri, Detail: "as text"})
+	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: t.t.uri, Detail: "as text"})
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if r.URL.Query().Has("download") {
-		w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.txt"`)
+		w.Header().Set("Content-Disposition", `attachment; filename="`+t.t.id+`.txt"`)
 	}
 	_, _ = io.WriteString(w, text) // fails only with the connection
 	return nil

@@ -69,6 +69,7 @@ type sharedLink struct {
 var (
 	errNoShare  = &refusal{status: http.StatusForbidden, text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
 	errBadShare = &refusal{status: http.StatusBadRequest, text: "not a request of the page for guests", quiet: true}
+	errNoShares = &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
 	errNoGuests = &refusal{status: http.StatusForbidden, text: "guests see their terminal alone", quiet: true}
 )
 
@@ -320,29 +321,23 @@ func (h *Host) guest(r *http.Request) (Principal, bool) {
 	return h.knownGuest(cookie.Value)
 }
 
-// serveGuest serves the paths below ahp.SharePath: the page, the request that opens a share, and the state of an opened one.
-func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
-	switch what := strings.TrimPrefix(r.URL.Path, ahp.SharePath); {
-	case h.opts.NoShares:
-		return &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
-	case r.URL.Path == openPath && r.Method == http.MethodPost:
-		return h.openShare(w, r)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
-	case what == "":
-		return asset(w, "guest.html")
-	case what == "state" || what == "terminal":
-		p, ok := h.guest(r)
-		switch {
-		case !ok:
-			return errNoToken
-		case what == "terminal":
-			return h.guestTerminal(w, r, p)
-		}
-		h.answerGuest(w, p, "")
-		return nil
+// withShares serves a path below ahp.SharePath: the page, the request that opens a share, or the state of an opened one.
+func (h *Host) withShares(serve handler) handler {
+	if h.opts.NoShares {
+		return func(http.ResponseWriter, *http.Request) *refusal { return errNoShares }
 	}
-	return &refusal{status: http.StatusNotFound, text: "no such page", quiet: true}
+	return serve
+}
+
+// asGuest serves guests alone.
+func (h *Host) asGuest(serve personal) handler {
+	return func(w http.ResponseWriter, r *http.Request) *refusal {
+		p, ok := h.guest(r)
+		if !ok {
+			return errNoToken
+		}
+		return serve(w, r, p)
+	}
 }
 
 // opened is the answer for a guest.

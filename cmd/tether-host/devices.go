@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,7 +17,6 @@ import (
 
 	"tether/host"
 	"tether/host/access"
-	"tether/host/cluster"
 	"tether/host/devices"
 	"tether/platform/secret"
 )
@@ -61,21 +59,6 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 		o.Access = devices.Both(tokens, door)
 	}
 	return door, err
-}
-
-// withDevices serves the door for pairing, unless it is nil, in addition to the host.
-func withDevices(h http.Handler, d *devices.Door, n *cluster.Node) http.Handler {
-	if d == nil {
-		return h
-	}
-	door := whileReached(d, n)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if devices.Serves(r) {
-			door.ServeHTTP(w, r)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // keyBlock is the type of a PEM block with a key in PKCS #8.

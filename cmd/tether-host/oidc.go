@@ -14,7 +14,6 @@ import (
 
 	"tether/host"
 	"tether/host/access"
-	"tether/host/cluster"
 	"tether/host/devices"
 	"tether/host/oidc"
 	"tether/internal/textfile"
@@ -154,26 +153,6 @@ func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 		}
 	})
 	return func() { cancel(); run.Wait() }
-}
-
-// withProvider serves the provider's pages, if there is one, in addition to the host.
-func withProvider(h http.Handler, p *provider, n *cluster.Node) http.Handler {
-	if p == nil {
-		return h
-	}
-	logins := whileReached(p, n)
-	logout := oidc.Path + "/logout" // ends rights, so it is always served
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == logout {
-			p.ServeHTTP(w, r)
-			return
-		}
-		if r.URL.Path == oidc.Path || strings.HasPrefix(r.URL.Path, oidc.Path+"/") {
-			logins.ServeHTTP(w, r)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // approveAs admits a machine as that of a logged-in person. It opens the tokens again, because Tokens.OwnedBy holds for all later tokens.

@@ -167,7 +167,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err := announce(url, typed, page, p.cred, stdout, stderr); err != nil {
 		return err
 	}
-	server := newServer(p.trusted.handler(s.httpsAlone(withHealth(ctx, withProvider(withDevices(h, door, s.node), idp, s.node), s.node))), s.most)
+	server := newServer(p.trusted.handler(s.httpsAlone(route(ctx, h, door, idp, s.node))), s.most)
 	defer keepSmall(ctx, server)()
 	return serveUntil(ctx, server, wrap(listener, p.secure), h, s.drain)
 }

@@ -27,6 +27,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/pairing"
 	"tether/platform/proc"
 )
 
@@ -60,18 +61,17 @@ func startKeyHost(t *testing.T) *keyHost {
 		t.Fatal(err)
 	}
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
+	h.Handle(pairing.Path, door)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if devices.Serves(r) {
-			door.ServeHTTP(w, r)
-			return
+		if r.Header.Get("Upgrade") != "" {
+			k.mu.Lock()
+			k.sessions = append(k.sessions, r.URL.Query().Get("tkn"))
+			k.mu.Unlock()
 		}
-		k.mu.Lock()
-		k.sessions = append(k.sessions, r.URL.Query().Get("tkn"))
-		k.mu.Unlock()
 		h.ServeHTTP(w, r)
 	})}
 	k.url = "ws://" + l.Addr().String()

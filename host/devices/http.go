@@ -36,11 +36,6 @@ var statuses = map[string]int{
 	pairing.CodeNotFound: http.StatusNotFound,
 }
 
-// Serves reports whether a request is for a Door. A proxy may have put the host below another path.
-func Serves(r *http.Request) bool {
-	return strings.Contains(r.URL.Path, pairing.Path) && r.Header.Get("Upgrade") == ""
-}
-
 // ServeHTTP answers one request of the protocol. It refuses requests of web pages.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := d.serve(w, r)

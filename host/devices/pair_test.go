@@ -284,9 +284,6 @@ func TestRequestsThatAreNone(t *testing.T) {
 		if c.origin != "" {
 			r.Header.Set("Origin", c.origin)
 		}
-		if !devices.Serves(r) {
-			t.Errorf("%s: it is not for the door", name)
-		}
 		rec := httptest.NewRecorder()
 		w.door.ServeHTTP(rec, r)
 		if rec.Code != c.want {

@@ -1,0 +1,211 @@
+package host
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"tether/ahp"
+	"tether/mcp"
+)
+
+// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the host's other doors: the page for people, the door for
+// agents, and those of Handle.
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = mcp.AtPath(r)
+	switch at := r.URL.EscapedPath(); {
+	case isWebSocket(r):
+		if why := h.admits(r, nil); why != nil {
+			h.refuse(w, r, why)
+			return
+		}
+		h.socket(w, r)
+	case at == "" || at != "/" && at != path.Clean(at) && at != path.Clean(at)+"/" || strings.HasPrefix(at, "//"):
+		h.page(func(http.ResponseWriter, *http.Request) *refusal { return errNoFile })(w, r) // the mux would redirect it
+	default:
+		h.mux.ServeHTTP(w, r)
+	}
+}
+
+// Handle serves a pattern of http.ServeMux beside the host's own. It must be called before the host serves. The handler checks its requests
+// itself, and is not asked for WebSockets.
+func (h *Host) Handle(pattern string, handler http.Handler) { h.mux.Handle(pattern, handler) }
+
+func isWebSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// handler serves a request of the page, or returns why it is refused.
+type handler = func(http.ResponseWriter, *http.Request) *refusal
+
+// personal is a handler for people whom the host knows.
+type personal = func(http.ResponseWriter, *http.Request, Principal) *refusal
+
+// route adds the host's own doors to the mux.
+func (h *Host) route() {
+	door := func(pattern string, in func(*http.Request) bool, serve http.HandlerFunc) {
+		h.mux.HandleFunc(pattern, h.limited(in, serve))
+	}
+	page := func(pattern string, serve handler) { door(pattern, h.isBrowser, h.page(serve)) }
+	get := func(path string, serve handler) { page(path, onlyGET(serve)) }
+	person := func(path string, serve personal) { get(path, h.known(serve)) }
+	first := func(pattern string, serve handler) { door(pattern, nil, h.page(serve)) } // of people who log in
+	guest := func(pattern string, serve handler) { door(pattern, h.isGuest, h.page(h.withShares(onlyGET(serve)))) }
+
+	door("/", h.isBrowser, h.other)
+	for _, tree := range []string{assetsPath, contentPath, ahp.SharePath} {
+		door(strings.TrimSuffix(tree, "/"), h.isBrowser, h.other) // the mux would redirect it
+	}
+	door(mcpPath, h.agentIsHere, h.agentsOnly)
+	for tree, serve := range map[string]http.HandlerFunc{shellsPath: h.serveShells, lentPath: h.serveLent} {
+		door(tree, h.isBrowser, serve)
+		door(tree+"/", h.isBrowser, serve)
+	}
+
+	door("/{$}", h.isBrowser, h.clientOr(h.page(onlyGET(h.known(h.index)))))
+	get(assetsPath, func(w http.ResponseWriter, r *http.Request) *refusal {
+		return asset(w, strings.TrimPrefix(r.URL.Path, assetsPath))
+	})
+	first("POST "+launchPath, h.makeLink)
+	first(launchPath, onlyGET(file("launch.html"))) // it logs nobody in: previews and scanners open links before people do
+	first("POST "+loginPath, h.login)
+	first(loginPath, onlyGET(h.known(h.index)))
+	page("POST "+logoutPath, h.logout)
+	person(logoutPath, h.index)
+	person(eventsPath, func(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+		h.asking(w, r, p, h.events)
+		return nil
+	})
+	person(plainPath, func(w http.ResponseWriter, _ *http.Request, p Principal) *refusal { h.plain(w, p); return nil })
+	person(peoplePath, noGuests(func(w http.ResponseWriter, _ *http.Request, _ Principal) *refusal { return asset(w, "people.html") }))
+	person(entryPath, noGuests(h.entries))
+	page("POST "+endPath, h.endEntry)
+	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *refusal { return errOnlyPOST }))
+	person(contentPath, func(http.ResponseWriter, *http.Request, Principal) *refusal { return errNoTerminal })
+	person(contentPath+"{id}", h.content(".txt", h.download))
+	person(contentPath+"{id}/state", h.content("", h.serveState))
+	person(contentPath+"{id}/problems", h.content("", h.pageProblems))
+
+	guest(ahp.SharePath, func(http.ResponseWriter, *http.Request) *refusal { return errNoPath })
+	guest(ahp.SharePath+"{$}", file("guest.html"))
+	door("POST "+openPath, h.isGuest, h.page(h.withShares(h.openShare)))
+	guest(ahp.SharePath+"state", h.asGuest(func(w http.ResponseWriter, _ *http.Request, p Principal) *refusal {
+		h.answerGuest(w, p, "")
+		return nil
+	}))
+	guest(ahp.SharePath+"terminal", h.asGuest(h.guestTerminal))
+}
+
+var (
+	errOnlyGET  = &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
+	errNoPath   = &refusal{status: http.StatusNotFound, text: "no such page", quiet: true}
+	errOnlyPOST = &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only POST", quiet: true}
+)
+
+func onlyGET(serve handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) *refusal {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return errOnlyGET
+		}
+		return serve(w, r)
+	}
+}
+
+// file serves a file of the page to everybody.
+func file(name string) handler {
+	return func(w http.ResponseWriter, _ *http.Request) *refusal { return asset(w, name) }
+}
+
+// limited serves requests that the node admits, until rights have lapsed. While rights are old, only those of in are served.
+func (h *Host) limited(in func(*http.Request) bool, serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if why := h.admits(r, in); why != nil {
+			h.refuse(w, r, why)
+			return
+		}
+		ctx, done := h.unlapsed(r.Context())
+		defer done()
+		serve(w, r.WithContext(ctx))
+	}
+}
+
+// page serves requests that come by a name of this host's and from no other page, and answers refusals.
+func (h *Host) page(serve handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		PageHeaders(w.Header())
+		why := h.fromHere(r)
+		if why == nil {
+			why = serve(w, r)
+		}
+		if why != nil {
+			h.refuse(w, r, why)
+		}
+	}
+}
+
+func (h *Host) fromHere(r *http.Request) *refusal {
+	_, bearer := requestToken(r)
+	switch {
+	case !bearer && !h.nameAllowed(r) && !(r.URL.Path == openPath && fromProgram(r)):
+		return errForeignName
+	case !h.originAllowed(r), fromOtherPage(r) && !followed(r):
+		return errForeignSite
+	}
+	return nil
+}
+
+// known serves people whom the host knows, and asks others to log in where people come first.
+func (h *Host) known(serve personal) handler {
+	return func(w http.ResponseWriter, r *http.Request) *refusal {
+		p, why := h.person(r)
+		switch {
+		case why == nil:
+			return serve(w, r, p)
+		case why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath || r.URL.Path == peoplePath):
+			h.loginPage(w, http.StatusUnauthorized, "")
+			return nil
+		}
+		return why
+	}
+}
+
+func noGuests(serve personal) personal {
+	return func(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+		if p.Guest != "" {
+			return errNoGuests
+		}
+		return serve(w, r, p)
+	}
+}
+
+// clientOr serves programs that look for the agent host with a token, and others by page.
+func (h *Host) clientOr(page http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := requestToken(r); ok {
+			h.other(w, r)
+			return
+		}
+		page(w, r)
+	}
+}
+
+// other answers requests that need a WebSocket.
+func (h *Host) other(w http.ResponseWriter, r *http.Request) {
+	if _, why := h.admit(r); why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	w.Header().Set("Upgrade", "websocket")
+	w.Header().Set("Connection", "Upgrade")
+	http.Error(w, "this is an agent host; connect with a WebSocket", http.StatusUpgradeRequired)
+}
+
+// agentsOnly is the door for agents.
+func (h *Host) agentsOnly(w http.ResponseWriter, r *http.Request) {
+	p, why := h.admit(r)
+	if why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	h.asking(w, r, p, h.mcpHTTP)
+}
