@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"tether/agent/holder"
 )
 
 // childArg, as the first argument, makes this binary one of these:
@@ -16,6 +18,7 @@ import (
 //	bench child view SOCKET ID N STALLED
 //	                            runs N user interfaces that show a terminal
 //	bench child daemon PROFILE  runs the daemon, and writes its CPU profile
+//	bench child holder ID       holds one of its terminals
 //	bench child host PROFILE    runs the host, and writes its CPU profile
 //	bench child relay-host -, relay-daemon URL HELD, relay-holder SOCKET
 //	                            runs a part of a reference peer
@@ -35,6 +38,8 @@ func child(args []string, in io.Reader, out io.Writer) error {
 	switch args[0] {
 	case "daemon":
 		return profile(args[1], serveDaemon)
+	case "holder":
+		os.Exit(holder.Main(args[1:]))
 	case "host":
 		return profile(args[1], serveHost)
 	case "view":

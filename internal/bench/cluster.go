@@ -76,7 +76,7 @@ func newClusterRig(ctx context.Context, p programs) (_ *clusterRig, err error) {
 	argv := slices.DeleteFunc(slices.Clone(p.host), func(arg string) bool { return arg == "--without-token" })
 	for i := range clusterNodes {
 		n, err := poll(ctx, func() (*rig, error) {
-			n, err := c.startNode(ctx, i, append(slices.Clip(argv), "--token-file", token, "--nats", c.urls[i]), p.env)
+			n, err := c.startNode(ctx, i, append(slices.Clip(argv), "--token-file", token, "--nats", c.urls[i]))
 			if err != nil { // the servers may not have elected a leader yet
 				return nil, errors.Join(errNotYet, err)
 			}
@@ -91,7 +91,7 @@ func newClusterRig(ctx context.Context, p programs) (_ *clusterRig, err error) {
 }
 
 // startNode starts node i with the host key of node 0, which must be there.
-func (c *clusterRig) startNode(ctx context.Context, i int, argv, env []string) (*rig, error) {
+func (c *clusterRig) startNode(ctx context.Context, i int, argv []string) (*rig, error) {
 	dir := filepath.Join(c.home, fmt.Sprint("node", i))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (c *clusterRig) startNode(ctx context.Context, i int, argv, env []string) (
 			return nil, err
 		}
 	}
-	n := &rig{home: dir, env: append(append(os.Environ(), env...), dirs.HomeVar+"="+dir), host: client.Endpoint{Token: clusterToken}}
+	n := &rig{home: dir, env: append(os.Environ(), dirs.HomeVar+"="+dir), host: client.Endpoint{Token: clusterToken}}
 	if err := n.startHost(ctx, programs{host: append(argv, "--tokens", filepath.Join(dir, "tokens.json"))}); err != nil {
 		n.close()
 		return nil, n.said.explain(err)

@@ -30,23 +30,9 @@ var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
 // echoes are the times from a key to its echo, in ms: at the bare pty, at a local attach, at an observer.
 type echoes struct{ bare, local, observer []float64 }
 
-// echoPart types keys into a bare pty and a lent terminal in turn, without and beside a flood. The floors are for terminals in holders, as
-// installed.
+// echoPart types keys into a bare pty and a lent terminal in turn, without and beside a flood.
 func echoPart(ctx context.Context, s settings) ([]row, error) {
-	rows, err := echoOf(ctx, s, s.programs)
-	if err != nil {
-		return nil, err
-	}
-	direct, err := echoOf(ctx, s, s.programs.direct())
-	for _, r := range direct {
-		r.Part, r.Bound = r.Part+", without a holder", ""
-		rows = append(rows, r)
-	}
-	return rows, err
-}
-
-func echoOf(ctx context.Context, s settings, p programs) ([]row, error) {
-	r, err := newRig(ctx, p)
+	r, err := newRig(ctx, s.programs)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func newHostRig(ctx context.Context, p programs) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{home: home, env: append(append(os.Environ(), p.env...), dirs.HomeVar+"="+home)}
+	r := &rig{home: home, env: append(os.Environ(), dirs.HomeVar+"="+home)}
 	if err := r.startHost(ctx, p); err != nil {
 		r.close()
 		return nil, r.said.explain(err)

@@ -400,10 +400,3 @@ func TestRollup(t *testing.T) {
 		}
 	}
 }
-
-func TestDirectProgramsLeaveTheOthersAlone(t *testing.T) {
-	p := built("bin")
-	if d := p.direct(); len(p.env) != 0 || !slices.Equal(d.env, []string{"TETHER_HOLDERS=off"}) || !slices.Equal(d.daemon, p.daemon) {
-		t.Errorf("%+v became %+v", p, d)
-	}
-}

@@ -227,7 +227,6 @@ func (p vscodePath) stop()       { p.contender.stop() }
 // Names of the paths; the first is the installed one.
 const (
 	asInstalled  = "as installed"
-	withoutHeld  = "without holders"
 	relayPlain   = "relaywin64-hand-64"
 	relayHeld    = "relaysock64-hand-64"
 	besideVSCode = "VS Code's host"
@@ -247,7 +246,6 @@ func allPaths(s settings) []namedPath {
 	}
 	paths := []namedPath{
 		{asInstalled, ours(s.programs)},
-		{withoutHeld, ours(s.programs.direct())},
 		{relayPlain, func(context.Context) (path, error) { return startRelay(false) }},
 		{relayHeld, func(context.Context) (path, error) { return startRelay(true) }},
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,15 +37,8 @@ type rig struct {
 // programs are the command lines of the daemon and of the host.
 type programs struct {
 	daemon, host []string
-	env          []string // added to the environment of this process
 	// between returns the URL that the daemon pairs with instead of url, the host's; nil means url.
 	between func(url string) (string, error)
-}
-
-// direct returns the programs with terminals in the daemon itself, without holders.
-func (p programs) direct() programs {
-	p.env = append(slices.Clip(p.env), "TETHER_HOLDERS=off")
-	return p
 }
 
 // built returns the programs that make build has put into the directory bin.
@@ -73,7 +65,7 @@ func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{home: home, env: append(append(os.Environ(), p.env...), dirs.HomeVar+"="+home)}
+	r := &rig{home: home, env: append(os.Environ(), dirs.HomeVar+"="+home)}
 	if err := r.writeConfig(config); err != nil {
 		r.close()
 		return nil, err

@@ -48,9 +48,14 @@ func serveDaemon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	settings := config.Default()
 	settings.Lend.AsRoot = true
-	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true, Settings: &settings})
+	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true, Settings: &settings,
+		Holder: agent.Program{Path: self, Argv: []string{self, childArg, "holder"}}})
 	if err != nil {
 		return err
 	}

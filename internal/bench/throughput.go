@@ -16,20 +16,9 @@ const (
 	referenceColour = 74.2
 )
 
-// throughputPart measures plain and coloured output of terminals in holders, as installed, and of terminals in the daemon itself, which is the
-// fallback when no holder can be started. The floors are for holders.
+// throughputPart measures plain and coloured output of a lent terminal, and the daemon's memory after some plain output.
 func throughputPart(ctx context.Context, s settings) ([]row, error) {
-	rows, err := throughputOf(ctx, s, s.programs, "", true)
-	if err != nil {
-		return nil, err
-	}
-	direct, err := throughputOf(ctx, s, s.programs.direct(), ", without a holder", false)
-	return append(rows, direct...), err
-}
-
-// throughputOf measures both kinds of output, and the daemon's memory after some plain output. how is appended to the rows' names.
-func throughputOf(ctx context.Context, s settings, p programs, how string, floors bool) ([]row, error) {
-	r, err := newRig(ctx, p)
+	r, err := newRig(ctx, s.programs)
 	if err != nil {
 		return nil, err
 	}
@@ -48,18 +37,15 @@ func throughputOf(ctx context.Context, s settings, p programs, how string, floor
 			if err != nil {
 				return nil, err
 			}
-			after.Name += how
 			rows = append(rows, after)
 		}
 		rounds, err := measureThroughput(ctx, r, newWork(c, s.megabytes), s.rounds)
 		if err != nil {
-			return nil, fmt.Errorf("%s%s: %w", kind.name, how, err)
+			return nil, fmt.Errorf("%s: %w", kind.name, err)
 		}
-		all := summary(kind.name+how, rounds)
-		if floors {
-			all[of] = all[of].least(floorThroughput)
-			all[cpu] = all[cpu].slower(kind.cpu, 1/all[bare].Value, 1/kind.reference)
-		}
+		all := summary(kind.name, rounds)
+		all[of] = all[of].least(floorThroughput)
+		all[cpu] = all[cpu].slower(kind.cpu, 1/all[bare].Value, 1/kind.reference)
 		rows = append(rows, all...)
 	}
 	return rows, nil
