@@ -21,6 +21,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // declaredCause is the cause in status when the daemon cannot save which terminals belong to which declarations.
@@ -238,7 +239,7 @@ func (t *declaredTerminal) look() (end declared.End, over, away bool) {
 	i := h.Info()
 	switch {
 	case i.Exit != nil:
-		return declared.End{Code: i.Exit.Code, Killed: i.Exit.Reason == term.ReasonKilled, Ran: i.Started, At: i.Exit.At}, true, false
+		return declared.End{Code: i.Exit.Code, Killed: i.Exit.Reason == vocab.ExitKilled, Ran: i.Started, At: i.Exit.At}, true, false
 	case listed:
 		return end, false, false
 	case t.starter.pending(string(t.id)):

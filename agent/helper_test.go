@@ -19,6 +19,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
+	"tether/vocab"
 )
 
 // patience is how long a test waits for an expected event.
@@ -177,7 +178,7 @@ func prints(t *testing.T, c *localclient.Client, r localapi.SpawnRequest) (strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var exit *localapi.Exit
+	var exit *vocab.Exit
 	testkit.Eventually(t, patience, "the exit is known", func() bool {
 		tm, err := c.Find(t.Context(), tm.ID)
 		exit = tm.Exit

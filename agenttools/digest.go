@@ -10,6 +10,7 @@ import (
 	"tether/internal/clip"
 	"tether/problems"
 	"tether/screen"
+	"tether/vocab"
 )
 
 // Bounds of a digest, in bytes unless the comment says otherwise.
@@ -131,15 +132,15 @@ type digest struct {
 }
 
 // command sets line and state to those of the last command.
-func (d *digest) command(i Info, commands []Command) {
+func (d *digest) command(i Info, commands []vocab.Command) {
 	d.line, d.state = strings.Join(i.Command, " "), "running"
 	if n := len(commands); n > 0 {
 		c := commands[n-1]
-		d.line = c.Line
+		d.line = c.Text()
 		switch {
 		case c.Running:
-		case c.ExitCode != nil:
-			d.state = fmt.Sprintf("exit %d", *c.ExitCode)
+		case c.Exit != nil:
+			d.state = fmt.Sprintf("exit %d", *c.Exit)
 		default:
 			d.state = "ended"
 		}

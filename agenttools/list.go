@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/screen"
+	"tether/vocab"
 )
 
 // Metadata describes a terminal in the words of the tools. The first five fields are always present; the others are absent if they do not
@@ -35,10 +36,10 @@ type Metadata struct {
 
 // ExitFields say how a terminal ended.
 type ExitFields struct {
-	ExitCode int    `json:"exitCode"`
-	Signal   string `json:"signal,omitempty"`
-	Reason   string `json:"reason,omitempty"` // exited, killed or timeout
-	ExitedAt int64  `json:"exitedAt"`
+	ExitCode int              `json:"exitCode"`
+	Signal   string           `json:"signal,omitempty"`
+	Reason   vocab.ExitReason `json:"reason,omitempty"` // exited, killed or timeout
+	ExitedAt int64            `json:"exitedAt"`
 }
 
 // details are additional fields for programs.
@@ -161,8 +162,27 @@ func cleanCheckout(c *Checkout) *Checkout {
 	return c
 }
 
-// cleanCommand returns the command with its line cleaned by screen.Clean.
-func cleanCommand(c Command) Command {
-	c.Line = screen.Clean(c.Line)
-	return c
+// Command is a command in the words of the tools.
+type Command vocab.Command
+
+// cleanCommand returns a command with its line cleaned by screen.Clean.
+func cleanCommand(c vocab.Command) *Command {
+	c.Show(screen.Clean)
+	return (*Command)(&c)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c *Command) MarshalJSON() ([]byte, error) {
+	all := (*vocab.Command)(c)
+	return json.Marshal(struct {
+		N          int    `json:"n"`
+		Line       string `json:"line,omitempty"`
+		ExitCode   *int   `json:"exitCode,omitempty"`
+		Running    bool   `json:"running,omitempty"`
+		Verified   bool   `json:"verified"`
+		Within     int    `json:"within,omitempty"`
+		DurationMs int64  `json:"durationMs,omitempty"`
+		Start      int64  `json:"start"`
+		End        int64  `json:"end"`
+	}{c.N, all.Text(), c.Exit, c.Running, c.Verified, c.Within, all.Ms(), c.Start, c.End})
 }

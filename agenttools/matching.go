@@ -11,6 +11,7 @@ import (
 
 	"tether/internal/change"
 	"tether/problems"
+	"tether/vocab"
 )
 
 const (
@@ -251,7 +252,7 @@ func (e *matched) stop(err error) {
 
 // take passes an event to the tracker.
 func (e *matched) take(t Terminal, ev Event) {
-	var commands []Command
+	var commands []vocab.Command
 	if len(ev.Data) > 0 {
 		commands = t.Commands()
 	}
@@ -271,7 +272,7 @@ func (e *matched) take(t Terminal, ev Event) {
 }
 
 // write passes bytes to the tracker, and tells it of the commands that begin in them.
-func (e *matched) write(t Terminal, at int64, p []byte, commands []Command) {
+func (e *matched) write(t Terminal, at int64, p []byte, commands []vocab.Command) {
 	for _, c := range commands {
 		if c.Start <= e.begun || c.Start >= at+int64(len(p)) {
 			continue
@@ -281,7 +282,7 @@ func (e *matched) write(t Terminal, at int64, p []byte, commands []Command) {
 			e.tracker.Write(at, p[:n])
 			at, p = c.Start, p[n:]
 		}
-		e.tracker.Begin(c.Line, "")
+		e.tracker.Begin(c.Text(), "")
 		e.head = nil
 	}
 	e.head = append(e.head, p[:min(len(p), 2*digestHead-len(e.head))]...)

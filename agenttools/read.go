@@ -49,7 +49,7 @@ type ReadAnswer struct {
 	Exited     bool   `json:"exited"`
 	*ExitFields
 	Awaits   InputState  `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
-	Commands []Command   `json:"commands,omitempty"`
+	Commands []*Command  `json:"commands,omitempty"`
 	Screen   *ScreenSize `json:"screen,omitempty"`
 	Masked   int         `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
 	// LeftOut is the approximate number of bytes before the newest text, and Hint tells how to get them or their important part.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tether/vocab"
 )
 
 // Terminals are the terminals that one principal may see. All methods are safe for concurrent use.
@@ -110,11 +112,11 @@ type Info struct {
 	Name, Title string
 	Cols, Rows  int
 	Pid         int
-	Notice      string // something that is not as asked, in one line
-	Running     string // command line that a shell runs now
-	Detection   bool   // the shell reports its commands
-	Start, End  int64  // offsets of the readable output: [Start, End)
-	Exit        *Exit  // nil while it runs
+	Notice      string      // something that is not as asked, in one line
+	Running     string      // command line that a shell runs now
+	Detection   bool        // the shell reports its commands
+	Start, End  int64       // offsets of the readable output: [Start, End)
+	Exit        *vocab.Exit // nil while it runs
 	// Input says whether the program waits for typed input, and InputSince since when. Only List sets them, and only if they are known.
 	Input      InputState
 	InputSince time.Time
@@ -134,34 +136,12 @@ type Info struct {
 	Dropped string
 }
 
-// Exit is how a terminal ended.
-type Exit struct {
-	Code   int
-	Signal string // name of the signal that ended the child, or ""
-	Reason string // "exited", "killed" or "timeout"
-	At     time.Time
-}
-
-// Command is one command line of a shell that reports them.
-type Command struct {
-	N          int       `json:"n"`
-	Started    time.Time `json:"-"`              // zero if it is not known
-	Line       string    `json:"line,omitempty"` // "" when the shell did not say
-	ExitCode   *int      `json:"exitCode,omitempty"`
-	Running    bool      `json:"running,omitempty"`
-	Verified   bool      `json:"verified"`         // false: marks of a foreign shell integration, which any program can print
-	Within     int       `json:"within,omitempty"` // N of the verified command during which this one ran, such as ssh with a shell at its other end; 0 if there is none
-	DurationMs int64     `json:"durationMs,omitempty"`
-	Start      int64     `json:"start"` // offset of its output
-	End        int64     `json:"end"`
-}
-
 // Terminal is one terminal that the principal may read.
 type Terminal interface {
 	// Info returns a snapshot.
 	Info() Info
 	// Commands returns the remembered commands, oldest first.
-	Commands() []Command
+	Commands() []vocab.Command
 	// Read returns a cursor at an offset. If the offset is before Info.Start, the first event is Lost. The caller must Close the cursor.
 	Read(from int64) (Reader, error)
 }
@@ -195,13 +175,13 @@ type Reader interface {
 
 // Event is one step of a Reader. Besides Off and Masked at most one field is set; skip an event with none.
 type Event struct {
-	Data     []byte   // bytes as the child wrote them, except for masked ones
-	Masked   int      // number of masked places in Data; a place that spans events counts in its first event
-	Off      int64    // offset after the event
-	Lost     int64    // bytes that were dropped before they could be read
-	Missing  int64    // number of bytes that are missing here; the text before this event says so
-	Finished *Command // a command of the shell has ended
-	Resized  *[2]int  // columns and rows that the terminal has from here on
-	Dir      string   // directory that the terminal is in from here on, if it is known
-	Exited   bool     // the child has ended; this is the last event
+	Data     []byte         // bytes as the child wrote them, except for masked ones
+	Masked   int            // number of masked places in Data; a place that spans events counts in its first event
+	Off      int64          // offset after the event
+	Lost     int64          // bytes that were dropped before they could be read
+	Missing  int64          // number of bytes that are missing here; the text before this event says so
+	Finished *vocab.Command // a command of the shell has ended
+	Resized  *[2]int        // columns and rows that the terminal has from here on
+	Dir      string         // directory that the terminal is in from here on, if it is known
+	Exited   bool           // the child has ended; this is the last event
 }

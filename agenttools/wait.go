@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tether/vocab"
 )
 
 // Bounds of a wait.
@@ -37,20 +39,20 @@ type waitArgs struct {
 
 // WaitAnswer is the answer of wait_terminal and of Wait.
 type WaitAnswer struct {
-	TerminalID string   `json:"terminalId"`
-	Reason     Reason   `json:"reason"`
-	ElapsedMs  int64    `json:"elapsedMs"`
-	Line       string   `json:"line,omitempty"`    // line that matched the pattern
-	Command    *Command `json:"command,omitempty"` // command that has finished
-	Address    string   `json:"address,omitempty"` // address at which the port was open
-	Listener   string   `json:"listener,omitempty"`
-	Status     int      `json:"status,omitempty"` // HTTP status of the last answer of the URL
-	Detail     string   `json:"detail,omitempty"` // how the last try of the URL failed, or that another program has the port
-	History    string   `json:"history"`          // end of the examined output
-	Cursor     int64    `json:"cursor"`
-	Masked     int      `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
-	Exited     bool     `json:"exited"`
-	ExitReason string   `json:"exitReason,omitempty"` // exited, killed or timeout
+	TerminalID string           `json:"terminalId"`
+	Reason     Reason           `json:"reason"`
+	ElapsedMs  int64            `json:"elapsedMs"`
+	Line       string           `json:"line,omitempty"`    // line that matched the pattern
+	Command    *Command         `json:"command,omitempty"` // command that has finished
+	Address    string           `json:"address,omitempty"` // address at which the port was open
+	Listener   string           `json:"listener,omitempty"`
+	Status     int              `json:"status,omitempty"` // HTTP status of the last answer of the URL
+	Detail     string           `json:"detail,omitempty"` // how the last try of the URL failed, or that another program has the port
+	History    string           `json:"history"`          // end of the examined output
+	Cursor     int64            `json:"cursor"`
+	Masked     int              `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
+	Exited     bool             `json:"exited"`
+	ExitReason vocab.ExitReason `json:"exitReason,omitempty"` // exited, killed or timeout
 	*ExitFields
 }
 

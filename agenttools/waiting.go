@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/screen"
+	"tether/vocab"
 )
 
 // wait is one wait in progress.
@@ -65,7 +66,7 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 }
 
 // counts reports whether the end of c ends the wait. A command within another one does not end it; the end of the outer command does.
-func (w *wait) counts(c Command) bool {
+func (w *wait) counts(c vocab.Command) bool {
 	return w.command && c.Within == 0 && (c.Verified || !w.verified)
 }
 
@@ -73,7 +74,7 @@ func (w *wait) counts(c Command) bool {
 func (w *wait) lastCommand() *Command {
 	for _, c := range slices.Backward(w.terminal.Commands()) {
 		if w.counts(c) {
-			return new(cleanCommand(c))
+			return cleanCommand(c)
 		}
 	}
 	return nil
@@ -177,7 +178,7 @@ func (w *wait) see(ev Event) *WaitAnswer {
 		w.screen.Resize(ev.Resized[0], ev.Resized[1])
 	case ev.Finished != nil && w.counts(*ev.Finished) && ev.Off >= w.since:
 		c := cleanCommand(*ev.Finished)
-		return w.done(ReasonCommand, &c)
+		return w.done(ReasonCommand, c)
 	case len(ev.Data) > 0:
 		w.screen.Write(ev.Data)
 		if w.pattern != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // record holds the events of a stream.
@@ -335,10 +336,10 @@ func TestCommandsAndMoments(t *testing.T) {
 		_, page := poll(t, e, request(CommandFinished, nil, ""))
 		zero, one := 0, 1
 		sh.print("out\n")
-		sh.finish(agenttools.Command{N: 1, Line: "make", ExitCode: &zero})
+		sh.finish(vocab.Command{N: 1, Line: new("make"), Exit: &zero})
 		sh.print("$ ")
-		sh.finish(agenttools.Command{N: 2, Line: "make test", ExitCode: &one})
-		sh.finish(agenttools.Command{N: 3, Line: "make again", ExitCode: &one})
+		sh.finish(vocab.Command{N: 2, Line: new("make test"), Exit: &one})
+		sh.finish(vocab.Command{N: 3, Line: new("make again"), Exit: &one})
 		synctest.Wait()
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()

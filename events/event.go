@@ -9,6 +9,7 @@ import (
 	"tether/agenttools"
 	"tether/internal/clip"
 	"tether/screen"
+	"tether/vocab"
 )
 
 // Event is one occurrence, in MCP's words.
@@ -63,8 +64,8 @@ func withdrawn() *Error {
 type match struct {
 	start, end int64 // offsets
 	line       string
-	command    *agenttools.Command
-	exit       *agenttools.Exit
+	command    *vocab.Command
+	exit       *vocab.Exit
 	after      place
 	at         time.Time
 }
@@ -108,17 +109,17 @@ func (s *Spec) event(g *group, i agenttools.Info) Event {
 
 func commandData(data map[string]any, g *group) {
 	c := g.first.command
-	data["start"], data["end"], data["durationMs"], data["verified"] = c.Start, c.End, c.DurationMs, c.Verified
-	if c.Line != "" {
-		data["line"] = clip.Text(screen.Clean(c.Line), maxShow)
+	data["start"], data["end"], data["durationMs"], data["verified"] = c.Start, c.End, c.Ms(), c.Verified
+	if line := c.Text(); line != "" {
+		data["line"] = clip.Text(screen.Clean(line), maxShow)
 	}
-	if c.ExitCode != nil {
-		data["exitCode"] = *c.ExitCode
+	if c.Exit != nil {
+		data["exitCode"] = *c.Exit
 	}
 	if last := g.last.command; g.n > 1 {
-		data["last"] = clip.Text(screen.Clean(last.Line), maxShow)
-		if last.ExitCode != nil {
-			data["lastExitCode"] = *last.ExitCode
+		data["last"] = clip.Text(screen.Clean(last.Text()), maxShow)
+		if last.Exit != nil {
+			data["lastExitCode"] = *last.Exit
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // fakes are terminals whose children the test plays.
@@ -112,7 +113,7 @@ func (t *fake) print(format string, args ...any) {
 	})
 }
 
-func (t *fake) finish(c agenttools.Command) {
+func (t *fake) finish(c vocab.Command) {
 	t.change(func() {
 		t.log = append(t.log, 0) // as a shell's mark takes room
 		c.End = t.info.End
@@ -122,7 +123,7 @@ func (t *fake) finish(c agenttools.Command) {
 
 func (t *fake) exit(code int) {
 	t.change(func() {
-		t.info.Exit = &agenttools.Exit{Code: code, Reason: "exited", At: time.Now()}
+		t.info.Exit = &vocab.Exit{Code: code, Reason: "exited", At: time.Now()}
 		t.marks = append(t.marks, agenttools.Event{Off: t.info.Start + int64(len(t.log)), Exited: true})
 	})
 	t.f.tell()
@@ -134,7 +135,7 @@ func (t *fake) Info() agenttools.Info {
 	return t.info
 }
 
-func (t *fake) Commands() []agenttools.Command { return nil }
+func (t *fake) Commands() []vocab.Command { return nil }
 
 func (t *fake) State() (agenttools.State, <-chan struct{}) {
 	t.mu.Lock()

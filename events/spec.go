@@ -9,6 +9,7 @@ import (
 
 	"tether/agenttools"
 	"tether/internal/jsonspan"
+	"tether/vocab"
 )
 
 // Request asks for events.
@@ -153,17 +154,17 @@ func (s *Spec) covers(i agenttools.Info) bool {
 }
 
 // wants reports whether the subscription asks for this command's end.
-func (s *Spec) wants(c *agenttools.Command) bool {
+func (s *Spec) wants(c *vocab.Command) bool {
 	switch {
-	case s.FailedOnly && (c.ExitCode == nil || *c.ExitCode == 0):
+	case s.FailedOnly && (c.Exit == nil || *c.Exit == 0):
 		return false
-	case s.ExitCode != nil && (c.ExitCode == nil || *c.ExitCode != *s.ExitCode):
+	case s.ExitCode != nil && (c.Exit == nil || *c.Exit != *s.ExitCode):
 		return false
 	}
-	return c.DurationMs >= s.MinDurationMs
+	return c.Ms() >= s.MinDurationMs
 }
 
 // wantsExit reports whether the subscription asks for this exit.
-func (s *Spec) wantsExit(x *agenttools.Exit) bool {
+func (s *Spec) wantsExit(x *vocab.Exit) bool {
 	return !s.FailedOnly || x.Code != 0 || x.Signal != ""
 }

@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/internal/change"
 	"tether/screen"
+	"tether/vocab"
 )
 
 // catalogue is a principal's view of all terminals. With p nil it is the host's own, which sees everything. It implements only
@@ -134,10 +135,10 @@ func (l lookedAt) Info() agenttools.Info {
 }
 
 // Commands implements agenttools.Terminal.
-func (l lookedAt) Commands() []agenttools.Command {
+func (l lookedAt) Commands() []vocab.Command {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	return slices.DeleteFunc(l.t.commandsLocked(), func(c agenttools.Command) bool { return c.Start < l.startLocked() })
+	return slices.DeleteFunc(l.t.commandsLocked(), func(c vocab.Command) bool { return c.Start < l.startLocked() })
 }
 
 // Read implements agenttools.Terminal.
@@ -214,7 +215,7 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 		i.KeptUntil, i.Dropped = t.parked.until, t.parked.dropped
 	}
 	if s.Lifecycle.Exited() {
-		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}
+		i.Exit = &vocab.Exit{Code: -1, Reason: "exited", At: t.exited}
 		if s.Lifecycle.ExitCode != nil {
 			i.Exit.Code = int(*s.Lifecycle.ExitCode)
 		}
@@ -256,8 +257,8 @@ func (t *terminal) endedBeforeLocked(pos int64) int64 {
 }
 
 // commandsLocked returns the commands that are still recorded, oldest first.
-func (t *terminal) commandsLocked() []agenttools.Command {
-	var all []agenttools.Command
+func (t *terminal) commandsLocked() []vocab.Command {
+	var all []vocab.Command
 	at := t.content.oldest()
 	for i := range t.content.parts {
 		p := &t.content.parts[i]
@@ -270,7 +271,7 @@ func (t *terminal) commandsLocked() []agenttools.Command {
 }
 
 // commandLocked returns the newest command with that id, which its owner has chosen.
-func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
+func (t *terminal) commandLocked(id string) (vocab.Command, bool) {
 	at := t.content.end
 	for i := len(t.content.parts) - 1; i >= 0; i-- {
 		p := &t.content.parts[i]
@@ -279,24 +280,24 @@ func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 			return t.mcpCommandLocked(p, at), true
 		}
 	}
-	return agenttools.Command{}, false
+	return vocab.Command{}, false
 }
 
 // maxDuration is the longest duration of a command that agents are told, in milliseconds: owners may say anything.
 const maxDuration = 1 << 52
 
 // mcpCommandLocked returns the command of a part whose text begins at a position.
-func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
+func (t *terminal) mcpCommandLocked(p *part, at int64) vocab.Command {
 	c := p.command
-	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Verified: c.verified, Within: c.outer, Start: t.offsetLocked(at, c.ended), End: t.offsetLocked(at+int64(p.size), c.within)}
+	out := vocab.Command{N: c.n, Line: new(c.line), Running: !c.complete, Verified: c.verified, Within: c.outer, Start: t.offsetLocked(at, c.ended), End: t.offsetLocked(at+int64(p.size), c.within)}
 	if out.Running {
 		out.End = t.endOffsetLocked()
 	}
 	if c.exitCode != nil {
-		out.ExitCode = new(int(*c.exitCode))
+		out.Exit = new(int(*c.exitCode))
 	}
 	if c.duration != nil {
-		out.DurationMs = int64(min(*c.duration, maxDuration))
+		out.DurationMs = new(min(*c.duration, maxDuration))
 	}
 	return out
 }

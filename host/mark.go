@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"tether/agenttools"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of command lines. Text before the oldest one counts as
@@ -21,9 +21,9 @@ const (
 // mark is an event in a terminal's stream. The end of a command takes one position in the offsets of readers, so that positions before and
 // after it differ. An empty mark only advances offsets.
 type mark struct {
-	pos      int64               // in the stream of all text
-	ended    int64               // ends of commands up to this mark, including it
-	finished *agenttools.Command // a command has ended
+	pos      int64          // in the stream of all text
+	ended    int64          // ends of commands up to this mark, including it
+	finished *vocab.Command // a command has ended
 	resized  *[2]int
 	exited   bool
 }
@@ -44,7 +44,7 @@ func (x *mark) cost() int {
 	if x.finished == nil {
 		return 0
 	}
-	return len(x.finished.Line)
+	return len(x.finished.Text())
 }
 
 func (m *marks) add(x mark) {

@@ -68,7 +68,7 @@ func TestOffsetsOutliveTheHost(t *testing.T) {
 				seen["missing"] = ev.Off
 			case ev.Finished != nil:
 				ended++
-				seen[fmt.Sprintf("end %s %d", ev.Finished.Line, ev.Off)] = ev.Off
+				seen[fmt.Sprintf("end %s %d", ev.Finished.Text(), ev.Off)] = ev.Off
 			}
 		}
 		if seen["end"] = x.Info().End; ended == 0 {

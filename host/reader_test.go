@@ -17,6 +17,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
+	"tether/vocab"
 )
 
 // owned is a host with one machine and one terminal.
@@ -115,7 +116,7 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 		t.Errorf("read to %d, info %+v", next, i)
 	}
 	code := 3
-	commands := []agenttools.Command{{N: 1, Line: "make", ExitCode: &code, Verified: true, DurationMs: 1500, Start: 18, End: 36}, {N: 2, Line: "npm run dev", Running: true, Verified: true, Start: 37, End: 42}}
+	commands := []vocab.Command{{N: 1, Line: new("make"), Exit: &code, Verified: true, DurationMs: new(1500.0), Start: 18, End: 36}, {N: 2, Line: new("npm run dev"), Running: true, Verified: true, Start: 37, End: 42}}
 	if diff := cmp.Diff(commands, x.Commands()); diff != "" {
 		t.Errorf("commands: -want +got\n%s", diff)
 	}

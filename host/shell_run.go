@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // ran is the answer of run_command. Reason is one of those of agenttools.Wait, or one of those below.
@@ -101,7 +102,7 @@ func vacant(look lookedAt) error {
 	if i.Exit != nil {
 		return fmt.Errorf("terminal %s has exited; leave out terminalId to start another shell", i.ID)
 	}
-	if slices.ContainsFunc(look.Commands(), func(c agenttools.Command) bool { return c.Running }) { // one within it may have ended
+	if slices.ContainsFunc(look.Commands(), func(c vocab.Command) bool { return c.Running }) { // one within it may have ended
 		return fmt.Errorf("terminal %s still runs %q: wait for it with wait_terminal, interrupt it with write_terminal, or leave out terminalId to start another shell", i.ID, i.Running)
 	}
 	return nil
@@ -128,7 +129,7 @@ func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w agenttools.Wa
 	}
 	r.Reason, r.History, r.Cursor = string(got.Reason), got.History, got.Cursor
 	if got.Command != nil {
-		r.ExitCode, r.DurationMs = got.Command.ExitCode, got.Command.DurationMs
+		r.ExitCode, r.DurationMs = got.Command.Exit, (*vocab.Command)(got.Command).Ms()
 	}
 	if i := look.Info(); i.Exit != nil && got.Reason == agenttools.ReasonExit {
 		r.ExitCode = &i.Exit.Code

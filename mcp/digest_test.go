@@ -9,6 +9,7 @@ import (
 
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/vocab"
 )
 
 // build prints a failing build of 20 MB, or 4 MB with the race detector, into a terminal whose log keeps the last megabyte.
@@ -32,7 +33,7 @@ func build(t *testing.T, x *fakeTerminal, errors int) {
 	}
 	x.print("building 10%\rbuilding 99%\rbuild failed\r\nretry\r\nretry\r\nretry\r\nthe very last line\r\n")
 	synctest.Wait()
-	x.exit(agenttools.Exit{Code: 2, Reason: "exited"})
+	x.exit(vocab.Exit{Code: 2, Reason: "exited"})
 }
 
 func digestOf(t *testing.T, tools *agenttools.Set) string {

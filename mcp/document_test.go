@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // recordedRun is a tool's output at a terminal, as printed in /home/me/app.
@@ -68,7 +69,7 @@ func TestDocumentedExamples(t *testing.T) {
 	vite.print(fixed[strings.LastIndex(fixed, "\x1b[1;1H"):])
 	shows("problems", m{"since": first.Cursor, "terminalId": "vite"})
 	cargo.print(recordedRun(t, "cargo-test-fails"))
-	cargo.exit(agenttools.Exit{Code: 101, Reason: "exited", At: time.UnixMilli(1706234571234)})
+	cargo.exit(vocab.Exit{Code: 101, Reason: "exited", At: time.UnixMilli(1706234571234)})
 	shows("problems", m{"terminalId": "cargo"})
 	shows("read_terminal", m{"format": "digest", "terminalId": "cargo"})
 }

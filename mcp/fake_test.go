@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // fakeTerminals are the terminals of one principal. The test plays their children.
@@ -101,7 +102,7 @@ func (f *fakeTerminals) Kill(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	t.exit(agenttools.Exit{Code: 137, Signal: "SIGKILL", Reason: "killed", At: time.UnixMilli(1706234569000)})
+	t.exit(vocab.Exit{Code: 137, Signal: "SIGKILL", Reason: "killed", At: time.UnixMilli(1706234569000)})
 	return nil
 }
 
@@ -142,7 +143,7 @@ type fakeTerminal struct {
 	info     agenttools.Info
 	events   []agenttools.Event // in order; Off is after each
 	base     int                // how many were dropped before them
-	commands []agenttools.Command
+	commands []vocab.Command
 	typed    string
 	signal   string
 	changed  chan struct{} // closed and replaced at each event
@@ -177,7 +178,7 @@ func (t *fakeTerminal) hide(n int64) {
 
 func (t *fakeTerminal) print(s string) { t.add(agenttools.Event{Data: []byte(s)}) }
 
-func (t *fakeTerminal) exit(e agenttools.Exit) {
+func (t *fakeTerminal) exit(e vocab.Exit) {
 	t.mu.Lock()
 	over := t.info.Exit != nil
 	if !over {
@@ -196,10 +197,10 @@ func (t *fakeTerminal) drop(before int64) {
 	t.info.Start = before
 }
 
-func (t *fakeTerminal) finish(c agenttools.Command) {
+func (t *fakeTerminal) finish(c vocab.Command) {
 	t.mu.Lock()
 	t.info.Detection, t.info.Running = true, ""
-	t.commands = slices.DeleteFunc(t.commands, func(old agenttools.Command) bool { return old.Running && old.N == c.N })
+	t.commands = slices.DeleteFunc(t.commands, func(old vocab.Command) bool { return old.Running && old.N == c.N })
 	t.commands = append(t.commands, c)
 	t.mu.Unlock()
 	t.add(agenttools.Event{Finished: &c})
@@ -211,7 +212,7 @@ func (t *fakeTerminal) Info() agenttools.Info {
 	return t.info
 }
 
-func (t *fakeTerminal) Commands() []agenttools.Command {
+func (t *fakeTerminal) Commands() []vocab.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.commands)

@@ -111,9 +111,18 @@ type readAnswer struct {
 	Listener   string
 	Status     int
 	Detail     string
-	Command    *agenttools.Command
-	Commands   []agenttools.Command
+	Command    *shownCommand
+	Commands   []shownCommand
 	Screen     *struct{ Cols, Rows, CursorCol, CursorRow int }
+}
+
+// shownCommand is a command in the words of the tools.
+type shownCommand struct {
+	N, Within              int
+	Line                   string
+	ExitCode               *int
+	Running, Verified      bool
+	DurationMs, Start, End int64
 }
 
 func decodeAnswer(t *testing.T, session *sdk.ClientSession, tool string, args map[string]any, into any) {

@@ -15,6 +15,7 @@ import (
 
 	"tether/agenttools"
 	"tether/mcp"
+	"tether/vocab"
 )
 
 // eras are the versions of the protocol with and without sessions.
@@ -280,7 +281,7 @@ func TestSessionsMakeRoom(t *testing.T) {
 	if status, _, _ := post(t, srv.URL, initialize); status != http.StatusTooManyRequests {
 		t.Errorf("all are used: status %d", status)
 	}
-	x.exit(agenttools.Exit{})
+	x.exit(vocab.Exit{})
 	eventually(t, "there is room again", func() bool { status, _, _ := post(t, srv.URL, initialize); return status == 200 })
 	cancel()
 }
@@ -334,7 +335,7 @@ func TestResources(t *testing.T) {
 	x := f.add("pty-a", agenttools.OwnerUser)
 	x.info.Title = "dev server"
 	x.print("\x1b[31mred\x1b[0m\r\n")
-	f.add("pty-b", agenttools.OwnerAgent).exit(agenttools.Exit{Code: 3})
+	f.add("pty-b", agenttools.OwnerAgent).exit(vocab.Exit{Code: 3})
 	session := one(t, f)
 	list, err := session.ListResources(t.Context(), nil)
 	if err != nil {
@@ -415,7 +416,7 @@ func TestSubscribe(t *testing.T) {
 			for len(told) > 0 {
 				<-told
 			}
-			x.exit(agenttools.Exit{Code: 1})
+			x.exit(vocab.Exit{Code: 1})
 			hears("the exit")
 			eventually(t, "the watch has ended", func() bool { return x.open() == 0 })
 		})

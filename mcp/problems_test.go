@@ -12,6 +12,7 @@ import (
 
 	"tether/agenttools"
 	"tether/mcp"
+	"tether/vocab"
 )
 
 // problemsOf asks for the problems of a terminal.
@@ -85,7 +86,7 @@ func TestProblems(t *testing.T) {
 		t.Errorf("at first: %+v", first)
 	}
 	x.print("ing: y\r\n")
-	x.exit(agenttools.Exit{Code: 2, Reason: "exited"})
+	x.exit(vocab.Exit{Code: 2, Reason: "exited"})
 	second := problemsOf(t, session, m{"terminalId": "pty-a", "since": first.Cursor})
 	if files(second) != "/project/b.c:1" || second.Errors != 1 || second.Warnings != 1 || !second.Exited || second.ExitCode != 2 {
 		t.Errorf("since then: %+v", second)
@@ -109,7 +110,7 @@ func TestProblemsOfCommands(t *testing.T) {
 	session := one(t, f)
 	run := func(line, output string) {
 		start := x.Info().End
-		x.finish(agenttools.Command{N: 1, Line: line, Start: start, End: start + int64(len(output))}) // a command is known before its output
+		x.finish(vocab.Command{N: 1, Line: new(line), Start: start, End: start + int64(len(output))}) // a command is known before its output
 		x.print(output)
 	}
 	run("make", "a.c:1: error: x\n")

@@ -12,6 +12,7 @@ import (
 
 	"tether/agenttools"
 	"tether/mcp"
+	"tether/vocab"
 )
 
 // lines prints n numbered lines.
@@ -76,7 +77,7 @@ func TestReadFitsItsClient(t *testing.T) {
 					for n := range 60 {
 						start := x.Info().End
 						lines(x, 100, line+strings.Repeat(" ", n%2))
-						x.finish(agenttools.Command{N: n + 1, Line: strings.Repeat(`"echo" `, 60), Start: start, End: x.Info().End})
+						x.finish(vocab.Command{N: n + 1, Line: new(strings.Repeat(`"echo" `, 60)), Start: start, End: x.Info().End})
 					}
 					args["terminalId"] = "pty-a"
 					c := sdk.NewClient(&sdk.Implementation{Name: client, Version: "1"}, nil)
@@ -268,13 +269,13 @@ func TestReadCommands(t *testing.T) {
 	x.print("$ ls\r\n")
 	start := x.Info().End
 	x.print("file\r\n")
-	x.finish(agenttools.Command{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: x.Info().End})
+	x.finish(vocab.Command{N: 1, Line: new("ls"), Exit: new(int), Start: start, End: x.Info().End})
 	x.print("$ false\r\n")
 	middle := x.Info().End
-	x.finish(agenttools.Command{N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle})
+	x.finish(vocab.Command{N: 2, Line: new("false"), Exit: &code, Start: middle, End: middle})
 	session := one(t, f)
 	all := read(t, session, m{"terminalId": "pty-a"})
-	want := []agenttools.Command{{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: start + 6}, {N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle}}
+	want := []shownCommand{{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: start + 6}, {N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle}}
 	if d := cmp.Diff(want, all.Commands); d != "" {
 		t.Errorf("commands (-want +got):\n%s", d)
 	}
@@ -282,7 +283,7 @@ func TestReadCommands(t *testing.T) {
 		t.Errorf("since the first: %+v", r.Commands)
 	}
 	for i := range 100 {
-		x.finish(agenttools.Command{N: 3 + i, Start: middle, End: middle})
+		x.finish(vocab.Command{N: 3 + i, Start: middle, End: middle})
 	}
 	if r := read(t, session, m{"terminalId": "pty-a"}); len(r.Commands) != 50 || r.Commands[49].N != 102 {
 		t.Errorf("%d commands, the last %+v; want the newest 50", len(r.Commands), r.Commands[len(r.Commands)-1])
@@ -294,7 +295,7 @@ func TestReadAfterCrash(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)
 	x.print("panic: oh no\r\ngoroutine 1 [running]:\r\n")
-	x.exit(agenttools.Exit{Code: 2, Reason: "exited"})
+	x.exit(vocab.Exit{Code: 2, Reason: "exited"})
 	r := read(t, one(t, f), m{"terminalId": "pty-a"})
 	if r.History != "panic: oh no\ngoroutine 1 [running]:\n" || !r.Exited || r.ExitCode == nil || *r.ExitCode != 2 || r.Reason != "exited" {
 		t.Errorf("%+v", r)

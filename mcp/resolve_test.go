@@ -7,6 +7,7 @@ import (
 
 	"tether/agenttools"
 	"tether/mcp"
+	"tether/vocab"
 )
 
 // called adds a fake terminal with a name, or a machine and a name.
@@ -65,14 +66,14 @@ func TestAmbiguousNames(t *testing.T) {
 			t.Errorf("something became of %+v", i)
 		}
 	}
-	f.all[0].exit(agenttools.Exit{})
+	f.all[0].exit(vocab.Exit{})
 	if got, _ := answer(t, session, "kill_terminal", m{"terminalId": "npm"}); !strings.Contains(got, "pty-b") {
 		t.Errorf("with one of them running: %s", got)
 	}
 }
 
 func TestResolve(t *testing.T) {
-	ended := &agenttools.Exit{}
+	ended := &vocab.Exit{}
 	all := []agenttools.Info{
 		{ID: "pty-1", Machine: "laptop", Name: "laptop/dev"},
 		{ID: "pty-2", Machine: "box", Name: "box/dev"},

@@ -12,6 +12,7 @@ import (
 
 	"tether/agenttools"
 	"tether/mcp"
+	"tether/vocab"
 )
 
 type m = map[string]any
@@ -106,7 +107,7 @@ func TestWriteAndSignal(t *testing.T) {
 	if own.signal != "SIGINT" {
 		t.Errorf("signal %q", own.signal)
 	}
-	own.exit(agenttools.Exit{})
+	own.exit(vocab.Exit{})
 	if got, isError := answer(t, session, "write_terminal", m{"terminalId": "pty-a", "input": "x"}); !isError || !strings.Contains(got, "has exited") {
 		t.Errorf("to one that has exited: %q", got)
 	}
@@ -211,7 +212,7 @@ func TestMetadataIsClean(t *testing.T) {
 	x := f.add("pty-a", agenttools.OwnerUser)
 	x.info.Title, x.info.Running, x.info.Cwd = "a\x1b[31m\u202eb\U000e0041", "ls\x07\n", "/tmp/\u200bx"
 	x.print("hi")
-	x.finish(agenttools.Command{N: 1, Line: "echo \x1b]0;x\x07\u2066"})
+	x.finish(vocab.Command{N: 1, Line: new("echo \x1b]0;x\x07\u2066")})
 	session := one(t, f)
 	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"tether/agenttools"
 	"tether/mcp"
+	"tether/vocab"
 )
 
 // long is the timeout, in ms, of waits that end sooner because their condition is met.
@@ -94,23 +95,23 @@ func TestWait(t *testing.T) {
 		{"a line before an exit that has happened", func(x *fakeTerminal) { say("ready\r\n")(x); exits(0)(x) }, nil, m{"pattern": "ready"}, "pattern", 0, nil},
 		{"silence", say("old"), nil, m{"idleMs": 1500}, "idle", 1500 * time.Millisecond, nil},
 		{"silence after noise", say("old"), []func(*fakeTerminal){say("a"), say("b")}, m{"idleMs": 1500, "pattern": "never"}, "idle", 3500 * time.Millisecond, nil},
-		{"a command that runs", running("make"), []func(*fakeTerminal){say("cc\r\n"), finishes(agenttools.Command{N: 1, Line: "make", ExitCode: &code})}, m{"command": true}, "command", 2 * time.Second,
+		{"a command that runs", running("make"), []func(*fakeTerminal){say("cc\r\n"), finishes(vocab.Command{N: 1, Line: new("make"), Exit: &code})}, m{"command": true}, "command", 2 * time.Second,
 			func(r readAnswer) bool {
 				return r.Command != nil && r.Command.Line == "make" && *r.Command.ExitCode == 3
 			}},
-		{"no command runs", func(x *fakeTerminal) { say("$ ")(x); finishes(agenttools.Command{N: 1, Line: "ls"})(x) }, nil, m{"command": true}, "command", 0,
+		{"no command runs", func(x *fakeTerminal) { say("$ ")(x); finishes(vocab.Command{N: 1, Line: new("ls")})(x) }, nil, m{"command": true}, "command", 0,
 			func(r readAnswer) bool { return r.Command.Line == "ls" && r.Cursor == 2 }},
 		{"one that has finished since", func(x *fakeTerminal) {
 			say("$ ")(x)
-			finishes(agenttools.Command{N: 1, Line: "ls"})(x)
+			finishes(vocab.Command{N: 1, Line: new("ls")})(x)
 			running("cat")(x)
 		}, nil, m{"command": true, "since": 1}, "command", 0,
 			func(r readAnswer) bool { return r.Command.Line == "ls" }},
-		{"one within it does not end it", running("ssh box"), []func(*fakeTerminal){finishes(agenttools.Command{N: 2, Line: "ls", Within: 1}), finishes(agenttools.Command{N: 1, Line: "ssh box", Verified: true})},
+		{"one within it does not end it", running("ssh box"), []func(*fakeTerminal){finishes(vocab.Command{N: 2, Line: new("ls"), Within: 1}), finishes(vocab.Command{N: 1, Line: new("ssh box"), Verified: true})},
 			m{"command": true}, "command", 2 * time.Second, func(r readAnswer) bool { return r.Command.Line == "ssh box" }},
-		{"one that is not verified", running("make"), []func(*fakeTerminal){finishes(agenttools.Command{N: 2, Line: "forged"}), finishes(agenttools.Command{N: 1, Line: "make", Verified: true})},
+		{"one that is not verified", running("make"), []func(*fakeTerminal){finishes(vocab.Command{N: 2, Line: new("forged")}), finishes(vocab.Command{N: 1, Line: new("make"), Verified: true})},
 			m{"verified": true}, "command", 2 * time.Second, func(r readAnswer) bool { return r.Command.Line == "make" && r.Command.Verified }},
-		{"one that is not verified is enough", running("make"), []func(*fakeTerminal){finishes(agenttools.Command{N: 1, Line: "make"})}, m{"command": true}, "command", time.Second,
+		{"one that is not verified is enough", running("make"), []func(*fakeTerminal){finishes(vocab.Command{N: 1, Line: new("make")})}, m{"command": true}, "command", time.Second,
 			func(r readAnswer) bool { return !r.Command.Verified }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,15 +151,15 @@ func TestWait(t *testing.T) {
 func say(s string) func(*fakeTerminal) { return func(x *fakeTerminal) { x.print(s) } }
 func nop(*fakeTerminal)                {}
 func exits(code int) func(*fakeTerminal) {
-	return func(x *fakeTerminal) { x.exit(agenttools.Exit{Code: code, Reason: "exited"}) }
+	return func(x *fakeTerminal) { x.exit(vocab.Exit{Code: code, Reason: "exited"}) }
 }
-func finishes(c agenttools.Command) func(*fakeTerminal) { return func(x *fakeTerminal) { x.finish(c) } }
+func finishes(c vocab.Command) func(*fakeTerminal) { return func(x *fakeTerminal) { x.finish(c) } }
 func running(line string) func(*fakeTerminal) {
 	return func(x *fakeTerminal) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.info.Detection, x.info.Running = true, line
-		x.commands = append(x.commands, agenttools.Command{N: len(x.commands) + 1, Line: line, Running: true, Verified: true})
+		x.commands = append(x.commands, vocab.Command{N: len(x.commands) + 1, Line: new(line), Running: true, Verified: true})
 	}
 }
 
@@ -268,7 +269,7 @@ func TestWaitForPort(t *testing.T) {
 			t.Errorf("the port of %s: listener %q", owner, r.Listener)
 		}
 	}
-	x.exit(agenttools.Exit{Code: 1})
+	x.exit(vocab.Exit{Code: 1})
 	if r := wait(t, session, m{"port": 1}); r.Reason != "exit" {
 		t.Errorf("a program that exits without: %+v", r)
 	}

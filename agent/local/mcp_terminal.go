@@ -6,24 +6,22 @@ import (
 
 	"tether/agent/term"
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 func mcpInfo(i term.Info) agenttools.Info {
 	out := agenttools.Info{
 		ID: string(i.ID), Cwd: i.Cwd, Owner: agenttools.OwnerAgent, Visible: i.Visible, CreatedAt: i.Started,
-		Name: i.Name, Title: i.Title, Command: i.Command, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid, Notice: i.Notice,
+		Name: i.Name, Title: i.Title, Command: i.Command, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid, Notice: i.Notice, Exit: i.Exit,
 		Detection: i.CommandDetection, Start: i.Bytes - i.Retained, End: i.Bytes,
 	}
 	if i.Owner == term.User {
 		out.Owner = agenttools.OwnerUser
 	}
 	if i.Running != nil {
-		out.Running = i.Running.Line
+		out.Running = i.Running.Text()
 	}
 	out.Ready, out.ReadySince, out.ReadyWhy = agenttools.ReadyState(i.Ready.State), i.Ready.Since, i.Ready.Why
-	if i.Exit != nil {
-		out.Exit = &agenttools.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, Reason: string(i.Exit.Reason), At: i.Exit.At}
-	}
 	return out
 }
 
@@ -45,20 +43,9 @@ func (t mcpTerminal) State() (agenttools.State, <-chan struct{}) {
 func Readable(h term.Handle) agenttools.Terminal { return mcpTerminal{h} }
 
 // Commands implements agenttools.Terminal.
-func (t mcpTerminal) Commands() []agenttools.Command {
-	all, err := t.h.Commands()
-	if err != nil {
-		return nil // it has another owner now
-	}
-	out := make([]agenttools.Command, len(all))
-	for i, c := range all {
-		out[i] = mcpCommand(c)
-	}
-	return out
-}
-
-func mcpCommand(c term.Command) agenttools.Command {
-	return agenttools.Command{N: c.N, Started: c.Started, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
+func (t mcpTerminal) Commands() []vocab.Command {
+	all, _ := t.h.Commands() // none if it has another owner now
+	return all
 }
 
 // Read implements agenttools.Terminal. The view is the one for screens: all bytes of the child except the shell's marks, under raw offsets;
@@ -142,7 +129,7 @@ func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, b
 	if m := ev.Mark; m != nil {
 		switch m.Kind {
 		case term.MarkCommandFinished:
-			out.Finished = new(mcpCommand(m.Command))
+			out.Finished = &m.Command
 		case term.MarkCwd:
 			out.Dir = m.Text
 		case term.MarkResized:

@@ -24,6 +24,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 func TestTerminals(t *testing.T) {
@@ -357,7 +358,7 @@ func TestEmptyNamesInPaths(t *testing.T) {
 // Running terminals come before exited ones, the newest first; the order does not depend on that of the pool.
 func TestListIsNewestFirst(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC) }
-	exited := func(minute int) *localapi.Exit { return &localapi.Exit{At: at(minute)} }
+	exited := func(minute int) *vocab.Exit { return &vocab.Exit{At: at(minute)} }
 	want := []string{"newest", "twin a", "twin b", "exited last", "exited first"}
 	list := []localapi.Terminal{
 		{ID: "exited first", Started: at(6), Exit: exited(7)}, {ID: "twin b", Started: at(1)}, {ID: "newest", Started: at(3)},

@@ -130,11 +130,7 @@ func (s *Server) commands(w http.ResponseWriter, r *http.Request, h term.Handle)
 	if err != nil {
 		return err
 	}
-	all := localapi.CommandList{SchemaVersion: localapi.SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: []localapi.Command{}}
-	for _, c := range commands {
-		all.Commands = append(all.Commands, commandFrom(c))
-	}
-	return reply(w, all)
+	return reply(w, localapi.CommandList{SchemaVersion: localapi.SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: commands})
 }
 
 func (s *Server) kill(w http.ResponseWriter, r *http.Request, h term.Handle) error {
@@ -164,7 +160,7 @@ func terminalFrom(i term.Info) localapi.Terminal {
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private, Notice: i.Notice,
 		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
-		CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
+		Exit: i.Exit, CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
 		Ready: string(i.Ready.State), ReadySince: i.Ready.Since, ReadyWhy: i.Ready.Why,
 	}
 	t.Command, t.CommandBytes = jsonspan.Pack(i.Command)
@@ -172,25 +168,10 @@ func terminalFrom(i term.Info) localapi.Terminal {
 	if t.LentTo == nil {
 		t.LentTo = []string{}
 	}
-	if i.Exit != nil {
-		t.Exit = &localapi.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, At: i.Exit.At}
-	}
 	if i.Running != nil {
-		t.Running = i.Running.Line
+		t.Running = i.Running.Text()
 	}
 	return t
-}
-
-// commandFrom converts the core's command to this door's form.
-func commandFrom(c term.Command) localapi.Command {
-	out := localapi.Command{N: c.N, Started: c.Started, Exit: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, Start: c.Start, End: c.End}
-	if c.HasLine {
-		out.Line = &c.Line
-	}
-	if c.Done {
-		out.DurationMs = new(float64(c.Duration.Microseconds()) / 1000)
-	}
-	return out
 }
 
 // start starts the request's command, if the policy admits it. It may wait for the person's answer, at most until the daemon ends.

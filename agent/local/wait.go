@@ -10,6 +10,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // maxWait bounds the durations in a request to wait.
@@ -56,16 +57,8 @@ func parseWait(q params, i term.Info) (agenttools.WaitRequest, error) {
 }
 
 func waitedFrom(i term.Info, got *agenttools.WaitAnswer) localapi.Waited {
-	w := localapi.Waited{
+	return localapi.Waited{
 		SchemaVersion: localapi.SchemaVersion, ID: string(i.ID), Reason: string(got.Reason), ElapsedMs: got.ElapsedMs, Line: got.Line,
-		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: terminalFrom(i).Exit, Cursor: got.Cursor, Masked: got.Masked,
+		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: i.Exit, Command: (*vocab.Command)(got.Command), Cursor: got.Cursor, Masked: got.Masked,
 	}
-	if c := got.Command; c != nil {
-		ms := float64(c.DurationMs)
-		w.Command = &localapi.Command{N: c.N, Started: c.Started, Exit: c.ExitCode, Running: c.Running, Verified: c.Verified, Within: c.Within, DurationMs: &ms, Start: c.Start, End: c.End}
-		if c.Line != "" {
-			w.Command.Line = &c.Line
-		}
-	}
-	return w
 }

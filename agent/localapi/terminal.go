@@ -4,35 +4,36 @@ import (
 	"time"
 
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // Terminal is one terminal as lists show it.
 type Terminal struct {
-	ID               string    `json:"id"`
-	Name             string    `json:"name"`
-	Title            string    `json:"title"`
-	Command          []string  `json:"command"`
-	Cwd              string    `json:"cwd"`
-	Cols             int       `json:"cols"`
-	Rows             int       `json:"rows"`
-	Owner            string    `json:"owner"`
-	Visible          bool      `json:"visible"`
-	Private          bool      `json:"private"`
-	Notice           string    `json:"notice,omitempty"` // what is not as the person asked
-	LentTo           []string  `json:"lent_to"`
-	Loans            []Loan    `json:"loans"`          // one loan for each host in lent_to, in the same order
-	Kept             []KeptAt  `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
-	Door             string    `json:"door,omitempty"` // the door that started the terminal
-	Pid              int       `json:"pid"`
-	Started          time.Time `json:"started"`
-	Exit             *Exit     `json:"exit,omitempty"`    // absent while the terminal runs
-	Running          string    `json:"running,omitempty"` // the command line that the shell is running
-	Bytes            int64     `json:"bytes"`             // output so far, in bytes
-	Retained         int64     `json:"retained"`          // how many of the newest bytes are kept and can be read
-	Attached         int       `json:"attached"`          // number of attached people
-	Held             bool      `json:"held"`              // a holder process keeps the terminal running without the daemon
-	Lost             int64     `json:"lost_bytes"`        // bytes of output that were not recorded
-	CommandDetection bool      `json:"command_detection"` // the shell reports its commands
+	ID               string      `json:"id"`
+	Name             string      `json:"name"`
+	Title            string      `json:"title"`
+	Command          []string    `json:"command"`
+	Cwd              string      `json:"cwd"`
+	Cols             int         `json:"cols"`
+	Rows             int         `json:"rows"`
+	Owner            string      `json:"owner"`
+	Visible          bool        `json:"visible"`
+	Private          bool        `json:"private"`
+	Notice           string      `json:"notice,omitempty"` // what is not as the person asked
+	LentTo           []string    `json:"lent_to"`
+	Loans            []Loan      `json:"loans"`          // one loan for each host in lent_to, in the same order
+	Kept             []KeptAt    `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
+	Door             string      `json:"door,omitempty"` // the door that started the terminal
+	Pid              int         `json:"pid"`
+	Started          time.Time   `json:"started"`
+	Exit             *vocab.Exit `json:"exit,omitempty"`    // absent while the terminal runs
+	Running          string      `json:"running,omitempty"` // the command line that the shell is running
+	Bytes            int64       `json:"bytes"`             // output so far, in bytes
+	Retained         int64       `json:"retained"`          // how many of the newest bytes are kept and can be read
+	Attached         int         `json:"attached"`          // number of attached people
+	Held             bool        `json:"held"`              // a holder process keeps the terminal running without the daemon
+	Lost             int64       `json:"lost_bytes"`        // bytes of output that were not recorded
+	CommandDetection bool        `json:"command_detection"` // the shell reports its commands
 	// Input is awaiting_input, awaiting_secret, running, quiet, full_screen or unknown;
 	// absent after the exit.
 	Input string `json:"input,omitempty"`
@@ -44,13 +45,6 @@ type Terminal struct {
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell
-}
-
-// Exit is how a terminal ended.
-type Exit struct {
-	Code   int       `json:"code"`
-	Signal string    `json:"signal,omitempty"`
-	At     time.Time `json:"at"`
 }
 
 // TerminalList is the answer to a list.
@@ -108,25 +102,11 @@ type SpawnRequest struct {
 	Approved string `json:"approved,omitempty"`
 }
 
-// Command is one command line of a shell with integration.
-type Command struct {
-	N          int       `json:"n"`              // counts from 1
-	Line       *string   `json:"line,omitempty"` // absent if the shell did not report it
-	Started    time.Time `json:"started"`
-	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
-	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, and if the shell did not report it
-	Running    bool      `json:"running"`
-	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration, which any program can print
-	Within     int       `json:"within,omitempty"` // n of the verified command during which this one ran, such as ssh with a shell at its other end
-	Start      int64     `json:"start"`            // raw offset of its output
-	End        int64     `json:"end"`              // raw offset after it
-}
-
 // CommandList is the answer to a list of commands, oldest first.
 type CommandList struct {
-	SchemaVersion    int       `json:"schema_version"`
-	CommandDetection bool      `json:"command_detection"`
-	Commands         []Command `json:"commands"`
+	SchemaVersion    int             `json:"schema_version"`
+	CommandDetection bool            `json:"command_detection"`
+	Commands         []vocab.Command `json:"commands"`
 }
 
 // Listening is a TCP port on which a program of a terminal listens.
@@ -159,19 +139,19 @@ type Screen struct {
 
 // Waited is the result of a wait.
 type Waited struct {
-	SchemaVersion int      `json:"schema_version"`
-	ID            string   `json:"id"`
-	Reason        string   `json:"reason"` // pattern, idle, command, port, url, exit or timeout
-	ElapsedMs     int64    `json:"elapsed_ms"`
-	Line          string   `json:"line,omitempty"`     // the line that matched
-	Command       *Command `json:"command,omitempty"`  // the command that has finished, if any
-	Address       string   `json:"address,omitempty"`  // the address on which the port is open
-	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", if known
-	Status        int      `json:"status,omitempty"`   // HTTP status of the URL's last answer
-	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time, or that another program has the port
-	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
-	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
-	Masked        int      `json:"masked,omitempty"`   // number of places in the examined output that are masked for an agent
+	SchemaVersion int            `json:"schema_version"`
+	ID            string         `json:"id"`
+	Reason        string         `json:"reason"` // pattern, idle, command, port, url, exit or timeout
+	ElapsedMs     int64          `json:"elapsed_ms"`
+	Line          string         `json:"line,omitempty"`     // the line that matched
+	Command       *vocab.Command `json:"command,omitempty"`  // the command that has finished, if any
+	Address       string         `json:"address,omitempty"`  // the address on which the port is open
+	Listener      string         `json:"listener,omitempty"` // "this terminal" or "another program", if known
+	Status        int            `json:"status,omitempty"`   // HTTP status of the URL's last answer
+	Detail        string         `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time, or that another program has the port
+	Exit          *vocab.Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
+	Cursor        int64          `json:"cursor"`             // raw offset of the end of the examined output
+	Masked        int            `json:"masked,omitempty"`   // number of places in the examined output that are masked for an agent
 }
 
 // Problem is one complaint of a tool about a file.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/internal/clip"
+	"tether/vocab"
 )
 
 // Past is a holder's record of a terminal that an earlier daemon has started.
@@ -36,10 +37,10 @@ type Note struct {
 // adoption is the adoption of a terminal that an earlier daemon has left: its holder's output is scanned again. The zero value belongs to a
 // terminal that was started here. Guarded by the terminal's mutex.
 type adoption struct {
-	caught   chan struct{}   // closed, and set to nil, when the log reaches target
-	target   int64           // end of the output that the holder had at the start of the adoption
-	recalled map[int]Command // commands of the earlier daemons, by number; until caught is closed
-	sizes    []recordedSize  // recorded sizes whose offsets were not scanned yet
+	caught   chan struct{}         // closed, and set to nil, when the log reaches target
+	target   int64                 // end of the output that the holder had at the start of the adoption
+	recalled map[int]vocab.Command // commands of the earlier daemons, by number; until caught is closed
+	sizes    []recordedSize        // recorded sizes whose offsets were not scanned yet
 }
 
 func (a *adoption) underWay() bool { return a.caught != nil }
@@ -50,11 +51,11 @@ func (a *adoption) end() {
 }
 
 // recallTimes gives a command that is scanned again the times that an earlier daemon recorded.
-func (a *adoption) recallTimes(c *Command) {
+func (a *adoption) recallTimes(c *vocab.Command) {
 	if was, ok := a.recalled[c.N]; ok && was.Start == c.Start {
 		c.Started = was.Started
-		if c.Done && was.Done {
-			c.Duration = was.Duration
+		if !c.Running && !was.Running {
+			c.DurationMs = was.DurationMs
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 		t.prepare()
 	}
 	t.keeper.keep = -1
-	t.adoption = adoption{caught: make(chan struct{}), target: past.End, recalled: map[int]Command{}}
+	t.adoption = adoption{caught: make(chan struct{}), target: past.End, recalled: map[int]vocab.Command{}}
 	raw, text, n := past.place()
 	if raw == past.Base {
 		n.countLost(r.Commands, raw)
@@ -254,7 +255,7 @@ func (t *Terminal) recall(all []recordedOutput, n *note) {
 			continue // its beginning will be scanned again
 		}
 		if c.End > t.stream.log.Start() {
-			c.Done, c.End, c.Duration, c.Exit = false, 0, 0, nil // its end will be scanned again
+			c.Running, c.End, c.DurationMs, c.Exit = true, 0, nil, nil // its end will be scanned again
 		}
 		t.commands.remember(c, t.stream.log.Limit())
 	}

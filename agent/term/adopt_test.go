@@ -16,6 +16,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // keeping starts a terminal in a vault.
@@ -116,7 +117,7 @@ func markText(m *term.Mark) string {
 	if m.Command.Exit != nil {
 		code = fmt.Sprint(*m.Command.Exit)
 	}
-	return fmt.Sprint(m.Kind, m.Size, m.Command.N, m.Command.Line, m.Command.Start, code, m.Exit.Code)
+	return fmt.Sprint(m.Kind, m.Size, m.Command.N, m.Command.Text(), m.Command.Start, code, m.Exit.Code)
 }
 
 // split takes the text apart from the marks.
@@ -295,7 +296,7 @@ func TestHolderIsDismissedOnceAllKnowTheExit(t *testing.T) {
 				v.ends(3)
 				<-h.Done()
 				synctest.Wait()
-				if e := h.Info().Exit; e.Code != 3 || e.Reason != term.ReasonExited {
+				if e := h.Info().Exit; e.Code != 3 || e.Reason != vocab.ExitItself {
 					t.Errorf("exit %+v", e)
 				}
 				if _, _, forgot, _ := v.state(); forgot != (test.tell == nil) {
@@ -332,7 +333,7 @@ func TestLostConnection(t *testing.T) {
 			synctest.Wait()
 			list := pool.As(term.User).List()
 			if killed {
-				if e := h.Info().Exit; len(list) != 1 || e == nil || e.Code != -1 || e.Reason != term.ReasonLost || len(again) != 0 {
+				if e := h.Info().Exit; len(list) != 1 || e == nil || e.Code != -1 || e.Reason != vocab.ExitLost || len(again) != 0 {
 					t.Errorf("killed: %d listed, exit %+v", len(list), e)
 				}
 			} else {

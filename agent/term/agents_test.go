@@ -11,6 +11,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // background starts an agent's terminal that may be idle for after.
@@ -52,7 +53,7 @@ func TestIdleTimeout(t *testing.T) {
 				select {
 				case <-h.Done():
 					e := h.Info().Exit
-					if got := time.Since(began); got != c.want || e.Reason != term.ReasonIdle || !f.Killed() {
+					if got := time.Since(began); got != c.want || e.Reason != vocab.ExitIdle || !f.Killed() {
 						t.Errorf("ended after %v with %+v, want after %v", got, e, c.want)
 					}
 				case <-time.After(24 * time.Hour):
@@ -97,7 +98,7 @@ func TestTimeLimit(t *testing.T) {
 				}
 				select {
 				case <-h.Done():
-					if e := h.Info().Exit; time.Since(began) != c.want || e.Reason != term.ReasonIdle {
+					if e := h.Info().Exit; time.Since(began) != c.want || e.Reason != vocab.ExitIdle {
 						t.Errorf("ended after %s with %+v, want after %s", time.Since(began), e, c.want)
 					}
 				case <-time.After(time.Hour):
@@ -212,7 +213,7 @@ func TestPromoteAndKillExclude(t *testing.T) {
 		switch {
 		case promoted == nil && errors.As(ended, &denied): // was faster
 		case (promoted == nil || errors.Is(promoted, term.ErrEnding)) && ended == nil && h.Info().Exit != nil:
-			if promoted == nil && h.Info().Exit.Reason != term.ReasonKilled {
+			if promoted == nil && h.Info().Exit.Reason != vocab.ExitKilled {
 				t.Errorf("exit %+v", h.Info().Exit)
 			}
 		default:
@@ -228,7 +229,7 @@ func TestExitReasons(t *testing.T) {
 	if err := h.Kill(t.Context()); err != nil { // idempotent, and changes nothing
 		t.Error(err)
 	}
-	if e := h.Info().Exit; e.Reason != term.ReasonExited || e.Code != 3 {
+	if e := h.Info().Exit; e.Reason != vocab.ExitItself || e.Code != 3 {
 		t.Errorf("by itself: %+v", e)
 	}
 	if err := h.Signal("TERM"); !errors.Is(err, term.ErrExited) {
@@ -241,7 +242,7 @@ func TestExitReasons(t *testing.T) {
 	if err := h.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e := h.Info().Exit; e.Reason != term.ReasonKilled {
+	if e := h.Info().Exit; e.Reason != vocab.ExitKilled {
 		t.Errorf("killed: %+v", e)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"tether/vocab"
 )
 
 // Close kills every terminal, and the processes that agents' exited terminals have left running, and returns when all have ended or ctx
@@ -16,7 +18,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	for i, t := range all {
 		wg.Go(func() {
 			before := t.Info()
-			if err := t.terminate(ctx, ReasonKilled); !errors.Is(err, ErrLeft) {
+			if err := t.terminate(ctx, vocab.ExitKilled); !errors.Is(err, ErrLeft) {
 				errs[i] = err
 			}
 			if before.Exit != nil && before.Owner.Role == RoleAgent {
@@ -95,7 +97,7 @@ func (p *Pool) KillFragile(ctx context.Context) error {
 	errs := make([]error, len(all))
 	for i, t := range all {
 		if t.holder == nil {
-			wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
+			wg.Go(func() { errs[i] = t.terminate(ctx, vocab.ExitKilled) })
 		}
 	}
 	wg.Wait()

@@ -7,23 +7,24 @@ import (
 
 	"tether/internal/clip"
 	"tether/shellint"
+	"tether/vocab"
 )
 
 // commands is the history of command lines, from a shell's marks. The pump adds to it, and so does announce. Guarded by the terminal's
 // mutex.
 type commands struct {
 	tracker   shellint.Tracker
-	detected  bool           // a mark that counts was seen
-	outer     *Command       // a command that was dropped from list while it was open, because of commands within it; nil if there is none
-	list      queue[Command] // the newest, by ascending number; only the last one, and the one in which it runs, may still be open
-	lineBytes int            // sum of the lengths of their lines
-	doubt     *time.Timer    // runs announce; nil before the first doubt
+	detected  bool                 // a mark that counts was seen
+	outer     *vocab.Command       // a command that was dropped from list while it was open, because of commands within it; nil if there is none
+	list      queue[vocab.Command] // the newest, by ascending number; only the last one, and the one in which it runs, may still be open
+	lineBytes int                  // sum of the lengths of their lines
+	doubt     *time.Timer          // runs announce; nil before the first doubt
 }
 
 // remember adds c to the list, whose lines may take as much as a log.
-func (c *commands) remember(one Command, logLimit int) {
+func (c *commands) remember(one vocab.Command, logLimit int) {
 	c.list.push(one)
-	c.lineBytes += len(one.Line)
+	c.lineBytes += len(one.Text())
 	c.bound(logLimit)
 }
 
@@ -32,8 +33,8 @@ func (c *commands) bound(logLimit int) {
 	drop, lines := 0, min(maxLines, logLimit)
 	for n := c.list.len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
 		one := c.list.at(drop)
-		c.lineBytes -= len(one.Line)
-		if !one.Done {
+		c.lineBytes -= len(one.Text())
+		if one.Running {
 			c.outer = new(*one)
 		}
 	}
@@ -41,7 +42,7 @@ func (c *commands) bound(logLimit int) {
 }
 
 // find returns a remembered command by its number, or nil; the pointer is valid until the next remember.
-func (c *commands) find(n int) *Command {
+func (c *commands) find(n int) *vocab.Command {
 	for i := c.list.len() - 1; i >= 0; i-- {
 		if one := c.list.at(i); one.N == n {
 			return one
@@ -54,7 +55,7 @@ func (c *commands) find(n int) *Command {
 }
 
 // running is a copy of the innermost command that is open at the raw offset, or nil.
-func (c *commands) running(raw int64) *Command {
+func (c *commands) running(raw int64) *vocab.Command {
 	if open := c.openAt(raw); len(open) > 0 {
 		return &open[len(open)-1]
 	}
@@ -62,16 +63,16 @@ func (c *commands) running(raw int64) *Command {
 }
 
 // openAt returns copies of the commands that are open at the raw offset: none, one, or an outer one and one within it.
-func (c *commands) openAt(raw int64) []Command {
-	var one *Command
+func (c *commands) openAt(raw int64) []vocab.Command {
+	var one *vocab.Command
 	for i := c.list.len() - 1; i >= 0; i-- {
 		if one = c.list.at(i); one.Start <= raw {
 			break
 		}
 	}
-	var open []Command
+	var open []vocab.Command
 	for one != nil && one.Start <= raw {
-		if !one.Done || one.End > raw {
+		if one.Running || one.End > raw {
 			open = slices.Insert(open, 0, *one)
 		}
 		if one.Within == 0 {
@@ -84,25 +85,25 @@ func (c *commands) openAt(raw int64) []Command {
 
 // name gives a command without a line the one that e reports late.
 func (c *commands) name(e shellint.CommandEvent) {
-	if one := c.find(int(e.ID)); one != nil && !one.HasLine {
-		one.Line, one.HasLine = lineOf(e), true
+	if one := c.find(int(e.ID)); one != nil && one.Line == nil {
+		one.Line = lineOf(e)
 		if one != c.outer { // its line is not counted in lineBytes
-			c.lineBytes += len(one.Line)
+			c.lineBytes += len(one.Text())
 		}
 	}
 }
 
 // copies returns the remembered commands, oldest first; the end of a running one is end.
-func (c *commands) copies(end int64) []Command {
-	out := make([]Command, 0, c.list.len()+1)
-	if c.outer != nil && !c.outer.Done {
+func (c *commands) copies(end int64) []vocab.Command {
+	out := make([]vocab.Command, 0, c.list.len()+1)
+	if c.outer != nil && c.outer.Running {
 		out = append(out, *c.outer)
 	}
 	for i := range c.list.len() {
 		out = append(out, *c.list.at(i))
 	}
 	for i := range out {
-		if !out[i].Done {
+		if out[i].Running {
 			out[i].End = end
 		}
 	}
@@ -110,7 +111,7 @@ func (c *commands) copies(end int64) []Command {
 }
 
 // commandList returns the commands still remembered, oldest first.
-func (t *Terminal) commandList() []Command {
+func (t *Terminal) commandList() []vocab.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.commands.copies(t.stream.log.End())
@@ -124,7 +125,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 	for _, e := range events {
 		switch e.Kind {
 		case shellint.CommandOpened:
-			c := Command{N: int(e.ID), Line: lineOf(e), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off, Verified: e.Verified, Within: int(e.Within)}
+			c := vocab.Command{N: int(e.ID), Line: lineOf(e), Running: true, Started: now, Start: e.Off, Verified: e.Verified, Within: int(e.Within)}
 			t.adoption.recallTimes(&c)
 			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
 		case shellint.CommandClosed:
@@ -133,7 +134,8 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 				continue // forgotten: more than maxCommands began since
 			}
 			c := *open
-			c.Done, c.End, c.Duration = true, e.Off, max(now.Sub(c.Started), 0) // a holder's exit time may be before Started
+			c.Running, c.End = false, e.Off
+			c.Took(max(now.Sub(c.Started), 0)) // a holder's exit time may be before Started
 			if e.Exit.Known {
 				c.Exit = new(int(e.Exit.Code))
 			}
@@ -169,7 +171,11 @@ func (t *Terminal) announce() {
 	t.wakeLocked()
 }
 
-// lineOf returns the command line as it is kept: valid UTF-8 of at most maxLine bytes, so that no encoding exceeds the hosts' bounds.
-func lineOf(e shellint.CommandEvent) string {
-	return clip.Text(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
+// lineOf returns the command line as it is kept: valid UTF-8 of at most maxLine bytes, so that no encoding exceeds the hosts' bounds. It
+// returns nil if the shell has not reported it.
+func lineOf(e shellint.CommandEvent) *string {
+	if e.Source == shellint.SourceNone {
+		return nil
+	}
+	return new(clip.Text(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine))
 }

@@ -20,10 +20,10 @@ func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 		}
 		synctest.Wait()
 		all, err := h.Commands()
-		if err != nil || len(all) > 1001 || all[0].Line != "ssh box" || all[0].Done || all[len(all)-1].Within != all[0].N || all[len(all)-1].Verified {
+		if err != nil || len(all) > 1001 || all[0].Text() != "ssh box" || !all[0].Running || all[len(all)-1].Within != all[0].N || all[len(all)-1].Verified {
 			t.Fatalf("%d commands, %v: %+v … %+v", len(all), err, all[0], all[len(all)-1])
 		}
-		if i := h.Info(); i.Running == nil || i.Running.Line != "ssh box" {
+		if i := h.Info(); i.Running == nil || i.Running.Text() != "ssh box" {
 			t.Errorf("running: %+v", i.Running)
 		}
 		r := reader(t, h, term.ReaderOptions{View: term.ViewText, From: h.Info().Bytes})
@@ -35,7 +35,7 @@ func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 				t.Fatalf("its end is not told: %v", err)
 			}
 			if m := ev.Mark; m != nil && m.Kind == term.MarkCommandFinished {
-				if m.Command.N != all[0].N || m.Command.Exit == nil || *m.Command.Exit != 3 || strings.TrimSpace(m.Command.Line) != "ssh box" {
+				if m.Command.N != all[0].N || m.Command.Exit == nil || *m.Command.Exit != 3 || strings.TrimSpace(m.Command.Text()) != "ssh box" {
 					t.Errorf("what ended is %+v", m.Command)
 				}
 				break

@@ -7,30 +7,31 @@ import (
 	"time"
 
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // ending records how the terminal ends, why, and who knows of it. exit is set once, with the last mark. A terminal that has a reason but no
 // exit is being ended. Guarded by the terminal's mutex, except for waiting on reported.
 type ending struct {
-	exit         *Exit           // nil while it runs
-	reason       ExitReason      // why it is being ended; "" while nobody has ended it
-	kills        int             // calls of terminate under way
-	heard        map[string]bool // hosts that know of the exit
-	kept         bool            // the holder must keep the output for the next daemon; never true again once it is false
-	known        bool            // the former daemon has recorded the exit
-	reported     chan struct{}   // made at construction; closed when nobody needs the holder any more
+	exit         *vocab.Exit      // nil while it runs
+	reason       vocab.ExitReason // why it is being ended; "" while nobody has ended it
+	kills        int              // calls of terminate under way
+	heard        map[string]bool  // hosts that know of the exit
+	kept         bool             // the holder must keep the output for the next daemon; never true again once it is false
+	known        bool             // the former daemon has recorded the exit
+	reported     chan struct{}    // made at construction; closed when nobody needs the holder any more
 	reportedOnce sync.Once
 }
 
 // because records why the terminal is being ended; the first reason counts.
-func (e *ending) because(why ExitReason) { e.reason = cmp.Or(e.reason, why) }
+func (e *ending) because(why vocab.ExitReason) { e.reason = cmp.Or(e.reason, why) }
 
 // exitOf returns the exit to record.
-func (e *ending) exitOf(how outcome, status pty.Exit, at time.Time) Exit {
+func (e *ending) exitOf(how outcome, status pty.Exit, at time.Time) vocab.Exit {
 	if how == lost {
-		return Exit{Code: -1, Reason: ReasonLost, At: at}
+		return vocab.Exit{Code: -1, Reason: vocab.ExitLost, At: at}
 	}
-	return Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(e.reason, ReasonExited), At: at}
+	return vocab.Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(e.reason, vocab.ExitItself), At: at}
 }
 
 func (e *ending) hear(host string) {
@@ -62,14 +63,14 @@ func (t *Terminal) condemn(a Actor) error {
 	defer t.mu.Unlock()
 	err := Allow(a, OpKill, t.infoLocked())
 	if err == nil && t.ending.exit == nil {
-		t.ending.because(ReasonKilled)
+		t.ending.because(vocab.ExitKilled)
 	}
 	return err
 }
 
 // terminate kills the process tree and waits until the exit was recorded or ctx ends. Killing an exited terminal does nothing. The first
 // reason counts.
-func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
+func (t *Terminal) terminate(ctx context.Context, why vocab.ExitReason) error {
 	t.mu.Lock()
 	t.ending.because(why)
 	t.ending.kills++ // the holder is needed until Kill has returned

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"tether/vocab"
 )
 
 // Handle is one terminal with one actor's rights. Forbidden operations are refused with ErrNotFound or a *DeniedError; each call checks the
@@ -67,7 +69,7 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 }
 
 // Commands returns the commands still remembered, oldest first.
-func (h Handle) Commands() ([]Command, error) {
+func (h Handle) Commands() ([]vocab.Command, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func (h Handle) Commands() ([]Command, error) {
 	if h.masked {
 		rules := h.Redaction()
 		for i := range all {
-			all[i].Line = rules.Redact(all[i].Line)
+			all[i].Show(rules.Redact)
 		}
 	}
 	return all, nil
@@ -144,7 +146,7 @@ func (h Handle) Kill(ctx context.Context) error {
 		}
 		return h.did(Act{Kind: ActKill, Detail: "what it had left running"}, err)
 	case err == nil:
-		err = h.t.terminate(ctx, ReasonKilled)
+		err = h.t.terminate(ctx, vocab.ExitKilled)
 	}
 	return h.did(Act{Kind: ActKill}, err)
 }

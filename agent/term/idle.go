@@ -3,6 +3,8 @@ package term
 import (
 	"context"
 	"time"
+
+	"tether/vocab"
 )
 
 // activity is when the terminal was last used, and the watch that ends an agent's background terminal that nobody uses. Guarded by the
@@ -56,7 +58,7 @@ func (t *Terminal) endIdle() {
 	ends := left <= 0 && t.idlesLocked()
 	switch {
 	case ends:
-		t.ending.because(ReasonIdle) // under the lock under which the owner was checked: a promotion comes before that or is refused
+		t.ending.because(vocab.ExitIdle) // under the lock under which the owner was checked: a promotion comes before that or is refused
 	case t.idlesLocked():
 		t.activity.idle.Reset(left)
 	}
@@ -71,7 +73,7 @@ func (t *Terminal) endLate() {
 	t.mu.Lock()
 	ends := t.idlesLocked()
 	if ends {
-		t.ending.because(ReasonIdle)
+		t.ending.because(vocab.ExitIdle)
 	}
 	t.mu.Unlock()
 	if ends {
@@ -82,7 +84,7 @@ func (t *Terminal) endLate() {
 func (t *Terminal) endFor(why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), idleKill)
 	defer cancel()
-	err := t.terminate(ctx, ReasonIdle) // processes that survive KILL for that long are out of reach
+	err := t.terminate(ctx, vocab.ExitIdle) // processes that survive KILL for that long are out of reach
 	t.observe(Act{Kind: ActKill, Detail: why, Err: err})
 }
 

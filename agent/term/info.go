@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/agent/redact"
+	"tether/vocab"
 )
 
 // Info is a snapshot of a terminal for people and programs. It holds no output. The slices are the caller's.
@@ -33,13 +34,13 @@ type Info struct {
 	Notice   string // see Spec; not known to the next daemon
 	Pid      int
 	Started  time.Time
-	Exit     *Exit // nil while running
+	Exit     *vocab.Exit // nil while running
 	// Short is Name without the directory's part, "" if the name was given.
 	Short string
 	Ready Ready // of a declared terminal with a condition
 
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
-	Running          *Command
+	Running          *vocab.Command
 	Bytes            int64 // raw bytes the child has written
 	Retained         int64 // how many of the newest bytes the log still has
 	Attached         int   // people attached now
@@ -75,44 +76,7 @@ func (i *Info) mask(rules *redact.Rules) {
 	i.Command = command
 	if i.Running != nil {
 		running := *i.Running
-		running.Line = rules.Redact(running.Line)
+		running.Show(rules.Redact)
 		i.Running = &running
 	}
-}
-
-// Exit is how a terminal ended.
-type Exit struct {
-	Code   int    // as the system reports it; 128+n when signal n killed the leader
-	Signal string // the signal's name, "" for an ordinary exit
-	Reason ExitReason
-	At     time.Time
-}
-
-// ExitReason says who ended a terminal.
-type ExitReason string
-
-// The reasons.
-const (
-	ReasonExited ExitReason = "exited"  // the child, by itself
-	ReasonKilled ExitReason = "killed"  // Kill, a disposal or the end of the pool
-	ReasonIdle   ExitReason = "timeout" // Spec.IdleTimeout passed without input or output, or Spec.TimeLimit passed
-	ReasonLost   ExitReason = "lost"    // the holder was killed: how the child ended is unknown, Code is -1
-)
-
-// Command is one command line of a shell with integration.
-type Command struct {
-	N        int    // counts from 1 within the terminal
-	Line     string // as typed; "" when not HasLine
-	HasLine  bool
-	Started  time.Time
-	Duration time.Duration // 0 while it runs
-	Exit     *int          // nil while it runs, or when the shell did not say
-	Done     bool
-	// Verified says that marks with the terminal's nonce made the command. Marks without the nonce may come from a shell with marks of its
-	// own, or from any program that prints them: such a command raises nobody's rights.
-	Verified bool
-	// Within is the N of the verified command in which this one ran, for example in a shell inside ssh; 0 for none.
-	Within int
-	Start  int64 // raw offset of the first byte of its output
-	End    int64 // raw offset after the last one; the current end while it runs
 }

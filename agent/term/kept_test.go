@@ -12,6 +12,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // An exited terminal is the same for the next daemon: output, commands, exit with its reason and time, loans. Its exit is told once.
@@ -63,7 +64,7 @@ func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 	})
 }
 
-func commandsOf(t *testing.T, h term.Handle) []term.Command {
+func commandsOf(t *testing.T, h term.Handle) []vocab.Command {
 	t.Helper()
 	all, err := h.Commands()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/redact"
 	"tether/internal/clip"
+	"tether/vocab"
 )
 
 // Loan is the lending of a terminal to one host.
@@ -331,5 +332,5 @@ func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err er
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
 		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal runs on here"}, nil)
 	}
-	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal was killed"}, h.t.terminate(ctx, ReasonKilled))
+	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal was killed"}, h.t.terminate(ctx, vocab.ExitKilled))
 }

@@ -1,6 +1,9 @@
 package term
 
-import "tether/agent/redact"
+import (
+	"tether/agent/redact"
+	"tether/vocab"
+)
 
 // MarkKind is the kind of event at a point of the stream.
 type MarkKind uint8
@@ -22,13 +25,14 @@ type Mark struct {
 	Off     int64 // raw offset
 	Text    string
 	Size    Size
-	Command Command
-	Exit    Exit
+	Command vocab.Command
+	Exit    vocab.Exit
 }
 
 // mask masks the texts in m for hosts.
 func (m *Mark) mask(rules *redact.Rules) {
-	m.Text, m.Command.Line = rules.Redact(m.Text), rules.Redact(m.Command.Line)
+	m.Text = rules.Redact(m.Text)
+	m.Command.Show(rules.Redact)
 }
 
 // Bounds of the state, besides its output, that a child can make the terminal remember.

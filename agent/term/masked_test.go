@@ -40,7 +40,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 			if err != nil || len(commands) != 1 {
 				t.Fatalf("%s: %v, %v", c.who, commands, err)
 			}
-			told := fmt.Sprint(i.Name, i.Title, i.Cwd, i.Command, commands[0].Line)
+			told := fmt.Sprint(i.Name, i.Title, i.Cwd, i.Command, commands[0].Text())
 			if n := strings.Count(told, value); n != 5 && !c.masked || n > 0 && c.masked {
 				t.Errorf("%s is told %d secrets: %s", c.who, n, told)
 			}
@@ -55,7 +55,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 					data += string(ev.Data)
 					places += ev.Masked
 					if ev.Mark != nil {
-						marks += ev.Mark.Text + ev.Mark.Command.Line
+						marks += ev.Mark.Text + ev.Mark.Command.Text()
 					}
 				}
 				// The person may ask for the hosts' view of the output.

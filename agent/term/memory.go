@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"tether/vocab"
 )
 
 // memory keeps what all terminals of a pool retain within one bound. When the sum exceeds the bound, holders stop keeping exited terminals,
@@ -84,7 +86,7 @@ type holding struct {
 
 // holdings returns the exited terminals, the oldest exit first, and the running ones, the largest first.
 func (p *Pool) holdings() (exited, running []holding) {
-	ended := map[*Terminal]*Exit{}
+	ended := map[*Terminal]*vocab.Exit{}
 	for _, t := range p.all() {
 		t.mu.Lock()
 		h := holding{t, t.share.charged}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tether/agent/redact"
+	"tether/vocab"
 )
 
 // minReadBuffer is the smallest buffer that a Reader takes, in bytes; less could not hold the replacement of one cut.
@@ -32,10 +33,10 @@ type Event struct {
 // LaggedError says that the log was trimmed past the reader's position. The reader has already moved to At, the start of a line if there is
 // one, and the next call continues from there.
 type LaggedError struct {
-	Lost int64     // bytes of the view that this reader will never see
-	At   int64     // offset in the view's own counting
-	Raw  int64     // At as a raw offset
-	Open []Command // commands that run at At: none, one, or an outer one and one within it
+	Lost int64           // bytes of the view that this reader will never see
+	At   int64           // offset in the view's own counting
+	Raw  int64           // At as a raw offset
+	Open []vocab.Command // commands that run at At: none, one, or an outer one and one within it
 }
 
 func (e *LaggedError) Error() string {
@@ -331,7 +332,7 @@ func (r *Reader) resyncLocked() error {
 	r.mark = max(r.mark, t.stream.firstMark)
 	open := t.commands.openAt(r.pos)
 	for i := range open {
-		open[i].Line = r.rules.Redact(open[i].Line)
+		open[i].Show(r.rules.Redact)
 	}
 	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
 }

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/vocab"
 )
 
 // real spawns a real child on a real pty.
@@ -42,13 +43,13 @@ func realPool(t *testing.T, o term.Options) *term.Pool {
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
 // all reads a terminal to its exit.
-func all(t *testing.T, h term.Handle, v term.View) (string, *term.Exit) {
+func all(t *testing.T, h term.Handle, v term.View) (string, *vocab.Exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	r := reader(t, h, term.ReaderOptions{View: v, Hold: true})
 	var out bytes.Buffer
-	var exit *term.Exit
+	var exit *vocab.Exit
 	buf := make([]byte, 32<<10)
 	for {
 		ev, err := r.Next(ctx, buf)

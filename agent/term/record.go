@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	"tether/internal/clip"
 	"tether/internal/jsonspan"
+	"tether/vocab"
 )
 
 // record is a terminal's state that a holder keeps for the next daemon, as JSON in its meta: everything that does not follow from the
@@ -53,7 +55,7 @@ type record struct {
 
 // recordedExit is the part of an exit that a holder does not know.
 type recordedExit struct {
-	Reason ExitReason `json:"reason"`
+	Reason vocab.ExitReason `json:"reason"`
 }
 
 const recordVersion = 1
@@ -202,18 +204,26 @@ func (t *Terminal) recordedLocked() []byte {
 	}
 }
 
-func outputOf(c *Command) recordedOutput {
-	return recordedOutput{
-		N: c.N, Line: clip.Text(c.Line, maxRecordedLine), HasLine: c.HasLine, Start: c.Start, End: c.End,
-		Began: c.Started.UnixMicro(), Took: c.Duration.Microseconds(), Exit: c.Exit, Done: c.Done, Verified: c.Verified, Within: c.Within,
+func outputOf(c *vocab.Command) recordedOutput {
+	o := recordedOutput{
+		N: c.N, Line: clip.Text(c.Text(), maxRecordedLine), HasLine: c.Line != nil, Start: c.Start, End: c.End,
+		Began: c.Started.UnixMicro(), Exit: c.Exit, Done: !c.Running, Verified: c.Verified, Within: c.Within,
 	}
+	if c.DurationMs != nil {
+		o.Took = int64(math.Round(*c.DurationMs * 1000))
+	}
+	return o
 }
 
-func (o *recordedOutput) command() Command {
-	return Command{
-		N: o.N, Line: o.Line, HasLine: o.HasLine, Start: o.Start, End: o.End,
-		Started: time.UnixMicro(o.Began), Duration: time.Duration(min(max(o.Took, 0), maxRecordedMs*1000)) * time.Microsecond, Exit: o.Exit, Done: o.Done, Verified: o.Verified, Within: o.Within,
+func (o *recordedOutput) command() vocab.Command {
+	c := vocab.Command{N: o.N, Start: o.Start, End: o.End, Started: time.UnixMicro(o.Began), Exit: o.Exit, Running: !o.Done, Verified: o.Verified, Within: o.Within}
+	if o.HasLine {
+		c.Line = &o.Line
 	}
+	if o.Done {
+		c.Took(time.Duration(min(max(o.Took, 0), maxRecordedMs*1000)) * time.Microsecond)
+	}
+	return c
 }
 
 // parseRecord decodes a record. For one that cannot be read, or has another version, it returns the record of a private terminal of the

@@ -91,7 +91,7 @@ func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
 		if err != nil || len(commands) != 2 {
 			t.Fatalf("commands = %v, %v; want two", commands, err)
 		}
-		if c := commands[1]; c.Line != "false" || c.Exit == nil || *c.Exit != 1 || c.Start != c.End {
+		if c := commands[1]; c.Text() != "false" || c.Exit == nil || *c.Exit != 1 || c.Start != c.End {
 			t.Errorf("second command = %+v, want false with exit 1 and no output", c)
 		}
 	})
@@ -104,7 +104,7 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 		f.End(7)
 		<-h.Done()
 		commands, _ := h.Commands()
-		if len(commands) != 1 || !commands[0].Done || commands[0].Exit == nil || *commands[0].Exit != 7 {
+		if len(commands) != 1 || commands[0].Running || commands[0].Exit == nil || *commands[0].Exit != 7 {
 			t.Errorf("commands = %+v, want one, closed with 7", commands)
 		}
 	})

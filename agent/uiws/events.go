@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/vocab"
 )
 
 // previewSize and previewEvery bound the previews of background terminals to which a client is not attached: a preview has at most the
@@ -36,17 +37,17 @@ type session struct {
 	CreatedAt int64    `json:"createdAt"` // Unix ms
 	Command   []string `json:"command"`
 	// The following fields are additions of tether to the protocol.
-	Principal string          `json:"principal,omitempty"` // name of the agent that owns the terminal, if one does
-	Name      string          `json:"name"`
-	Title     string          `json:"title"`
-	Cols      int             `json:"cols"`
-	Rows      int             `json:"rows"`
-	Private   bool            `json:"private,omitempty"`
-	LentTo    []string        `json:"lentTo,omitempty"`
-	ExitCode  *int            `json:"exitCode,omitempty"`
-	Signal    string          `json:"signal,omitempty"`
-	ExitedAt  int64           `json:"exitedAt,omitempty"` // Unix ms
-	Reason    term.ExitReason `json:"reason,omitempty"`   // how it ended: exited, killed or timeout
+	Principal string           `json:"principal,omitempty"` // name of the agent that owns the terminal, if one does
+	Name      string           `json:"name"`
+	Title     string           `json:"title"`
+	Cols      int              `json:"cols"`
+	Rows      int              `json:"rows"`
+	Private   bool             `json:"private,omitempty"`
+	LentTo    []string         `json:"lentTo,omitempty"`
+	ExitCode  *int             `json:"exitCode,omitempty"`
+	Signal    string           `json:"signal,omitempty"`
+	ExitedAt  int64            `json:"exitedAt,omitempty"` // Unix ms
+	Reason    vocab.ExitReason `json:"reason,omitempty"`   // how it ended: exited, killed or timeout
 }
 
 func sessionFrom(i term.Info) session {

@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/jsonspan"
+	"tether/vocab"
 )
 
 // The messages of the WebSocket /pty. Existing user interfaces know the fields type, id, data, history, exitCode, error, cols and rows; all
@@ -225,7 +226,7 @@ func appendResized(dst []byte, id string, s term.Size) []byte {
 	return append(appendInt(dst, "rows", int64(s.Rows)), '}')
 }
 
-func appendExit(dst []byte, id string, e term.Exit) []byte {
+func appendExit(dst []byte, id string, e vocab.Exit) []byte {
 	dst = appendHead(dst, ptyExit, id)
 	dst = appendInt(dst, "exitCode", int64(e.Code))
 	if e.Signal != "" {

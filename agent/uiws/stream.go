@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/vocab"
 )
 
 // stream is one terminal that a client is attached to. Only run uses it.
@@ -19,11 +20,11 @@ type stream struct {
 	terminal term.Handle
 	leave    func() // ends the person's attachment; nil if there is none
 	reader   *term.Reader
-	sent     int64      // text offset after the output that was sent to the client
-	acks     bool       // the client acknowledges output by pty:ack
-	acked    int64      // text offset after the output that the client has acknowledged
-	due      time.Time  // when more output may be sent, see bulk
-	exit     *term.Exit // the exit, if it was read but not yet sent
+	sent     int64       // text offset after the output that was sent to the client
+	acks     bool        // the client acknowledges output by pty:ack
+	acked    int64       // text offset after the output that the client has acknowledged
+	due      time.Time   // when more output may be sent, see bulk
+	exit     *vocab.Exit // the exit, if it was read but not yet sent
 }
 
 // errStreamEnded is returned when the last message of a stream was sent, so that the stream is to be dropped.
@@ -142,9 +143,9 @@ func (st *stream) said(t taken, truncated bool) attached {
 // taken is the result of collect.
 type taken struct {
 	piece
-	sizes  []sizeAt   // sizes that the terminal was given within the text
-	lagged bool       // the reader lost its place; only the text after that is returned
-	exit   *term.Exit // the terminal's exit, if it was reached
+	sizes  []sizeAt    // sizes that the terminal was given within the text
+	lagged bool        // the reader lost its place; only the text after that is returned
+	exit   *vocab.Exit // the terminal's exit, if it was reached
 }
 
 // collect reads the available text into buf. It stops at about the raw offset until, so that it ends although the child goes on printing,
@@ -206,7 +207,7 @@ func (st *stream) step(c *client) (worked bool, err error) {
 }
 
 // end sends the exit and returns errStreamEnded.
-func (st *stream) end(c *client, e term.Exit) error {
+func (st *stream) end(c *client, e vocab.Exit) error {
 	if err := c.send(appendExit(c.buf.frame[:0], st.id, e)); err != nil {
 		return err
 	}

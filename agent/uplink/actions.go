@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // actionFor translates a mark for a host that speaks that version of the protocol. It returns nil for marks that hosts are not told, and
@@ -22,7 +23,7 @@ func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 		return resized(m.Size)
 	case term.MarkExited:
 		exited := ahp.TerminalExited{Meta: ahp.AddTime(nil, ahp.ExitedKey, m.Exit.At)}
-		if m.Exit.Reason != term.ReasonLost || !ahp.HasLifecycle(version) { // an older protocol cannot say that the code is unknown
+		if m.Exit.Reason != vocab.ExitLost || !ahp.HasLifecycle(version) { // an older protocol cannot say that the code is unknown
 			exited.ExitCode = new(int64(m.Exit.Code))
 		}
 		return exited
@@ -45,15 +46,12 @@ func resized(s term.Size) ahp.Action {
 	return ahp.TerminalResized{Cols: int64(s.Cols), Rows: int64(s.Rows)}
 }
 
-func executed(c term.Command) ahp.Action {
-	return ahp.TerminalCommandExecuted{CommandID: commandID(c.N), CommandLine: c.Line, Timestamp: c.Started.UnixMilli(), Meta: ahp.NewCommandMeta(c.Verified)}
+func executed(c vocab.Command) ahp.Action {
+	return ahp.TerminalCommandExecuted{CommandID: commandID(c.N), CommandLine: c.Text(), Timestamp: c.Started.UnixMilli(), Meta: ahp.NewCommandMeta(c.Verified)}
 }
 
-func finished(c term.Command) ahp.Action {
-	f := ahp.TerminalCommandFinished{CommandID: commandID(c.N)}
-	if c.Done {
-		f.DurationMs = new(float64(c.Duration.Microseconds()) / 1000)
-	}
+func finished(c vocab.Command) ahp.Action {
+	f := ahp.TerminalCommandFinished{CommandID: commandID(c.N), DurationMs: c.DurationMs}
 	if c.Exit != nil {
 		f.ExitCode = new(int64(*c.Exit))
 	}
@@ -111,7 +109,7 @@ func shown(h term.Handle, m *term.Mark) *term.Mark {
 	return &out
 }
 
-func shownCommand(h term.Handle, c term.Command) term.Command {
-	c.Line = h.Outward().Redact(c.Line)
+func shownCommand(h term.Handle, c vocab.Command) vocab.Command {
+	c.Show(h.Outward().Redact)
 	return c
 }

@@ -82,7 +82,7 @@ func (p *publisher) endedCommands() int64 {
 	last, open := 0, 0
 	for _, c := range all {
 		last = max(last, c.N)
-		if !c.Done {
+		if c.Running {
 			open++
 		}
 	}

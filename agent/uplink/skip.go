@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // skipped handles a gap: it makes the gap visible at the host, and updates what the host shows besides the text.
@@ -79,8 +80,8 @@ func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 }
 
 // reopened returns the actions that finish commands which ended in a gap, and start commands which began in it and still run.
-func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
-	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c term.Command) bool { return c.N == n }) }
+func (p *publisher) reopened(open []vocab.Command) (actions []ahp.Action) {
+	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c vocab.Command) bool { return c.N == n }) }
 	for _, n := range slices.Backward(p.open) {
 		if !isOpen(n) {
 			actions = append(actions, p.closing(n))
@@ -100,7 +101,7 @@ func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
 
 // closing returns the action that finishes a command which ended in a gap.
 func (p *publisher) closing(n int) ahp.Action {
-	last := term.Command{N: n}
+	last := vocab.Command{N: n}
 	if commands, err := p.le.h.Commands(); err == nil {
 		for _, c := range commands {
 			if c.N == n {

@@ -138,7 +138,7 @@ func (p *process) Foreground() string {
 		return ""
 	}
 	if i.Running != nil {
-		return cmp.Or(i.Running.Line, "a command")
+		return cmp.Or(i.Running.Text(), "a command")
 	}
 	front, ok := proc.Front(i.Pid)
 	if !ok {
@@ -186,10 +186,10 @@ func action(m *term.Mark) ahp.Action {
 	case term.MarkDetection:
 		return ahp.TerminalCommandDetectionAvailable{}
 	case term.MarkCommandExecuted:
-		return ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Line, Timestamp: m.Command.Started.UnixMilli(),
+		return ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Text(), Timestamp: m.Command.Started.UnixMilli(),
 			Meta: ahp.NewCommandMeta(m.Command.Verified)}
 	case term.MarkCommandFinished:
-		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: new(float64(m.Command.Duration.Microseconds()) / 1000)}
+		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: m.Command.DurationMs}
 	case term.MarkTitle:
 		return ahp.TerminalTitleChanged{Title: cmp.Or(m.Text, "terminal")}
 	case term.MarkCwd:

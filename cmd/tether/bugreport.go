@@ -26,6 +26,7 @@ import (
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/secret"
+	"tether/vocab"
 )
 
 // A report contains diagnostics and nothing private. Its content is built from an allow-list; nothing is copied and then cleaned, except
@@ -184,20 +185,20 @@ func harmlessChecks(e doctor.Examination) doctor.Examination {
 
 // outline describes a terminal in a report, without its command and name.
 type outline struct {
-	ID       string         `json:"id"`
-	Owner    string         `json:"owner"`
-	Started  time.Time      `json:"started"`
-	Exit     *localapi.Exit `json:"exit,omitempty"`
-	Cols     int            `json:"cols"`
-	Rows     int            `json:"rows"`
-	Private  bool           `json:"private"`
-	LentTo   []string       `json:"lent_to"`
-	Bytes    int64          `json:"bytes"`
-	Retained int64          `json:"retained"`
-	Lost     int64          `json:"lost_bytes"`
-	Attached int            `json:"attached"`
-	Held     bool           `json:"held"`
-	Detects  bool           `json:"command_detection"`
+	ID       string      `json:"id"`
+	Owner    string      `json:"owner"`
+	Started  time.Time   `json:"started"`
+	Exit     *vocab.Exit `json:"exit,omitempty"`
+	Cols     int         `json:"cols"`
+	Rows     int         `json:"rows"`
+	Private  bool        `json:"private"`
+	LentTo   []string    `json:"lent_to"`
+	Bytes    int64       `json:"bytes"`
+	Retained int64       `json:"retained"`
+	Lost     int64       `json:"lost_bytes"`
+	Attached int         `json:"attached"`
+	Held     bool        `json:"held"`
+	Detects  bool        `json:"command_detection"`
 }
 
 func outlines(all []localapi.Terminal) []outline {

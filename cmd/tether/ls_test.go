@@ -9,10 +9,11 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/vocab"
 )
 
 func TestFoldExited(t *testing.T) {
-	gone := &localapi.Exit{At: time.Now()}
+	gone := &vocab.Exit{At: time.Now()}
 	shown, hidden := foldExited([]localapi.Terminal{{ID: "a"}, {ID: "b", Exit: gone}, {ID: "c", Exit: gone}, {ID: "d", Exit: gone}}, 1)
 	if len(shown) != 2 || shown[1].ID != "b" || hidden != 2 {
 		t.Errorf("%d shown, %d hidden", len(shown), hidden)

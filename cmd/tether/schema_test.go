@@ -36,7 +36,7 @@ const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether
 // Every command that prints JSON is described in docs/CLI.md, in the words of the code.
 func TestSchemas(t *testing.T) {
 	s := &schemas{types: map[string]*ast.StructType{}}
-	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
+	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../vocab": "vocab", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
 		s.parse(t, dir, name)
 	}
 	there := commandsWithJSON(newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)), "")

@@ -12,7 +12,7 @@ import (
 // import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow, vocab;
 	internal/change < internal/bounded;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
@@ -34,7 +34,7 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	shellint < agent/redact;
-	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
+	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty, vocab < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;
@@ -44,7 +44,7 @@ const layers = `
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape, screen < internal/plain;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
-	problems, internal/change, internal/clip, internal/jsonspan < agenttools;
+	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
 	problems < agent/config;
 	NONE < screen;
 	screen < agenttools;

@@ -9,6 +9,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/jsonspan"
+	"tether/vocab"
 )
 
 // NameOf returns a terminal's displayed name: its name, or its id if it has none.
@@ -41,7 +42,7 @@ func Ready(ready string) string {
 }
 
 // Exit says how a terminal ended.
-func Exit(e localapi.Exit) string {
+func Exit(e vocab.Exit) string {
 	if e.Signal != "" {
 		return "killed " + e.Signal
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
+	"tether/vocab"
 )
 
 // fakeDaemon is the daemon for a screen.
@@ -100,7 +101,7 @@ func threeTerminals() *fakeDaemon {
 			{ID: "pty-a", Name: "web", Command: []string{"npm", "run", "dev"}, Started: now, Visible: true, LentTo: []string{"work"}, Owner: "user",
 				Listening: []localapi.Listening{{Port: 3000, URL: "http://localhost:3000"}}},
 			{ID: "pty-b", Name: "bad\x1b[2Jname", Command: []string{"x"}, Started: now, Owner: "agent:c"},
-			{ID: "pty-c", Name: "over", Command: []string{"make"}, Started: now, Visible: true, Exit: &localapi.Exit{Code: 2, At: now}},
+			{ID: "pty-c", Name: "over", Command: []string{"make"}, Started: now, Visible: true, Exit: &vocab.Exit{Code: 2, At: now}},
 		},
 		declared:  []localapi.Declared{{Name: "api", State: "down", Since: now}, {Name: "web", State: "running"}},
 		hosts:     []localapi.HostStatus{{Name: "work", State: "online"}},

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/localapi"
+	"tether/vocab"
 )
 
 // Ports are looked for now and then, and shown all the time.
@@ -26,9 +27,9 @@ func TestUIPorts(t *testing.T) {
 		}
 		web := []localapi.Listening{{Port: 3000}}
 		p.note([]localapi.Terminal{{ID: "a", Listening: web}, {ID: "b", Listening: web}})
-		list := []localapi.Terminal{{ID: "a"}, {ID: "b", Exit: &localapi.Exit{}}, {ID: "new"}}
+		list := []localapi.Terminal{{ID: "a"}, {ID: "b", Exit: &vocab.Exit{}}, {ID: "new"}}
 		p.fill(list)
-		want := []localapi.Terminal{{ID: "a", Listening: web}, {ID: "b", Exit: &localapi.Exit{}}, {ID: "new"}}
+		want := []localapi.Terminal{{ID: "a", Listening: web}, {ID: "b", Exit: &vocab.Exit{}}, {ID: "new"}}
 		if diff := cmp.Diff(want, list); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
