@@ -31,10 +31,11 @@ type wait struct {
 	result   WaitAnswer
 	screen   *screen.Screen
 	standing map[string]time.Time // lines that match and may still change, and since when each has been the same
+	quiet    time.Time            // since when nothing was printed; zero until the output that was there is examined
 }
 
-// run waits. Any goroutine that notices a condition ends the context of the call that blocks; the context's cause is the reason. run
-// returns ctx's error when ctx ends.
+// run waits. Whatever else than output meets a condition ends the context of the reading;
+// the context's cause is the reason. run returns ctx's error when ctx ends.
 func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	w.began = time.Now()
 	i := w.terminal.Info()
@@ -56,13 +57,36 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	if w.since < 0 {
 		w.since = i.End // commands that finished before do not count
 	}
-	inner, end := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(w.timeout, func() { end(ReasonTimeout) })
-	defer timer.Stop()
+	within, cancel := context.WithTimeoutCause(ctx, w.timeout, ReasonTimeout)
+	defer cancel()
+	inner, end := context.WithCancelCause(within)
 	wait := w.startProbes(inner, end)
 	defer wait()
 	defer end(nil)
-	return w.follow(inner, end, rd)
+	for ev, err := range Available(rd) { // which counts, even if the wait is over meanwhile
+		if err != nil || ctx.Err() != nil {
+			return nil, cmp.Or(err, ctx.Err())
+		}
+		if !w.See(ev) {
+			return &w.result, nil
+		}
+		if ev.Off >= i.End && len(ev.Data) > 0 {
+			break
+		}
+	}
+	err = Follow(inner, rd, w)
+	why, ended := errors.AsType[Reason](context.Cause(inner))
+	switch {
+	case err == nil:
+		return &w.result, nil
+	case errors.Is(err, io.EOF):
+		return w.done(ReasonExit, nil), nil
+	case !ended:
+		return nil, err
+	case why == ReasonTimeout && w.timeout < w.settle && len(w.standing) > 0 && !w.match(true):
+		return &w.result, nil // so short a wait accepts a line that may still change
+	}
+	return w.done(why, nil), nil
 }
 
 // counts reports whether the end of c ends the wait. A command within another one does not end it; the end of the outer command does.
@@ -80,118 +104,64 @@ func (w *wait) lastCommand() *Command {
 	return nil
 }
 
-// follow reads until a condition is met or the context ends. Output that existed when the wait began is examined in any case.
-func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*WaitAnswer, error) {
-	buf := make([]byte, 32<<10)
-	there := w.terminal.Info().End
-	var idle *time.Timer
-	for {
-		if ctx.Err() != nil && (w.result.Cursor >= there || !isReason(context.Cause(ctx))) {
-			return w.over(ctx)
-		}
-		ev, ok, err := rd.TryNext(buf)
-		if !ok && err == nil {
-			if idle == nil && w.idle > 0 { // all available output was read
-				idle = time.AfterFunc(w.idle, func() { end(ReasonIdle) })
-				defer idle.Stop()
-			}
-			ev, err = w.next(ctx, rd, buf)
-		}
-		switch {
-		case errors.Is(err, errStands):
-			if r := w.match(false); r != nil {
-				return r, nil
-			}
-			continue
-		case errors.Is(err, io.EOF):
-			return w.done(ReasonExit, nil), nil
-		case err != nil && ctx.Err() != nil:
-			return w.over(ctx)
-		case err != nil:
-			return nil, err
-		}
-		w.result.Cursor = ev.Off
-		w.result.Masked += ev.Masked
-		if len(ev.Data) > 0 && idle != nil {
-			idle.Reset(w.idle)
-		}
-		if r := w.see(ev); r != nil {
-			return r, nil
-		}
-	}
-}
-
-// errStands says that no output came until a matching line had stayed the same for long enough.
-var errStands = errors.New("a line stands")
-
-// next calls the reader's Next, but returns errStands when a matching line has stayed the same for the settle time.
-func (w *wait) next(ctx context.Context, rd Reader, buf []byte) (Event, error) {
-	if len(w.standing) == 0 {
-		return rd.Next(ctx, buf)
-	}
-	first := time.Now()
-	for _, since := range w.standing {
-		if since.Before(first) {
-			first = since
-		}
-	}
-	until, cancel := context.WithDeadline(ctx, first.Add(w.settle))
-	defer cancel()
-	ev, err := rd.Next(until, buf)
-	if err != nil && until.Err() != nil && ctx.Err() == nil {
-		return Event{}, errStands
-	}
-	return ev, err
-}
-
-// over returns the result of a wait whose context has ended: the answer if a condition is met, else the context's error. A wait whose
-// timeout is shorter than the settle time accepts a line that may still change.
-func (w *wait) over(ctx context.Context) (*WaitAnswer, error) {
-	var why Reason
-	if !errors.As(context.Cause(ctx), &why) {
-		return nil, ctx.Err()
-	}
-	if why == ReasonTimeout && w.timeout < w.settle && len(w.standing) > 0 {
-		if r := w.match(true); r != nil {
-			return r, nil
-		}
-	}
-	return w.done(why, nil), nil
-}
-
-func isReason(err error) bool {
-	var why Reason
-	return errors.As(err, &why)
-}
-
-// see examines one event. It returns nil if the event meets no condition.
-func (w *wait) see(ev Event) *WaitAnswer {
+// See implements Follower.
+func (w *wait) See(ev Event) bool {
+	w.result.Cursor = ev.Off
+	w.result.Masked += ev.Masked
 	switch {
 	case ev.Exited:
-		if len(w.standing) > 0 {
-			if r := w.match(true); r != nil {
-				return r
-			}
+		if len(w.standing) == 0 || w.match(true) {
+			w.done(ReasonExit, nil)
 		}
-		return w.done(ReasonExit, nil)
+		return false
 	case ev.Resized != nil:
 		w.screen.Resize(ev.Resized[0], ev.Resized[1])
 	case ev.Finished != nil && w.counts(*ev.Finished) && ev.Off >= w.since:
-		c := cleanCommand(*ev.Finished)
-		return w.done(ReasonCommand, c)
+		w.done(ReasonCommand, cleanCommand(*ev.Finished))
+		return false
 	case len(ev.Data) > 0:
+		w.quiet = time.Time{}
 		w.screen.Write(ev.Data)
 		if w.pattern != nil {
 			return w.match(false)
 		}
-		w.bound()
+		w.screen.Keep(waitText)
 	}
-	return nil
+	return true
 }
 
-// match looks for the pattern in the available lines. A line counts if it is final or has stayed the same for the settle time. all makes
+// Stands implements Follower: for a line that has stayed the same, and for silence.
+func (w *wait) Stands() (at time.Time) {
+	if w.quiet.IsZero() {
+		w.quiet = time.Now()
+	}
+	if w.idle > 0 {
+		at = w.quiet.Add(w.idle)
+	}
+	for _, since := range w.standing {
+		if until := since.Add(w.settle); at.IsZero() || until.Before(at) {
+			at = until
+		}
+	}
+	return at
+}
+
+// Stand implements Follower.
+func (w *wait) Stand() bool {
+	if len(w.standing) > 0 && !w.match(false) {
+		return false
+	}
+	if w.idle > 0 && time.Since(w.quiet) >= w.idle {
+		w.done(ReasonIdle, nil)
+		return false
+	}
+	return true
+}
+
+// match looks for the pattern in the available lines, and reports whether the wait goes
+// on. A line counts if it is final or has stayed the same for the settle time. all makes
 // every line count, for use at the end of the output or of the wait.
-func (w *wait) match(all bool) *WaitAnswer {
+func (w *wait) match(all bool) (more bool) {
 	text, final := w.screen.Lines()
 	now, at := time.Now(), 0
 	standing := map[string]time.Time{}
@@ -208,18 +178,14 @@ func (w *wait) match(all bool) *WaitAnswer {
 		if all || at <= final || now.Sub(since) >= w.settle {
 			w.result.Line = line[:min(len(line), maxLine, cmp.Or(w.text, waitText)/2)]
 			w.result.Line = strings.ToValidUTF8(w.result.Line, "")
-			return w.done(ReasonPattern, nil)
+			w.done(ReasonPattern, nil)
+			return false
 		}
 		standing[line] = since
 	}
 	w.standing = standing
-	w.bound()
-	return nil
-}
-
-// bound drops the text that has left the screen, except for the end of it, which the answer needs.
-func (w *wait) bound() {
-	w.screen.Keep(waitText)
+	w.screen.Keep(waitText) // what the answer needs
+	return true
 }
 
 // done fills in the answer and returns it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime/debug"
 	"time"
+
+	"tether/agenttools"
 )
 
 // catchUp is how much of a terminal's output, in bytes, may be read for one subscription while the terminal's other subscriptions wait.
@@ -102,20 +104,19 @@ func (e *Engine) join(p *part, own *watch) {
 
 // meet reads on to the position of w and passes the part to w. It returns false if that is so far that others would wait for too long.
 func (own *watch) meet(w *watch, p *part) bool {
-	_, _ = own.step(4 * catchUp)
+	own.step(4 * catchUp)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead.Load() || w.off-own.off > catchUp {
 		return false
 	}
+	buf := make([]byte, min(32<<10, max(int(w.off-own.off), 64)))
 	for own.off < w.off {
 		before := own.off
-		buf := chunks.Get().(*[chunk]byte)
-		ev, ok, err := own.rd.TryNext(buf[:min(chunk, max(int(w.off-own.off), 64))])
+		ev, ok, err := own.rd.TryNext(buf[:min(len(buf), max(int(w.off-own.off), 64))])
 		if ok && err == nil {
 			own.take(ev)
 		}
-		chunks.Put(buf)
 		if !ok || err != nil || own.off == before && len(ev.Data) == 0 && ev.Finished == nil && ev.Lost == 0 {
 			break
 		}
@@ -156,7 +157,8 @@ func (e *Engine) follow(ctx context.Context, w *watch) {
 			}
 		}
 	}()
-	w.follow(ctx)
+	defer w.rd.Close()
+	_ = agenttools.Follow(ctx, w.rd, w)
 	if !w.exited.Load() {
 		e.abandon(w)
 	}

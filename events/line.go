@@ -15,8 +15,13 @@ const (
 // visible returns the text of a line that is matched, with the targets of links, valid
 // until the next call.
 func visible(r *plain.Renderer, line []byte) []byte {
+	return bytes.TrimRight(unfinished(r, line), " ")
+}
+
+// unfinished is visible with the blanks before the cursor, as a prompt has them.
+func unfinished(r *plain.Renderer, line []byte) []byte {
 	r.Links = true
-	text := r.Text(line)
+	text := r.Unfinished(line)
 	if len(text) > maxText {
 		text = []byte(clip.Text(string(text), maxText))
 	}

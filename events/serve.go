@@ -3,6 +3,8 @@ package events
 import (
 	"context"
 	"time"
+
+	"tether/agenttools"
 )
 
 const (
@@ -171,19 +173,12 @@ func (s *Sub) lookAt(ctx context.Context, p *part, left *int) (at place, more bo
 	defer w.rd.Close()
 	w.parts = []*part{p}
 	from := w.off
-	more, _ = w.step(*left)
+	more = w.step(*left)
 	*left -= int(w.off - from)
-	for !more && w.waiting() && w.wouldTell(p) {
-		var small [512]byte
-		ev, err := w.next(ctx, small[:])
-		if err == nil {
-			w.take(ev)
-			continue
+	if tells := (teller{w, p}); !more && tells.waits() {
+		if err := agenttools.Follow(ctx, w.rd, tells); ctx.Err() != nil {
+			return p.from, false, err
 		}
-		if ctx.Err() != nil {
-			return p.from, false, ctx.Err()
-		}
-		w.stand()
 	}
 	at = w.place(p)
 	if at.before(p.from) {
@@ -192,10 +187,25 @@ func (s *Sub) lookAt(ctx context.Context, p *part, left *int) (at place, more bo
 	return at, more, nil
 }
 
-// wouldTell reports whether the unfinished line matches.
-func (w *watch) wouldTell(p *part) bool {
-	q := p.sub.spec.pattern
-	return q != nil && q.re.Match(visible(&w.render, w.split.Part)) && time.Since(w.moved) < 2*stands
+// teller is a watch of a poll, which follows its terminal only for the unfinished line.
+type teller struct {
+	*watch
+	p *part
+}
+
+// See implements agenttools.Follower.
+func (t teller) See(ev agenttools.Event) bool { return t.watch.See(ev) && t.waits() }
+
+// Stand implements agenttools.Follower.
+func (t teller) Stand() bool {
+	t.stand()
+	return false
+}
+
+// waits reports whether the unfinished line matches, and was not told.
+func (t teller) waits() bool {
+	q := t.p.sub.spec.pattern
+	return t.waiting() && t.shows(q) && time.Since(t.moved) < 2*stands
 }
 
 // Stream delivers events until ctx ends, the subscription does, or out fails. It returns nil when nothing more can come, as for a terminal

@@ -218,8 +218,6 @@ func lastLine(t agenttools.Terminal, i agenttools.Info) string {
 		return ""
 	}
 	defer rd.Close()
-	buf := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buf)
 	var split plain.Lines
 	var r plain.Renderer
 	last := ""
@@ -228,9 +226,8 @@ func lastLine(t agenttools.Terminal, i agenttools.Info) string {
 			last = string(text)
 		}
 	}
-	for {
-		ev, ok, err := rd.TryNext(buf[:])
-		if !ok || err != nil || ev.Exited {
+	for ev, err := range agenttools.Available(rd) {
+		if err != nil || ev.Exited {
 			break
 		}
 		split.Write(ev.Off-int64(len(ev.Data)), ev.Data, see)

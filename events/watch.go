@@ -3,8 +3,6 @@ package events
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +16,6 @@ const (
 	stands = 200 * time.Millisecond
 	// lookBack is how far before the end of the output the beginning of the unfinished line is searched.
 	lookBack = plain.MaxRaw
-	chunk    = 32 << 10 // bytes that are examined at a time
 )
 
 // part is one terminal of a subscription to kinds of the log.
@@ -85,11 +82,8 @@ func newWatchNow(t agenttools.Terminal) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	buf := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buf)
-	for {
-		ev, ok, err := w.rd.TryNext(buf[:])
-		if !ok || err != nil {
+	for ev, err := range agenttools.Available(w.rd) {
+		if err != nil {
 			break
 		}
 		if w.take(ev); ev.Off >= i.End && len(ev.Data) > 0 {
@@ -98,9 +92,6 @@ func newWatchNow(t agenttools.Terminal) (*watch, error) {
 	}
 	return w, nil
 }
-
-// chunks are buffers for watches with data to read; a waiting watch holds none.
-var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // place returns the place up to which a part's kind was examined. w.mu must be held, or the watch must belong to the caller.
 func (w *watch) place(p *part) place {
@@ -119,36 +110,25 @@ func (w *watch) take(ev agenttools.Event) {
 	if ev.Off != w.off {
 		w.finished = 0
 	}
+	w.off = ev.Off
 	switch {
-	case ev.Lost > 0:
-		w.off = ev.Off
-		w.split.Begin(ev.Off)
-		for _, p := range w.parts {
-			p.sub.lose(p)
-		}
-	case ev.Missing > 0:
-		w.off = ev.Off
+	case ev.Lost > 0, ev.Missing > 0:
 		w.split.Begin(ev.Off)
 		for _, p := range w.parts {
 			p.sub.lose(p)
 		}
 	case ev.Exited:
-		w.off = ev.Off
 		w.stand()
 		w.exited.Store(true) // after the last match, since a subscription to one terminal ends with it
 		for _, p := range w.parts {
 			p.sub.signal() // no more events can follow
 		}
 	case ev.Finished != nil:
-		w.off = ev.Off
 		w.finished++
 		w.command(ev)
 	case len(ev.Data) > 0:
-		w.off = ev.Off
 		w.moved = time.Now()
 		w.split.Runs(ev.Off-int64(len(ev.Data)), ev.Data, w.lines)
-	default:
-		w.off = ev.Off
 	}
 }
 
@@ -263,7 +243,7 @@ func (w *watch) stand() {
 		if q == nil || start < p.from.off || p.from.off == start && end <= p.from.aux {
 			continue
 		}
-		switch matches := q.re.Match(text); {
+		switch matches := w.shows(q); {
 		case !matches && p.told.end > 0 && p.told.start == start:
 			p.told = toldLine{start, end, string(text)} // the reported text is gone; if it appears again, it counts again
 			continue
@@ -277,53 +257,53 @@ func (w *watch) stand() {
 
 // settle marks the present last line as reported, for a subscription that begins now.
 func (w *watch) settle(p *part) {
-	if q := p.sub.spec.pattern; q != nil && len(w.split.Part) > 0 {
-		if text := string(visible(&w.render, w.split.Part)); q.re.MatchString(text) {
-			p.told = toldLine{w.split.Start, w.off, text}
-		}
+	if q := p.sub.spec.pattern; q != nil && len(w.split.Part) > 0 && w.shows(q) {
+		p.told = toldLine{w.split.Start, w.off, string(visible(&w.render, w.split.Part))}
 	}
 }
 
-// step examines available output, at most limit bytes. more reports whether there is more.
-func (w *watch) step(limit int) (more bool, err error) {
-	buf := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buf)
-	for limit > 0 {
-		ev, ok, err := w.rd.TryNext(buf[:])
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		if err != nil || !ok {
-			return false, err
-		}
-		w.locked(func() { w.take(ev) })
-		limit -= max(len(ev.Data), 1)
-	}
-	return true, nil
+// shows reports whether the unfinished line matches, with or without the blanks at its
+// end, which a prompt has.
+func (w *watch) shows(q *pattern) bool {
+	text := unfinished(&w.render, w.split.Part)
+	return q.re.Match(text) || q.re.Match(bytes.TrimRight(text, " "))
 }
 
-// follow reads until the terminal has exited, its reader ends or ctx does.
-func (w *watch) follow(ctx context.Context) {
-	defer w.rd.Close()
-	var small [512]byte
-	for ctx.Err() == nil {
-		more, err := w.step(8 * chunk)
-		if err != nil || w.exited.Load() {
-			return
+// step examines available output, at most about limit bytes. more reports whether there
+// may be more.
+func (w *watch) step(limit int) (more bool) {
+	for ev, err := range agenttools.Available(w.rd) {
+		if err != nil {
+			return false
 		}
-		if more {
-			continue
-		}
-		ev, err := w.next(ctx, small[:])
-		switch {
-		case errors.Is(err, errStands):
-			w.locked(w.stand)
-		case err != nil:
-			return
-		default:
-			w.locked(func() { w.take(ev) })
+		w.See(ev)
+		if limit -= max(len(ev.Data), 1); limit <= 0 {
+			return true
 		}
 	}
+	return false
+}
+
+// See implements agenttools.Follower.
+func (w *watch) See(ev agenttools.Event) (more bool) {
+	w.locked(func() { w.take(ev) })
+	return !w.exited.Load()
+}
+
+// Stands implements agenttools.Follower.
+func (w *watch) Stands() (at time.Time) {
+	w.locked(func() {
+		if w.waiting() {
+			at = w.moved.Add(stands)
+		}
+	})
+	return at
+}
+
+// Stand implements agenttools.Follower.
+func (w *watch) Stand() (more bool) {
+	w.locked(w.stand)
+	return true
 }
 
 // locked calls f with the lock, and releases the lock even if f panics.
@@ -331,24 +311,4 @@ func (w *watch) locked(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
-}
-
-// errStands: nothing was printed for so long that the unfinished line counts.
-var errStands = errors.New("a line stands still")
-
-// next waits for output, but at most until the unfinished line counts.
-func (w *watch) next(ctx context.Context, buf []byte) (agenttools.Event, error) {
-	w.mu.Lock()
-	waiting, moved := w.waiting(), w.moved
-	w.mu.Unlock()
-	if !waiting {
-		return w.rd.Next(ctx, buf)
-	}
-	until, cancel := context.WithDeadline(ctx, moved.Add(stands))
-	defer cancel()
-	ev, err := w.rd.Next(until, buf)
-	if err != nil && until.Err() != nil && ctx.Err() == nil {
-		return ev, errStands
-	}
-	return ev, err
 }

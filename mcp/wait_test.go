@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/events"
 	"tether/mcp"
 	"tether/vocab"
 )
@@ -47,6 +49,7 @@ func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
 // TestWait checks why and when a wait ends.
 func TestWait(t *testing.T) {
 	code := 3
+	needsRows := map[string]bool{"a status of several lines": true, "a line that stands while others change": true}
 	quickly := func(texts ...string) func(*fakeTerminal) { // one after the other, 100 ms apart
 		return func(x *fakeTerminal) {
 			for i, text := range texts {
@@ -114,38 +117,110 @@ func TestWait(t *testing.T) {
 		{"one that is not verified is enough", running("make"), []func(*fakeTerminal){finishes(vocab.Command{N: 1, Line: new("make")})}, m{"command": true}, "command", time.Second,
 			func(r readAnswer) bool { return !r.Command.Verified }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fakeTerminals{}
-				x := f.add("pty-a", agenttools.OwnerUser)
-				if c.before != nil {
-					c.before(x)
-				}
-				session := one(t, f)
-				played := make(chan struct{})
-				go func() {
-					defer close(played)
-					for _, act := range c.after {
-						time.Sleep(time.Second)
-						act(x)
+		for name, enter := range entrances {
+			if name == "an event" && (c.want != "pattern" || c.args["since"] != nil || c.args["settleMs"] != nil || c.args["timeoutMs"] != nil || needsRows[c.name]) {
+				continue // only a wait can be asked for these, or sees other rows
+			}
+			t.Run(c.name+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := &fakeTerminals{}
+					x := f.add("pty-a", agenttools.OwnerUser)
+					if c.before != nil {
+						c.before(x)
 					}
-				}()
-				began := time.Now()
-				r := wait(t, session, c.args)
-				if took := time.Since(began); r.Reason != c.want || took != c.at {
-					t.Errorf("%s after %v, want %s after %v: %+v", r.Reason, took, c.want, c.at, r)
-				}
-				if c.check != nil && !c.check(r) {
-					t.Errorf("the answer is %+v", r)
-				}
-				<-played
-				synctest.Wait()
-				if n := x.open(); n != 0 {
-					t.Errorf("%d readers are left open", n)
-				}
+					ask := enter(t, f, x)
+					played := make(chan struct{})
+					go func() {
+						defer close(played)
+						for _, act := range c.after {
+							time.Sleep(time.Second)
+							act(x)
+						}
+					}()
+					began := time.Now()
+					r := ask(c.args)
+					if took := time.Since(began).Truncate(time.Millisecond); r.Reason != c.want || took != c.at {
+						t.Errorf("%s after %v, want %s after %v: %+v", r.Reason, took, c.want, c.at, r)
+					}
+					if c.check != nil && !c.check(r) {
+						t.Errorf("the answer is %+v", r)
+					}
+					<-played
+					synctest.Wait()
+					if n := x.open(); n != 0 {
+						t.Errorf("%d readers are left open", n)
+					}
+				})
 			})
-		})
+		}
 	}
+}
+
+// entrances are the ways to ask for what a wait waits for.
+var entrances = map[string]func(*testing.T, *fakeTerminals, *fakeTerminal) func(m) readAnswer{
+	"wait_terminal": func(t *testing.T, f *fakeTerminals, _ *fakeTerminal) func(m) readAnswer {
+		session := one(t, f)
+		return func(args m) readAnswer { return wait(t, session, args) }
+	},
+	// As the command line, declared terminals and the host's shells wait.
+	"Wait": func(t *testing.T, _ *fakeTerminals, x *fakeTerminal) func(m) readAnswer {
+		return func(args m) (r readAnswer) {
+			ms := func(name string, absent int) time.Duration {
+				n, ok := args[name].(int)
+				if !ok {
+					n = absent
+				}
+				return time.Duration(n) * time.Millisecond
+			}
+			req := agenttools.WaitRequest{Since: -1, Idle: ms("idleMs", 0), Settle: ms("settleMs", 200), Timeout: max(1, ms("timeoutMs", 30_000))}
+			req.Pattern, _ = args["pattern"].(string)
+			req.Verified, _ = args["verified"].(bool)
+			if req.Command, _ = args["command"].(bool); req.Verified {
+				req.Command = true
+			}
+			if since, ok := args["since"].(int); ok {
+				req.Since = int64(since)
+			}
+			if req.Settle == 0 {
+				req.Settle = -1
+			}
+			got, err := agenttools.Wait(t.Context(), x, nil, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := agenttools.Result{Answer: got}.Text()
+			unmarshal(t, text, &r)
+			return r
+		}
+	},
+	// The first event of a subscription.
+	"an event": func(t *testing.T, f *fakeTerminals, x *fakeTerminal) func(m) readAnswer {
+		return func(args m) readAnswer {
+			e := events.New(events.Options{Terminals: f})
+			defer e.Close()
+			about, _ := json.Marshal(m{"terminalId": "pty-a", "pattern": args["pattern"]})
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			first := &firstEvent{cancel: cancel}
+			_ = e.Stream(ctx, &events.Request{Name: events.Line, Arguments: about, Oldest: true}, first)
+			return first.answer
+		}
+	},
+}
+
+// firstEvent ends its stream with the first event.
+type firstEvent struct {
+	cancel context.CancelFunc
+	answer readAnswer
+}
+
+func (*firstEvent) Active(string, bool) error { return nil }
+func (*firstEvent) Heartbeat(string) error    { return nil }
+func (f *firstEvent) Event(ev events.Event) error {
+	f.answer.Reason, f.answer.Line = "pattern", ev.Data["line"].(string)
+	f.answer.Cursor = ev.Data["offset"].(int64) + int64(len(f.answer.Line))
+	f.cancel()
+	return nil
 }
 
 func say(s string) func(*fakeTerminal) { return func(x *fakeTerminal) { x.print(s) } }
