@@ -48,7 +48,7 @@ func (f fake) Kill(ctx context.Context, grace time.Duration) error {
 	err := f.Child.Kill(ctx, grace)
 	if f.leaves {
 		<-ctx.Done()
-		time.Sleep(time.Second) // until they are gone
+		<-time.After(time.Second) // until they are gone
 	}
 	return err
 }
