@@ -2,14 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"tether/agent"
@@ -54,7 +51,7 @@ again at the next start.`,
 			}
 			var w io.Writer = a.stdout
 			if !asJSON {
-				w = &logText{out: a.stdout, colours: display.Colours(a.stdoutFile)}
+				w = newLogText(a.stdout, display.Colours(a.stdoutFile))
 			}
 			return tail(c.Context(), w, agent.LogPath(d), lines, follow)
 		},
@@ -66,11 +63,42 @@ again at the next start.`,
 	return c
 }
 
-// logText formats lines of JSON for people: time, level, message, then the other fields by name.
+// logText formats lines of JSON for people. Lines that are no JSON objects stay as they are.
 type logText struct {
 	out     io.Writer
-	colours bool
+	console zerolog.ConsoleWriter // to text
+	text    bytes.Buffer
 	rest    []byte // the beginning of a line
+}
+
+// newLogText returns a writer to out. All that a line contains is made harmless to a terminal.
+func newLogText(out io.Writer, colours bool) *logText {
+	text := func(v any) string {
+		if v == nil {
+			return ""
+		}
+		return display.Printable(fmt.Sprintf("%s", v), 0)
+	}
+	name := func(v any) string { return text(v) + "=" }
+	l := &logText{out: out}
+	l.console = zerolog.ConsoleWriter{
+		Out: &l.text, FormatMessage: text, FormatCaller: text, FormatFieldName: name, FormatFieldValue: text, FormatErrFieldName: name, FormatErrFieldValue: text,
+		FormatTimestamp: func(v any) string {
+			if at, err := time.Parse(time.RFC3339, text(v)); err == nil {
+				return at.Local().Format(time.DateTime)
+			}
+			return text(v)
+		},
+		FormatLevel: func(v any) string {
+			level := text(v)
+			padded := fmt.Sprintf("%-5s", level)
+			if colour := map[string]string{"warn": "33", "error": "31", "debug": "2"}[level]; colours && colour != "" {
+				return "\x1b[" + colour + "m" + padded + "\x1b[0m"
+			}
+			return padded
+		},
+	}
+	return l
 }
 
 // maxLogLine bounds an incomplete line, in bytes; a longer one is printed in parts.
@@ -84,58 +112,12 @@ func (l *logText) Write(p []byte) (int, error) {
 		if !whole && len(line) < maxLogLine {
 			return len(p), nil
 		}
-		if _, err := io.WriteString(l.out, l.line(line)+"\n"); err != nil {
+		if _, err := l.console.Write(line); err != nil { // no JSON
+			fmt.Fprintln(&l.text, display.Printable(string(line), 0))
+		}
+		if _, err := l.text.WriteTo(l.out); err != nil {
 			return 0, err
 		}
 		l.rest = append([]byte(nil), rest...)
 	}
-}
-
-// line formats one line. A line that is no JSON object stays unchanged.
-func (l *logText) line(raw []byte) string {
-	var fields map[string]any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if d.Decode(&fields) != nil {
-		return display.Printable(string(raw), 0)
-	}
-	when, _ := fields["time"].(string)
-	if at, err := time.Parse(time.RFC3339, when); err == nil {
-		when = at.Local().Format(time.DateTime)
-	}
-	level, _ := fields["level"].(string)
-	message, _ := fields["message"].(string)
-	text := display.Printable(when, 40) + " " + l.coloured(level) + " " + display.Printable(message, 0)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if name != "time" && name != "level" && name != "message" {
-			text += " " + display.Printable(name+"="+logValue(fields[name]), 0)
-		}
-	}
-	return text
-}
-
-// coloured pads a level to a common width and colours it.
-func (l *logText) coloured(level string) string {
-	colour := map[string]string{"warn": "33", "error": "31", "debug": "2"}[level]
-	text := fmt.Sprintf("%-5s", display.Printable(level, 10))
-	if !l.colours || colour == "" {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-// logValue quotes a value that would be ambiguous in the line.
-func logValue(v any) string {
-	s, ok := v.(string)
-	if !ok {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return "?"
-		}
-		s = string(data)
-	}
-	if s == "" || strings.ContainsAny(s, " \"=") {
-		return fmt.Sprintf("%q", s)
-	}
-	return s
 }
