@@ -283,7 +283,7 @@ func TestSpawnRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := a.client.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true})
+	body, err := a.client.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func prints(t *testing.T, c *localclient.Client, r localapi.SpawnRequest) (strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := c.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true})
+	body, err := c.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func TestHandOver(t *testing.T) {
 	sees := func(one *daemon, want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, "it has "+want, func() bool {
-			body, err := one.client.Read(t.Context(), x.ID, localclient.ReadOptions{})
+			body, err := one.client.Read(t.Context(), x.ID, localclient.ReadOptions{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	var pid string
 	testkit.Eventually(t, patience, "one says who holds it", func() bool {
-		body, err := first.client.Read(t.Context(), ids[0], localclient.ReadOptions{})
+		body, err := first.client.Read(t.Context(), ids[0], localclient.ReadOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,7 +332,7 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	second := start(t, c)
 	defer second.stop()
 	read := func(id string) string {
-		body, err := second.client.Read(t.Context(), id, localclient.ReadOptions{})
+		body, err := second.client.Read(t.Context(), id, localclient.ReadOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -245,7 +245,7 @@ func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-h.machine.children
-	out, err := c.Read(t.Context(), private.ID, localclient.ReadOptions{Follow: true})
+	out, err := c.Read(t.Context(), private.ID, localclient.ReadOptions{Follow: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func TestHandOverOnWindows(t *testing.T) {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, patience, "it prints "+want, func() bool {
-			body, err := one.client.Read(t.Context(), id, localclient.ReadOptions{})
+			body, err := one.client.Read(t.Context(), id, localclient.ReadOptions{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

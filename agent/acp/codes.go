@@ -28,9 +28,6 @@ type errorData struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// ErrStopped is returned by Stream.Next when the daemon shut down in order. The terminal is not lost.
-var ErrStopped = errors.New("the daemon has stopped")
-
 // errReleased answers requests that wait for the exit of a terminal that was released but could not be killed.
 var errReleased = errors.New("the terminal was released")
 

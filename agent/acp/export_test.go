@@ -38,6 +38,5 @@ const (
 	MaxTerminals = maxTerminals
 	MaxTombs     = maxTombs
 	MaxCalls     = maxCalls
-	LostAfter    = lostAfter
 	TextPause    = textPause
 )

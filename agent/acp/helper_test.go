@@ -25,7 +25,6 @@ type fakeTerminals struct {
 	spawn   func(ctx context.Context, c acp.Command) error // may refuse or wait
 	kill    func(id string) error                          // may refuse
 	follow  func(id string) error                          // may refuse
-	revived int
 }
 
 func newFakes() *fakeTerminals {
@@ -37,8 +36,8 @@ type fakeTerminal struct {
 	command acp.Command
 
 	mu     sync.Mutex
-	events []acp.Event // Next is the number of events up to this one
-	err    error       // ends one stream with this error
+	events []acp.Event
+	err    error // ends one stream with this error
 	more   chan struct{}
 	killed bool
 	gone   int // number of closed streams
@@ -67,12 +66,12 @@ func (f *fakeTerminals) find(id string) (*fakeTerminal, error) {
 	return nil, &acp.Failure{Kind: acp.Gone, Message: "no terminal " + id}
 }
 
-func (f *fakeTerminals) Follow(ctx context.Context, id string, from int64) (acp.Stream, error) {
+func (f *fakeTerminals) Follow(ctx context.Context, id string) (acp.Stream, error) {
 	t, err := f.find(id)
 	if err == nil && f.follow != nil {
 		err = f.follow(id)
 	}
-	return &fakeStream{ctx, t, int(from)}, err
+	return &fakeStream{ctx, t, 0}, err
 }
 
 func (f *fakeTerminals) Kill(_ context.Context, id string) error {
@@ -90,27 +89,12 @@ func (f *fakeTerminals) Kill(_ context.Context, id string) error {
 	return nil
 }
 
-func (f *fakeTerminals) Revive(context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.revived++
-	return nil
-}
-
-// forget makes the daemon lose a terminal.
-func (f *fakeTerminals) forget(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.all, id)
-}
-
 func (t *fakeTerminal) add(e acp.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.events); n > 0 && t.events[n-1].Exit != nil {
 		return
 	}
-	e.Next = int64(len(t.events) + 1)
 	t.events = append(t.events, e)
 	close(t.more)
 	t.more = make(chan struct{})
@@ -140,14 +124,15 @@ func (s *fakeStream) Next() (acp.Event, error) {
 		more, err := s.t.more, s.t.err
 		s.t.err = nil
 		var e acp.Event
-		if s.at < len(s.t.events) {
+		there := s.at < len(s.t.events)
+		if there {
 			e = s.t.events[s.at]
 		}
 		s.t.mu.Unlock()
 		if err != nil {
 			return acp.Event{}, err
 		}
-		if e.Next > 0 {
+		if there {
 			s.at++
 			return e, nil
 		}
@@ -159,10 +144,11 @@ func (s *fakeStream) Next() (acp.Event, error) {
 	}
 }
 
-func (s *fakeStream) Close() {
+func (s *fakeStream) Close() error {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	s.t.gone++
+	return nil
 }
 
 // world is a proxy between an editor and an agent. The test plays both.

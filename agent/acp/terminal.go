@@ -5,18 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"tether/agent/ring"
 	"tether/internal/change"
 )
 
 const (
-	// lostAfter is how long follow retries a terminal that it cannot follow. Then the terminal counts as lost, and waiting requests are
-	// answered.
-	lostAfter  = 20 * time.Second
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = time.Second
 	// viewBytes bounds the output that is kept for an editor that shows terminals, in bytes: the editor may lag behind by that much.
 	// tombView is the bound for a released terminal that no tool call has shown yet.
 	viewBytes = 1 << 20
@@ -113,61 +107,33 @@ func (t *terminal) lose(why string) {
 	t.update(func() { t.endLocked(Exit{Lost: why}) })
 }
 
-// follow reads the terminal's output until the command or ctx ends. It continues after the daemon crashed or was restarted.
+// follow reads the terminal's output until the command or ctx ends.
 func (t *terminal) follow(ctx context.Context, from Terminals) {
-	var at int64
-	var stopped bool // the daemon was shut down in order: follow must not restart it
-	deadline, pause := time.Now().Add(lostAfter), firstRetry
-	for {
-		next, up, err := t.followOnce(ctx, from, at)
-		if t.hasEnded() || ctx.Err() != nil {
-			return
-		}
-		if next > at || up >= lastRetry { // a terminal that prints nothing was followed if the stream lasted
-			at, stopped = next, false
-			deadline, pause = time.Now().Add(lostAfter), firstRetry
-		}
-		stopped = stopped || errors.Is(err, ErrStopped)
-		var failure *Failure
-		switch {
-		case errors.As(err, &failure) && failure.Kind == Gone:
-			t.lose(terminalGone)
-			return
-		case time.Now().After(deadline):
-			t.lose(fmt.Sprintf("the daemon does not answer; the state of this command is unknown: %v", err))
-			return
-		case !stopped:
-			_ = from.Revive(ctx) // at every retry: a dying daemon may still seem to run; the deadline bounds the retries
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-		pause = min(2*pause, lastRetry)
+	err := t.followed(ctx, from)
+	var failure *Failure
+	switch {
+	case t.hasEnded() || ctx.Err() != nil:
+	case errors.As(err, &failure) && failure.Kind == Gone:
+		t.lose(terminalGone)
+	default:
+		t.lose(fmt.Sprintf("the daemon does not answer; the state of this command is unknown: %v", err))
 	}
 }
 
-// followOnce follows the terminal from the offset at until the stream ends. It returns the offset that it reached and how long the stream
-// lasted.
-func (t *terminal) followOnce(ctx context.Context, from Terminals, at int64) (next int64, up time.Duration, err error) {
-	s, err := from.Follow(ctx, t.id, at)
+func (t *terminal) followed(ctx context.Context, from Terminals) error {
+	s, err := from.Follow(ctx, t.id)
 	if err != nil {
-		return at, 0, err
+		return err
 	}
 	defer s.Close()
-	began := time.Now()
-	for {
+	for !t.hasEnded() {
 		e, err := s.Next()
 		if err != nil {
-			return at, time.Since(began), err
+			return err
 		}
 		t.hear(e)
-		at = max(at, e.Next)
-		if e.Exit != nil {
-			return at, time.Since(began), nil
-		}
 	}
+	return nil
 }
 
 func (t *terminal) hasEnded() bool {

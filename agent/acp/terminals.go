@@ -11,20 +11,18 @@ type Terminals interface {
 	// Spawn starts a command in a new terminal and returns the terminal's id. It may wait for the person's approval, and may ask for it with
 	// Command.Ask. If ctx ends before Spawn returns, nothing is left running.
 	Spawn(context.Context, Command) (id string, err error)
-	// Follow streams the terminal's output from an offset, see Event.Next. The stream ends when ctx does; the caller must still Close it.
-	Follow(ctx context.Context, id string, from int64) (Stream, error)
+	// Follow streams the terminal's output from its beginning. The stream ends when ctx does; the caller must still Close it.
+	Follow(ctx context.Context, id string) (Stream, error)
 	// Kill ends the terminal's process tree, first with a signal that the processes may handle, and returns when all processes are gone. It
 	// is idempotent.
 	Kill(ctx context.Context, id string) error
-	// Revive restarts the daemon that serves the terminals if it has crashed.
-	Revive(context.Context) error
 }
 
-// Stream is a terminal's output. Next is for one goroutine. It returns ErrStopped if the daemon was shut down in order, and any other error
-// if the daemon crashed.
+// Stream is a terminal's output. Next is for one goroutine. It goes on after the daemon crashed or was replaced, and returns an error once
+// that cannot be: a Failure of the kind Gone if the daemon does not have the terminal.
 type Stream interface {
 	Next() (Event, error)
-	Close()
+	Close() error
 }
 
 // Command is a command to run. Either Argv or Line is set.
@@ -45,7 +43,6 @@ type Event struct {
 	Masked int    // number of masked places in Data
 	Lost   int64  // number of bytes that are missing before the next output
 	Exit   *Exit  // the command has ended; the last event
-	Next   int64  // offset with which Follow continues after this event
 }
 
 // Exit says how a command ended.

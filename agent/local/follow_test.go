@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,53 +18,72 @@ import (
 	"tether/platform/pty"
 )
 
-// follow opens a terminal's events.
-func (w *world) follow(c *localclient.Client, ref string, o localclient.FollowOptions) *localclient.Follower {
+// follow opens a terminal's stream.
+func (w *world) follow(c *localclient.Client, ref string, from int64) *localclient.Output {
 	w.t.Helper()
-	f, err := c.Follow(w.t.Context(), ref, o)
+	f, err := c.Read(w.t.Context(), ref, localclient.ReadOptions{Follow: true, Marks: true, From: from}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(f.Close)
+	w.t.Cleanup(func() { f.Close() })
 	return f
 }
 
 // hears collects output until it contains text, and returns where to continue.
-func hears(t *testing.T, f *localclient.Follower, text string) (next int64) {
+func hears(t *testing.T, f *localclient.Output, text string) (next int64) {
 	t.Helper()
 	for got := ""; got != text; {
-		e, err := f.Next()
-		if err != nil || e.Type != localapi.EventOutput || !strings.HasPrefix(text, got+e.Data) {
-			t.Fatalf("after %q: %+v, %v, want %q", got, e, err, text)
+		m, err := f.Next()
+		if err != nil || m.Control != nil || !strings.HasPrefix(text, got+string(m.Data)) {
+			t.Fatalf("after %q: %+v, %v, want %q", got, m, err, text)
 		}
-		got += e.Data
-		next = e.Raw
+		got += string(m.Data)
+		next = m.Raw
 	}
 	return next
 }
 
-func TestEvents(t *testing.T) {
+// marked is the next mark of a stream.
+func marked(t *testing.T, f *localclient.Output) localapi.Control {
+	t.Helper()
+	m, err := f.Next()
+	if err != nil || m.Control == nil {
+		t.Fatalf("%+v, %v, want a mark", m, err)
+	}
+	return *m.Control
+}
+
+func TestMarks(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("x")
-	f := w.follow(w.client, tm.ID, localclient.FollowOptions{})
+	f := w.follow(w.client, tm.ID, 0)
 	child.Print("one \x1b[1m端\xff\r\n")
 	at := hears(t, f, "one \x1b[1m端\ufffd\r\n")
+	h, err := w.pool.As(term.User).Find(tm.ID)
+	if err == nil {
+		err = h.Resize(term.Size{Cols: 99, Rows: 9})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	child.Print("two\r\n")
+	if c := marked(t, f); c.Type != localapi.ControlResized || c.Cols != 99 || c.Rows != 9 {
+		t.Errorf("the size: %+v", c)
+	}
 	hears(t, f, "two\r\n")
 	f.Close()
-	again := w.follow(w.client, tm.ID, localclient.FollowOptions{From: at})
+	again := w.follow(w.client, tm.ID, at)
+	marked(t, again)
 	hears(t, again, "two\r\n")
 	child.End(3)
-	e, err := again.Next()
-	if err != nil || e.Type != localapi.EventExit || e.Signal != "" || e.Code != 3 || e.At.IsZero() {
-		t.Errorf("the end: %+v, %v", e, err)
+	if c := marked(t, again); c.Type != localapi.ControlExit || c.Signal != "" || c.Code != 3 {
+		t.Errorf("the end: %+v", c)
 	}
-	if _, err := again.Next(); !errors.Is(err, localclient.ErrDropped) {
+	if _, err := again.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
-	late := w.follow(w.client, tm.ID, localclient.FollowOptions{From: 1 << 40})
-	if e, err := late.Next(); err != nil || e.Type != localapi.EventExit {
-		t.Errorf("from beyond the end: %+v, %v", e, err)
+	if c := marked(t, w.follow(w.client, tm.ID, 1<<40)); c.Type != localapi.ControlExit {
+		t.Errorf("from beyond the end: %+v", c)
 	}
 }
 
@@ -78,13 +98,12 @@ func TestFollowThatLags(t *testing.T) {
 		now, err := w.client.Find(t.Context(), tm.ID)
 		return err == nil && now.Bytes == int64(200*len(line))
 	})
-	f := w.follow(w.client, tm.ID, localclient.FollowOptions{})
-	e, err := f.Next()
-	if err != nil || e.Type != localapi.EventLagged || e.Lost < 100<<10 {
-		t.Fatalf("%+v, %v", e, err)
+	f := w.follow(w.client, tm.ID, 0)
+	if c := marked(t, f); c.Type != localapi.ControlLagged || c.Lost < 100<<10 {
+		t.Fatalf("%+v", c)
 	}
-	if e, err := f.Next(); err != nil || e.Type != localapi.EventOutput || !strings.HasPrefix(e.Data, "xxx") {
-		t.Errorf("then %.100v, %v", e, err)
+	if m, err := f.Next(); err != nil || m.Control != nil || !strings.HasPrefix(string(m.Data), "xxx") {
+		t.Errorf("then %.100v, %v", m, err)
 	}
 }
 
@@ -92,22 +111,22 @@ func TestFollowRefusals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("persons")
 	agent := w.client.As("a")
-	_, none := w.client.Follow(t.Context(), "pty-none", localclient.FollowOptions{})
-	wantCode(t, "no terminal", none, localapi.CodeNoTerminal)
-	_, before := w.client.Follow(t.Context(), tm.ID, localclient.FollowOptions{From: -1})
-	wantCode(t, "a place before the start", before, localapi.CodeBadRequest)
-	_, lease := agent.Follow(t.Context(), tm.ID, localclient.FollowOptions{Lease: true})
-	wantCode(t, "an agent's lease of the person's", lease, localapi.CodeDenied)
-	w.follow(agent, tm.ID, localclient.FollowOptions{}).Close()
+	refused := func(c *localclient.Client, ref string, from int64, lease bool) error {
+		return second(c.Read(t.Context(), ref, localclient.ReadOptions{Follow: true, Marks: true, From: from, Lease: lease}, nil))
+	}
+	wantCode(t, "no terminal", refused(w.client, "pty-none", 0, false), localapi.CodeNoTerminal)
+	wantCode(t, "a place before the start", refused(w.client, tm.ID, -1, false), localapi.CodeBadRequest)
+	wantCode(t, "an agent's lease of the person's", refused(agent, tm.ID, 0, true), localapi.CodeDenied)
+	w.follow(agent, tm.ID, 0).Close()
 }
 
 func TestFollowersGetTheEnd(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("x")
-	f := w.follow(w.client, tm.ID, localclient.FollowOptions{})
+	f := w.follow(w.client, tm.ID, 0)
 	go w.server.Drain()
-	if e, err := f.Next(); err != nil || e.Type != localapi.EventDropped || e.Message == "" {
-		t.Errorf("%+v, %v", e, err)
+	if m, err := f.Next(); !errors.Is(err, localclient.ErrStopped) {
+		t.Errorf("%+v, %v", m, err)
 	}
 }
 

@@ -32,6 +32,8 @@ type readQuery struct {
 	command int // only the output of this command; 0 means of all
 	follow  bool
 	offsets bool  // with follow: in pieces with offsets
+	marks   bool  // with offsets: sizes, losses and the exit, too
+	leased  bool  // with marks: the terminal lives as long as it is followed
 	from    int64 // if not 0, the raw offset at which to begin instead
 }
 
@@ -51,8 +53,12 @@ func parseRead(q params) (readQuery, error) {
 		return readQuery{}, err
 	}
 	from, err := q.number("from", 1<<62)
-	follow, offsets := q.Get("follow") == "1", q.Get("offsets") == "1"
-	return readQuery{view: view, lines: int(lines), command: int(command), follow: follow, offsets: follow && offsets, from: from}, cmp.Or(err, q.unknown())
+	o := readQuery{view: view, lines: int(lines), command: int(command), from: from, follow: q.Get("follow") == "1"}
+	offsets, marks, leased := q.Get("offsets") == "1", q.Get("marks") == "1", q.Get("lease") == "1"
+	o.offsets = o.follow && offsets
+	o.marks = o.offsets && marks
+	o.leased = o.marks && leased
+	return o, cmp.Or(err, q.unknown())
 }
 
 // output answers with the terminal's output, as bytes. A gap is a separate line.
@@ -67,6 +73,13 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		return err
 	}
 	defer rd.Close()
+	if q.leased {
+		leave, err := s.leases.take(ActorFrom(r.Context()), h)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.draining, cancel)()
@@ -111,14 +124,22 @@ func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q
 		}
 		var lagged *term.LaggedError
 		switch {
+		case errors.As(err, &lagged) && q.marks:
+			err = out.mark(lagged.Raw, localapi.Control{Type: localapi.ControlLagged, Lost: lagged.Lost})
 		case errors.As(err, &lagged):
-			ev.Data, ev.Raw = lostLine(lagged.Lost), lagged.Raw
+			err = out.send(term.Event{Data: lostLine(lagged.Lost), Raw: lagged.Raw})
 		case err != nil || !ok:
 			return
-		case ev.Mark != nil && ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
+		case ev.Mark == nil:
+			err = out.send(ev)
+		case ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
 			return
+		case ev.Mark.Kind == term.MarkResized && q.marks:
+			err = out.mark(ev.Raw, localapi.Control{Type: localapi.ControlResized, Cols: ev.Mark.Size.Cols, Rows: ev.Mark.Size.Rows})
+		case ev.Mark.Kind == term.MarkExited && q.marks:
+			err = out.mark(ev.Raw, localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal})
 		}
-		if err := out.send(ev); err != nil || len(ev.Data) > 0 && !q.follow && ev.Raw >= end {
+		if err != nil || len(ev.Data) > 0 && !q.follow && ev.Raw >= end {
 			return
 		}
 	}
@@ -128,8 +149,8 @@ func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes wer
 
 // open returns a reader for the query, and the text before it.
 func open(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err error) {
-	if q.from > 0 {
-		rd, err = h.Reader(term.ReaderOptions{View: q.view, From: q.from})
+	if q.from > 0 || q.marks {
+		rd, err = h.Reader(term.ReaderOptions{View: q.view, From: q.from, Hold: q.marks})
 		return rd, head, err
 	}
 	if q.command == 0 {
@@ -238,14 +259,22 @@ func (p *pieces) send(ev term.Event) error {
 		return nil
 	}
 	p.masked += ev.Masked
-	data := ev.Data
 	if p.offsets {
-		data = binary.BigEndian.AppendUint64(p.buf[:0], uint64(ev.Raw))
-		data = binary.BigEndian.AppendUint32(data, uint32(ev.Masked))
-		data = append(binary.BigEndian.AppendUint32(data, uint32(len(ev.Data))), ev.Data...)
-		p.buf = data
+		return p.piece(ev.Raw, uint32(ev.Masked), ev.Data)
 	}
-	_, err := p.Write(data)
+	_, err := p.Write(ev.Data)
+	return err
+}
+
+// mark writes what is not output, at a raw offset.
+func (p *pieces) mark(raw int64, c localapi.Control) error {
+	return p.piece(raw, localapi.PieceControl, c.Encode())
+}
+
+func (p *pieces) piece(raw int64, kind uint32, data []byte) error {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(p.buf[:0], uint64(raw)), kind)
+	p.buf = append(binary.BigEndian.AppendUint32(head, uint32(len(data))), data...)
+	_, err := p.Write(p.buf)
 	return err
 }
 

@@ -27,8 +27,8 @@ var optioned = map[string]struct {
 	"wait": {localclient.WaitOptions{}, func(ctx context.Context, c *localclient.Client, o any) error {
 		return second(c.Wait(ctx, "a", o.(localclient.WaitOptions)))
 	}},
-	"read": {localclient.ReadOptions{View: "raw", Follow: true}, func(ctx context.Context, c *localclient.Client, o any) error {
-		out, err := c.Read(ctx, "a", o.(localclient.ReadOptions))
+	"read": {localclient.ReadOptions{View: "raw", Follow: true, Marks: true}, func(ctx context.Context, c *localclient.Client, o any) error {
+		out, err := c.Read(ctx, "a", o.(localclient.ReadOptions), nil)
 		if err == nil {
 			out.Close()
 		}
@@ -38,13 +38,6 @@ var optioned = map[string]struct {
 		a, err := c.Attach(ctx, "a", o.(localclient.AttachOptions))
 		if err == nil {
 			a.Close()
-		}
-		return err
-	}},
-	"follow": {localclient.FollowOptions{}, func(ctx context.Context, c *localclient.Client, o any) error {
-		f, err := c.Follow(ctx, "a", o.(localclient.FollowOptions))
-		if err == nil {
-			f.Close()
 		}
 		return err
 	}},

@@ -80,7 +80,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	wantCode(t, "kill the person's", err, localapi.CodeDenied)
 	_, err = one.Attach(ctx, "persons", localclient.AttachOptions{})
 	wantCode(t, "attach the person's", err, localapi.CodeDenied)
-	r, err := one.Read(ctx, "persons", localclient.ReadOptions{})
+	r, err := one.Read(ctx, "persons", localclient.ReadOptions{}, nil)
 	if err != nil {
 		t.Errorf("read the person's: %v", err)
 	} else {

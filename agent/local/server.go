@@ -297,7 +297,6 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/terminals/{ref}/input":    s.onTerminal(s.feed),
 		"GET /v1/terminals/{ref}/wait":     s.onTerminal(s.wait),
 		"GET /v1/terminals/{ref}/ports":    s.onTerminal(s.ports),
-		"GET /v1/terminals/{ref}/events":   s.onTerminal(s.events),
 		"POST /v1/events":                  withBody(s.subscribe),
 		"POST /v1/events/command":          withBody(s.mayRun),
 		"GET /v1/mcp":                      s.onlySocket(s.mcpLines),

@@ -117,7 +117,7 @@ func TestErrorsHaveCodes(t *testing.T) {
 
 func read(t *testing.T, w *world, ref string, o localclient.ReadOptions) string {
 	t.Helper()
-	body, err := w.client.Read(t.Context(), ref, o)
+	body, err := w.client.Read(t.Context(), ref, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", q, resp, localapi.CodeBadRequest)
 		}
 	}
-	if _, err := w.client.Read(t.Context(), "nothing", localclient.ReadOptions{}); localapi.ExitStatus(err) != localapi.ExitNoTerminal {
+	if _, err := w.client.Read(t.Context(), "nothing", localclient.ReadOptions{}, nil); localapi.ExitStatus(err) != localapi.ExitNoTerminal {
 		t.Errorf("no terminal: %v", err)
 	}
 }
@@ -171,7 +171,7 @@ func TestFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	_, child := w.spawn("out")
 	child.Print("first\n")
-	body, err := w.client.Read(t.Context(), "out", localclient.ReadOptions{Follow: true})
+	body, err := w.client.Read(t.Context(), "out", localclient.ReadOptions{Follow: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestFollow(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	_, other := w.spawn("other")
 	other.Print("x")
-	left, err := w.client.Read(gone, "other", localclient.ReadOptions{Follow: true})
+	left, err := w.client.Read(gone, "other", localclient.ReadOptions{Follow: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,21 +211,17 @@ func TestFollowGoesOnAtItsOffset(t *testing.T) {
 		got := ""
 		for _, part := range []string{"one\x1b]633;A\x07\ntwo", "\nth\xc3\xa9r\xff\x1b[6nee\n", "\x1b[31mfo\xf0\x9f\x98\x80ur", "\x1b[0m\nfive\n"} {
 			child.Print(part)
-			body, err := w.client.Read(t.Context(), "out", o)
+			body, err := w.client.Read(t.Context(), "out", o, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			buf := make([]byte, 5)                            // of a piece
 			for !strings.HasSuffix(got, part[len(part)-3:]) { // which no view changes
-				n, err := body.Read(buf)
+				m, err := body.Next()
 				if err != nil {
 					t.Fatal(err)
 				}
-				got += string(buf[:n])
-			}
-			var ok bool
-			if o.From, ok = body.At(); !ok {
-				t.Fatal("there are no offsets")
+				got += string(m.Data)
+				o.From = m.Raw
 			}
 			body.Close()
 		}
@@ -314,7 +310,7 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 		testkit.Eventually(t, patience, "it was taken", func() bool { return h.Info().Bytes == int64(printed) })
 	}
 	print()
-	body, err := w.client.Read(t.Context(), "a", localclient.ReadOptions{View: "raw"})
+	body, err := w.client.Read(t.Context(), "a", localclient.ReadOptions{View: "raw"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // happened is a client's events, as one text.
 func happened(t *testing.T, c *localclient.Client, r localapi.EventsRequest) string {
 	t.Helper()
-	h, err := c.Events(t.Context(), r)
+	h, err := c.Events(t.Context(), r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEventsFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	m, child := w.spawn("web")
 	h, err := w.client.As("claude").Events(t.Context(), localapi.EventsRequest{Follow: true, Subscriptions: []events.Request{
-		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error","terminalId":"` + m.ID + `"}`)}}})
+		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error","terminalId":"` + m.ID + `"}`)}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestEventsFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = w.client.As("claude").Events(t.Context(), localapi.EventsRequest{Subscriptions: []events.Request{
-		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"x","terminalId":"` + private.ID + `"}`)}}})
+		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"x","terminalId":"` + private.ID + `"}`)}}}, nil)
 	wantCode(t, "a private terminal", err, localapi.CodeNoTerminal)
 }
 

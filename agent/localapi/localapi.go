@@ -24,7 +24,7 @@ const (
 	MaxFrame    = 256 << 10 // one WebSocket message; a pasted file comes in several messages
 	AttachChunk = 32 << 10  // most output in one frame of an attached terminal
 	FeedChunk   = 32 << 10  // most bytes of standard input in one frame
-	ReadChunk   = 32 << 10  // most output that is passed on at a time, as in one Event
+	ReadChunk   = 32 << 10  // most output that is passed on at a time, as in one piece
 )
 
 // Headers and trailers.
@@ -37,8 +37,9 @@ const (
 	OffsetsHeader = "Tether-Offsets"
 	OffsetBytes   = 8
 	// PieceBytes is the length of the head of a piece of a follower's output with offsets: the raw offset after it, the number of masked places
-	// in it (4 bytes), its length (4 bytes).
-	PieceBytes = OffsetBytes + 4 + 4
+	// in it (4 bytes), its length (4 bytes). PieceControl instead of that number says that the piece is a Control.
+	PieceBytes   = OffsetBytes + 4 + 4
+	PieceControl = 1 << 31
 	// FeaturesHeader in an answer lists what the daemon knows beside the first version of the door, separated by commas: FeatureFeed and so on.
 	// A client must not use what the daemon does not list.
 	FeaturesHeader = "Tether-Features"
@@ -53,8 +54,9 @@ const (
 	FeatureFeed   = "feed"   // SpawnRequest.Feed
 	FeatureBytes  = "bytes"  // fields for text that is not UTF-8
 	FeatureLimits = "limits" // limits of SpawnRequest and DeclareRequest
+	FeatureMarks  = "marks"  // sizes, losses and the exit in followed output
 
-	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits // all of this program
+	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits + ", " + FeatureMarks // all of this program
 )
 
 // Files next to the socket. A daemon holds a lock on LockName from its start to its end. A new daemon that asks it to end holds a lock on

@@ -3,7 +3,6 @@ package localapi
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"tether/events"
 	"tether/internal/jsonspan"
@@ -24,7 +23,8 @@ const (
 	ControlFed     ControlType = "fed"     // server, only to the writer of a standard input: Offset is the next byte that the command lacks
 )
 
-// Control is a text frame on the WebSocket of an attached terminal.
+// Control is what a stream of a terminal has beside bytes: a text frame on the WebSocket of an attached terminal, or a piece of followed
+// output.
 type Control struct {
 	Type    ControlType `json:"type"`
 	Cols    uint16      `json:"cols,omitempty"`
@@ -57,33 +57,6 @@ func ParseControl(data []byte) (Control, error) {
 		return Control{}, fmt.Errorf("control frame: %w", err)
 	}
 	return c, nil
-}
-
-// EventType is the kind of an Event.
-type EventType string
-
-// The events of a followed terminal. Clients ignore unknown ones.
-const (
-	EventOutput  EventType = "output"  // Data; Raw is the offset after it
-	EventResized EventType = "resized" // Cols, Rows are the size from here on
-	EventLagged  EventType = "lagged"  // Lost bytes are missing before the next output
-	EventExit    EventType = "exit"    // Code, Signal, At; the last event
-	EventDropped EventType = "dropped" // Message says why nothing more follows; the last event, although the terminal may run on
-)
-
-// Event is one line of JSON for a terminal's followers.
-type Event struct {
-	Type    EventType `json:"type"`
-	Raw     int64     `json:"raw,omitempty"`    // raw offset at which to continue to get the output after this event
-	Data    string    `json:"data,omitempty"`   // text as observers see it: valid UTF-8, with escape sequences
-	Masked  int       `json:"masked,omitempty"` // number of places in Data that are masked for an agent
-	Lost    int64     `json:"lost,omitempty"`
-	Cols    int       `json:"cols,omitempty"`
-	Rows    int       `json:"rows,omitempty"`
-	Code    int       `json:"code,omitempty"`
-	Signal  string    `json:"signal,omitempty"`
-	At      time.Time `json:"at,omitzero"`
-	Message string    `json:"message,omitempty"`
 }
 
 // EventsRequest asks for events in terminals.

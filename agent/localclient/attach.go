@@ -118,10 +118,3 @@ func (a *Attachment) Resize(ctx context.Context, cols, rows uint16) error {
 
 // Close ends the attachment. The terminal runs on.
 func (a *Attachment) Close() { a.conn.CloseNow() }
-
-// Message is a message of the terminal. It has either Data or a Control.
-type Message struct {
-	Data    []byte // valid until the next call
-	Raw     int64  // raw offset after Data; 0 if the daemon does not send offsets
-	Control *localapi.Control
-}

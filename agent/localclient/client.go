@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tether/agent/localapi"
@@ -31,8 +32,12 @@ import (
 // ErrNotRunning says that no daemon listens on the socket. errors.Is finds it in the errors of all methods of Client.
 var ErrNotRunning = ipc.ErrNotRunning
 
-// ErrDropped says that the daemon has ended the connection, although the terminal may still run.
-var ErrDropped = errors.New("the daemon closed the connection")
+// ErrDropped says that the daemon has ended the connection, although the terminal may still run. ErrStopped is the same of a daemon that
+// was shut down in order.
+var (
+	ErrDropped = errors.New("the daemon closed the connection")
+	ErrStopped = fmt.Errorf("%w: it was shut down", ErrDropped)
+)
 
 // Client talks to the daemon behind a socket. It is safe for concurrent use. Methods block until the daemon has answered or ctx ends. If
 // the daemon refuses a request, the error is a *localapi.Error.
@@ -98,48 +103,43 @@ func (t withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-// ask sends a request as do does, and returns the answer.
+// ask sends a request as send does, and decodes the answer.
 func ask[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
-	err = c.do(ctx, method, path, in, &out)
-	return out, err
-}
-
-// do sends in as JSON unless it is nil, and decodes the answer into out.
-func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
-	var body []byte
-	if in != nil {
-		if what := localapi.NotText(in); what != "" {
-			return localapi.BadRequest("%s is not UTF-8, and the daemon takes only UTF-8 there", what)
-		}
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return err
-		}
-	}
-	resp, err := c.send(ctx, method, path, body)
+	resp, err := c.send(ctx, method, path, in)
 	if err != nil {
-		return err
+		return out, err
 	}
 	defer resp.Body.Close()
-	if err := jsonspan.Decode(resp.Body, out); err != nil {
-		return fmt.Errorf("the daemon's answer: %w", err)
+	if err := jsonspan.Decode(resp.Body, &out); err != nil {
+		return out, fmt.Errorf("the daemon's answer: %w", err)
 	}
-	return nil
+	return out, nil
 }
 
-// send returns the daemon's answer if it is not an error. If the daemon is being replaced, send repeats the request for the next daemon. A
-// daemon may also end without an answer on a new connection; then send repeats only requests that change nothing.
-func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+// do is ask for an answer that says nothing.
+func (c *Client) do(ctx context.Context, method, path string, in any) error {
+	_, err := ask[struct{}](ctx, c, method, path, in)
+	return err
+}
+
+// send sends a request, with in as JSON unless it is nil, and returns the daemon's answer if it is not an error.
+func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
+	var body []byte
+	if in != nil {
+		if what := localapi.NotText(in); what != "" {
+			return nil, localapi.BadRequest("%s is not UTF-8, and the daemon takes only UTF-8 there", what)
+		}
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return nil, err
+		}
+	}
 	for end := time.Now().Add(handOverTimeout); ; {
-		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
-		var answer *localapi.Error
-		var silent *SilentError
-		answered := err == nil || errors.As(err, &answer) || errors.As(err, &silent) || errors.Is(err, ErrNotRunning) || ctx.Err() != nil
-		again := answered && answer != nil && answer.Code == localapi.CodeClosing || !answered && method == http.MethodGet
-		if !again || time.Now().After(end) {
+		resp, err := c.roundTrip(ctx, method, path, body)
+		if err == nil || !repeatable(ctx, method, err) || time.Now().After(end) {
 			return resp, err
 		}
 		select {
@@ -150,24 +150,65 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	}
 }
 
-func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+localapi.Host+path, body)
+// repeatable reports whether a request that failed is to be sent again: the daemon is being replaced, or it has ended without an answer on a
+// new connection, and the request changes nothing.
+func repeatable(ctx context.Context, method string, err error) bool {
+	if answer, ok := errors.AsType[*localapi.Error](err); ok {
+		return answer.Code == localapi.CodeClosing
+	}
+	_, silent := errors.AsType[*SilentError](err)
+	return !silent && !errors.Is(err, ErrNotRunning) && ctx.Err() == nil && method == http.MethodGet
+}
+
+// roundTrip sends a request once. Until the answer begins, it watches whether the daemon is alive.
+func (c *Client) roundTrip(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	asking, cancel := context.WithCancel(ctx)
+	req, err := http.NewRequestWithContext(asking, method, "http://"+localapi.Host+path, bytes.NewReader(body))
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	maps.Copy(req.Header, c.header)
-	if req.ContentLength > 0 {
+	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := c.roundTrip(req)
+	var silent atomic.Bool
+	say := c.patient
+	if say == nil {
+		say = func(bool) { silent.Store(true); cancel() }
+	}
+	stop := c.Watch(asking, nil, say)
+	resp, err := c.http.Do(req)
+	stop()
+	switch {
+	case err != nil && silent.Load() && ctx.Err() == nil:
+		err = &SilentError{Changing: method != http.MethodGet}
+	case err != nil:
+		err = plain(err)
+	case resp.StatusCode != http.StatusOK:
+		err = errorIn(resp)
+		resp.Body.Close()
+	}
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK {
-		return resp, nil
+	if c.patient != nil {
+		c.patient(false)
 	}
-	defer resp.Body.Close()
-	return nil, errorIn(resp)
+	resp.Body = &lastRead{resp.Body, cancel}
+	return resp, nil
+}
+
+// lastRead is the body of an answer; closing it ends the request's context.
+type lastRead struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (l *lastRead) Close() error {
+	defer l.cancel()
+	return l.ReadCloser.Close()
 }
 
 // Has reports whether the daemon has the feature.
@@ -187,9 +228,11 @@ func (c *Client) needs(ctx context.Context, feature, effect string) error {
 	if has, err := c.Has(ctx, feature); has || err != nil {
 		return err
 	}
-	return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the running daemon is older than this program and " + effect,
-		Hint: "tether daemon --replace --background; terminals run on"}
+	return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the running daemon is older than this program and " + effect, Hint: replaceHint}
 }
+
+// replaceHint is what to do about a daemon that is older than this program.
+const replaceHint = "tether daemon --replace --background; terminals run on"
 
 // needsBytes returns an error if a request has what, which is not UTF-8, and the daemon
 // does not know fields for bytes.
@@ -253,7 +296,11 @@ func errorIn(resp *http.Response) error {
 	if err := jsonspan.Decode(io.LimitReader(resp.Body, localapi.MaxBody), &answer); err != nil || answer.Error == nil {
 		return &localapi.Error{Code: localapi.CodeInternal, Message: "the daemon answered " + resp.Status}
 	}
-	return answer.Error
+	e := answer.Error
+	if has := resp.Header.Get(localapi.FeaturesHeader); has != "" && e.Hint == "" && e.Code == localapi.CodeBadRequest && !strings.HasPrefix(has, localapi.Features) {
+		e.Hint = "the running daemon is older than this program: " + replaceHint
+	}
+	return e
 }
 
 // segment returns name as one segment of a path. Dots are escaped because servers interpret the segments "." and "..".

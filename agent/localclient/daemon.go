@@ -38,7 +38,7 @@ func (c *Client) HandOver(ctx context.Context, r localapi.HandOverRequest) (loca
 
 // Shutdown asks the daemon to end with all its terminals. It does not wait for the end.
 func (c *Client) Shutdown(ctx context.Context) error {
-	return c.do(ctx, http.MethodPost, "/v1/shutdown", struct{}{}, &struct{}{})
+	return c.do(ctx, http.MethodPost, "/v1/shutdown", struct{}{})
 }
 
 // Pair adds a host after one connection to it has succeeded.
@@ -86,7 +86,7 @@ func (c *Client) Approve(ctx context.Context, id string, allow bool, standing ti
 
 // Revoke ends the approval called id.
 func (c *Client) Revoke(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/approvals/"+segment(id), nil, &struct{}{})
+	return c.do(ctx, http.MethodDelete, "/v1/approvals/"+segment(id), nil)
 }
 
 // AuditHead asks for the end of the audit log.
@@ -97,12 +97,11 @@ func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
 
 // MayRun returns an error if the caller may not start the command itself when an event comes.
 func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
-	var out localapi.MayRun
 	r := localapi.MayRunRequest{Command: command, Cwd: cwd}
 	if err := c.needsBytes(ctx, r.Pack()); err != nil {
 		return err
 	}
-	return c.do(ctx, http.MethodPost, "/v1/events/command", r, &out)
+	return c.do(ctx, http.MethodPost, "/v1/events/command", r)
 }
 
 // Sandbox asks how to run an agent's own program in its sandbox; see [Client.As].
@@ -143,7 +142,7 @@ func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
 // RevokeToken revokes the token of that name and closes all connections that were opened with it. "user" is the token that acts as the
 // person; it is replaced by another.
 func (c *Client) RevokeToken(ctx context.Context, principal string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
+	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil)
 }
 
 // LogLevel returns the daemon's log level. If level is not "", it sets it first.

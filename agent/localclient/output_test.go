@@ -35,7 +35,7 @@ func TestHalfAPieceIsNotRead(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(l) }()
 		c := localclient.New(socket)
-		body, err := c.Read(t.Context(), "x", localclient.ReadOptions{Follow: true, From: 4})
+		body, err := c.Read(t.Context(), "x", localclient.ReadOptions{Follow: true, From: 4}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestHalfAPieceIsNotRead(t *testing.T) {
 			n, err = body.Read(buf)
 			got = append(got, buf[:n]...)
 		}
-		at, _ := body.At()
+		at := body.At()
 		want, place, masked := "", int64(4), 0
 		switch {
 		case cut >= len(piece(0, 0, "one"))+len(piece(0, 0, "two")):

@@ -2,10 +2,8 @@ package localclient
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"tether/agent/localapi"
@@ -36,7 +34,7 @@ func (e *SilentError) Error() string {
 func (e *SilentError) Unwrap() error { return context.DeadlineExceeded }
 
 // Patient returns a client whose requests wait for a daemon that does not answer, instead of failing with a SilentError. It calls say, from
-// any goroutine, when such a wait begins and when it ends. The client shares its connections with c, so that closing one of the two is
+// any goroutine, with true when such a wait begins, and with false when the daemon answers. The client shares its connections with c, so that closing one of the two is
 // enough.
 func (c *Client) Patient(say func(silent bool)) *Client {
 	patient := *c
@@ -64,63 +62,27 @@ func (c *Client) Alive(ctx context.Context) bool {
 	return true
 }
 
-// watch checks that the daemon is alive while a request waits for its answer, until stop is called. If the daemon is silent, watch calls
-// fail or, if the client is patient, the function of Patient.
-func (c *Client) watch(ctx context.Context, fail func()) (stop func()) {
+// Watch checks from time to time until stop is called whether the daemon is alive. It calls say, from another goroutine, when the daemon stops
+// answering and when it answers again. busy, if not nil, says whether the caller waits for anything now.
+func (c *Client) Watch(ctx context.Context, busy func() bool, say func(silent bool)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var silent atomic.Bool
-	look := func() {
-		for ctx.Err() == nil {
-			alive := c.Alive(ctx)
-			if !alive && c.patient == nil {
-				fail()
-				return
-			}
-			if ctx.Err() == nil && silent.Swap(!alive) == alive {
-				c.patient(!alive)
-			}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for silent := false; ; {
 			select {
 			case <-time.After(c.after):
 			case <-ctx.Done():
+				return
+			}
+			if !silent && busy != nil && !busy() {
+				continue
+			}
+			if alive := c.Alive(ctx); alive == silent && ctx.Err() == nil {
+				silent = !alive
+				say(silent)
 			}
 		}
-	}
-	timer := time.AfterFunc(c.after, look)
-	return func() {
-		timer.Stop()
-		cancel()
-		if silent.Load() {
-			c.patient(false)
-		}
-	}
-}
-
-// roundTrip sends a request as http.Client.Do does, and watches whether the daemon is alive until the answer begins. It does not watch the
-// body.
-func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context())
-	var failed atomic.Bool
-	stop := c.watch(ctx, func() { failed.Store(true); cancel() })
-	resp, err := c.http.Do(r.WithContext(ctx))
-	stop()
-	if err != nil {
-		cancel()
-		if failed.Load() && r.Context().Err() == nil {
-			return nil, &SilentError{Changing: r.Method != http.MethodGet}
-		}
-		return nil, plain(err)
-	}
-	resp.Body = &lastRead{resp.Body, cancel}
-	return resp, nil
-}
-
-// lastRead is the body of an answer; closing it ends the request's context.
-type lastRead struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (l *lastRead) Close() error {
-	defer l.cancel()
-	return l.ReadCloser.Close()
+	}()
+	return func() { cancel(); <-ended }
 }

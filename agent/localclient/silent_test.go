@@ -76,7 +76,7 @@ func TestStoppedDaemon(t *testing.T) {
 	if _, err = c.Spawn(t.Context(), localapi.SpawnRequest{}); !errors.As(err, &silent) || !silent.Changing {
 		t.Errorf("a start: %v", err)
 	}
-	if _, err := c.As("a").Read(t.Context(), "x", localclient.ReadOptions{}); !errors.As(err, &silent) {
+	if _, err := c.As("a").Read(t.Context(), "x", localclient.ReadOptions{}, nil); !errors.As(err, &silent) {
 		t.Errorf("an agent's client: %v", err)
 	}
 	if g.asked.Load() != 0 {

@@ -3,7 +3,6 @@ package localclient
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -169,11 +168,7 @@ func (c *Client) Share(ctx context.Context, ref string, r localapi.ShareRequest)
 // function returns: it waits for the end, and must be called once. Its error is nil if
 // the link's time was up or somebody has ended it, otherwise ctx's or ErrDropped.
 func (c *Client) ShareHere(ctx context.Context, ref string, r localapi.ShareRequest) (made localapi.NewShare, wait func() error, err error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return made, nil, err
-	}
-	resp, err := c.send(ctx, http.MethodPost, terminalPath(ref, "/share"), body)
+	resp, err := c.send(ctx, http.MethodPost, terminalPath(ref, "/share"), r)
 	if err != nil {
 		return made, nil, err
 	}
@@ -209,5 +204,5 @@ func (c *Client) Shares(ctx context.Context) ([]localapi.Share, error) {
 
 // Unshare ends the link with that id.
 func (c *Client) Unshare(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/shares/"+segment(id), nil, &struct{}{})
+	return c.do(ctx, http.MethodDelete, "/v1/shares/"+segment(id), nil)
 }

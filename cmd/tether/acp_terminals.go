@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"tether/agent/acp"
 	"tether/agent/localapi"
@@ -61,12 +62,20 @@ func (a *agentTerminals) spawn(ctx context.Context, c acp.Command) (string, erro
 	return t.ID, err
 }
 
-func (a *agentTerminals) Follow(ctx context.Context, id string, from int64) (acp.Stream, error) {
-	f, err := a.client.Follow(ctx, id, localclient.FollowOptions{From: from, Lease: true})
-	if err != nil {
-		return nil, failure(err)
+// acpPatience is how long a terminal is looked for at the next daemon. Then it counts as lost.
+const acpPatience = 20 * time.Second
+
+func (a *agentTerminals) Follow(ctx context.Context, id string) (acp.Stream, error) {
+	o := localclient.ReadOptions{Follow: true, Marks: true, Lease: true}
+	back := &localclient.Comeback{ID: id, Timeout: acpPatience, Revive: a.ensure}
+	f, err := a.client.Read(ctx, id, o, back)
+	if err != nil { // the daemon that has started the command is gone
+		err = back.Do(ctx, err, func() (err error) {
+			f, err = a.client.Read(ctx, id, o, back)
+			return err
+		})
 	}
-	return followed{f}, nil
+	return followed{f}, failure(err)
 }
 
 func (a *agentTerminals) Kill(ctx context.Context, id string) error {
@@ -77,26 +86,22 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 	return failure(err)
 }
 
-func (a *agentTerminals) Revive(ctx context.Context) error { return a.ensure(ctx) }
-
-// followed translates a terminal's events for the proxy.
-type followed struct{ *localclient.Follower }
+// followed translates a terminal's stream for the proxy.
+type followed struct{ *localclient.Output }
 
 func (f followed) Next() (acp.Event, error) {
 	for {
-		e, err := f.Follower.Next()
+		m, err := f.Output.Next()
 		if err != nil {
-			return acp.Event{}, err
+			return acp.Event{}, failure(err)
 		}
-		switch e.Type {
-		case localapi.EventOutput:
-			return acp.Event{Data: []byte(e.Data), Masked: e.Masked, Next: e.Raw}, nil
-		case localapi.EventLagged:
-			return acp.Event{Lost: e.Lost}, nil
-		case localapi.EventExit:
-			return acp.Event{Exit: &acp.Exit{Code: e.Code, Signal: e.Signal}, Next: e.Raw}, nil
-		case localapi.EventDropped:
-			return acp.Event{}, acp.ErrStopped
+		switch c := m.Control; {
+		case c == nil:
+			return acp.Event{Data: m.Data, Masked: m.Masked}, nil
+		case c.Type == localapi.ControlLagged:
+			return acp.Event{Lost: c.Lost}, nil
+		case c.Type == localapi.ControlExit:
+			return acp.Event{Exit: &acp.Exit{Code: c.Code, Signal: c.Signal}}, nil
 		}
 	}
 }

@@ -14,17 +14,16 @@ import (
 func (a *app) attachTo(ctx context.Context, client *localclient.Client, id string, from localclient.AttachOptions, o attach.Options) error {
 	o.ID, o.In, o.Out, o.Err, o.Notice, o.Size, o.TellLent = id, a.stdin, a.stdoutFile, a.stderr, a.notice, a.size, wantsLent
 	s := attach.New(o)
-	say := silence(func(format string, args ...any) { s.Notice(format+"\r", args...) })
-	patient := client.Patient(say)
-	defer whileConnected(ctx, client, say, nil)()
-	if err := s.Open(ctx, patient, from); err != nil {
+	client, stop := staying(ctx, client, func(format string, args ...any) { s.Notice(format+"\r", args...) }, nil)
+	defer stop()
+	if err := s.Open(ctx, client, from); err != nil {
 		return &cannotAttach{err}
 	}
 	err := s.Run()
 	if status, ok := errors.AsType[attach.Status](err); ok {
 		return exitCode(status)
 	}
-	if gone, ok := errors.AsType[*attach.GoneError](err); ok {
+	if gone, ok := errors.AsType[*localclient.GoneError](err); ok {
 		return &hinted{err, "start a daemon and attach again: tether daemon --background; tether attach " + gone.ID}
 	}
 	return err

@@ -13,7 +13,6 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/events"
 	"tether/platform/proc"
@@ -174,7 +173,6 @@ type listener struct {
 	client *localclient.Client
 	flags  *eventFlags
 	subs   []events.Request
-	ended  int // number of subscriptions that have ended
 }
 
 // run calls each for every event, in the order in which the events come, until no more follow. It ends with the first error of each.
@@ -182,88 +180,46 @@ func (l *listener) run(ctx context.Context, each func(*events.Event) error) erro
 	if err := l.flags.cursors.Recall(l.subs); err != nil {
 		return err
 	}
-	defer whileConnected(ctx, l.client, silence(l.app.notice), nil)()
-	for retry := attach.NewRetry(attach.AwayTimeout); ; {
-		err := l.listen(ctx, each, retry.Restart)
-		switch {
-		case ctx.Err() != nil, errors.Is(err, io.EOF):
-			return nil
-		case !errors.Is(err, localclient.ErrDropped) && !(errors.Is(err, localclient.ErrNotRunning) && l.started()):
-			return err
-		}
-		if err := retry.Wait(ctx); errors.Is(err, attach.ErrTimeout) {
-			return &hinted{fmt.Errorf("%w and no daemon has started within %v", localclient.ErrDropped, attach.AwayTimeout), "start it, and run this again; --cursor-file goes on where it ended"}
-		} else if err != nil {
-			return nil // ctx has ended
+	client, stop := staying(ctx, l.client, l.app.notice, nil)
+	defer stop()
+	h, err := client.Events(ctx, localapi.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw}, &localclient.Comeback{})
+	if err == nil {
+		defer h.Close()
+		for err == nil {
+			var x localapi.EventLine
+			if x, err = h.Next(); err == nil {
+				err = l.take(&x, each)
+			}
 		}
 	}
-}
-
-// started reports whether a daemon has answered before.
-func (l *listener) started() bool {
-	for i := range l.subs {
-		if l.subs[i].Cursor != nil {
-			return true
-		}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, io.EOF):
+		return nil
+	case errors.Is(err, localclient.ErrDropped):
+		return &hinted{err, "start it, and run this again; --cursor-file goes on where it ended"}
 	}
-	return false
-}
-
-// listen reads the messages of one daemon. It returns io.EOF at their end, and ErrDropped if the daemon disconnects. It calls alive after
-// each message.
-func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive func()) error {
-	h, err := l.client.Events(ctx, localapi.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	l.ended = 0
-	for {
-		x, err := h.Next()
-		if errors.Is(err, io.EOF) && l.ended < len(l.subs) {
-			return localclient.ErrDropped // the stream has ended early
-		}
-		if err != nil {
-			return err
-		}
-		alive()
-		if x.Sub < 0 || x.Sub >= len(l.subs) {
-			continue
-		}
-		if err := l.take(&x, each); err != nil {
-			return err
-		}
-		if l.ended == len(l.subs) {
-			return io.EOF
-		}
-	}
+	return err
 }
 
 // take handles one line of the stream.
 func (l *listener) take(x *localapi.EventLine, each func(*events.Event) error) error {
-	sub := &l.subs[x.Sub]
+	if x.Cursor != "" {
+		l.subs[x.Sub].Cursor = &x.Cursor
+	}
 	switch {
 	case x.Event != nil:
 		if err := each(x.Event); errors.Is(err, errDone) {
-			if x.Cursor != "" {
-				sub.Cursor = &x.Cursor
-			}
 			return errors.Join(err, l.flags.cursors.Remember(l.subs))
 		} else if err != nil {
 			return err
 		}
 	case x.Active && x.Truncated:
-		l.app.notice("some events of %s are missing: the output was no longer kept", sub.Name)
+		l.app.notice("some events of %s are missing: the output was no longer kept", l.subs[x.Sub].Name)
 	case x.End && x.Error != nil:
 		return x.Error
-	case x.End:
-		l.ended++
 	}
-	if x.Cursor != "" && (sub.Cursor == nil || *sub.Cursor != x.Cursor) {
-		sub.Cursor = &x.Cursor
-		if x.Event != nil || x.Active || !l.flags.follow {
-			return l.flags.cursors.Remember(l.subs)
-		}
+	if x.Cursor != "" && (x.Event != nil || x.Active || !l.flags.follow) {
+		return l.flags.cursors.Remember(l.subs)
 	}
 	return nil
 }

@@ -25,7 +25,6 @@ import (
 	"tether/agent/local"
 	"tether/agent/localclient"
 	"tether/ahp"
-	"tether/cmd/tether/internal/attach"
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/testkit"
@@ -75,7 +74,7 @@ const awayVar = "TEST_AWAY_PATIENCE"
 
 func setAway() {
 	if d, err := time.ParseDuration(os.Getenv(awayVar)); err == nil {
-		attach.AwayTimeout, attach.MissingTimeout = d, d
+		localclient.AwayTimeout, localclient.MissingTimeout = d, d
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/cmd/tether/internal/attach"
 	"tether/platform/proc"
 )
 
@@ -25,8 +24,8 @@ Example configuration of a client:
   {"mcpServers": {"tether": {"command": "tether", "args": ["mcp", "--as", "claude"]}}}`,
 		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, _ []string) error {
 			agent := client.As(as)
-			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdoutFile, timeout: attach.AwayTimeout, notice: a.notice, orphan: orphaned()}
-			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
+			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdoutFile, timeout: localclient.AwayTimeout, notice: a.notice, orphan: orphaned()}
+			defer client.Watch(c.Context(), pipe.awaits, silence(a.notice))()
 			return pipe.run(c.Context())
 		}),
 	}

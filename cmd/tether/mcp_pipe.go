@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"tether/agent/localclient"
-	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/change"
 	"tether/internal/jsonspan"
@@ -42,31 +41,37 @@ type mcpPipe struct {
 
 	mu         sync.Mutex
 	stream     *localclient.MCPStream // nil while away
-	changed    change.Signal          // raised when stream changes, and when over becomes true
+	changed    change.Signal          // raised when stream or asked changes, and when over becomes true
 	over       bool                   // the pipe has ended and takes no further daemon
 	done       bool                   // the client has ended its input
 	said       int                    // messages of the client
 	handshake  [][]byte               // lines of the handshake, initialize first
-	subscribed map[string][]byte      // the subscribing line for each URI
-	streams    map[string]*openStream // open streams of events, by the id of the request
-	waiting    map[string]bool        // ids of the client's requests without an answer
-	replayed   map[string][]byte      // repeated requests, by id, whose first answer the client has already received
+	first      string                 // id of initialize
+	subscribed map[string]*mcpRequest // by URI
+	asked      map[string]*mcpRequest // without an answer of the present daemon, by id
 	back       time.Time              // when the present daemon was connected, if it is not the first
 }
 
-// openStream is a stream of events that the client has asked for.
-type openStream struct {
-	line  []byte // the request, with the last cursor that the client was sent
-	begun bool   // the present daemon has sent something of the stream
+// mcpRequest is a request of the client.
+type mcpRequest struct {
+	id, uri  string
+	line     []byte // of a subscription, or of a stream of events
+	repeated bool   // the client has its answer from a former daemon
+	stream   bool   // it is a stream of events, which is answered at its end
+	begun    bool   // the present daemon has sent something of the stream
+	cursor   string // up to which the client was sent the stream
 }
 
 // maxMCPLine bounds the lines that are examined, in bytes; the daemon has the same bound. Longer lines are passed on unexamined, and the
 // daemon refuses them.
 const maxMCPLine = 1 << 20
 
+// mcpAgain is the pause before the present daemon is asked once more, because it may not have adopted the terminal yet.
+const mcpAgain = 100 * time.Millisecond
+
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
 func (p *mcpPipe) run(ctx context.Context) error {
-	p.subscribed, p.streams, p.waiting, p.replayed = map[string][]byte{}, map[string]*openStream{}, map[string]bool{}, map[string][]byte{}
+	p.subscribed, p.asked = map[string]*mcpRequest{}, map[string]*mcpRequest{}
 	stream, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -78,6 +83,9 @@ func (p *mcpPipe) run(ctx context.Context) error {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	go p.watchParent(watched)
+	back := localclient.Comeback{Timeout: p.timeout, Told: func(took time.Duration) {
+		p.notice("reconnected to the daemon after %s", display.Round(took))
+	}}
 	for {
 		err = p.receive(stream)
 		p.swap(nil)
@@ -89,7 +97,23 @@ func (p *mcpPipe) run(ctx context.Context) error {
 			return nil
 		}
 		p.fail()
-		if stream, err = p.comeBack(ctx); err != nil {
+		// It does not start a daemon, since the person may have ended it.
+		err = back.Do(ctx, localclient.ErrDropped, func() (err error) {
+			if stream, err = p.open(ctx); err == nil {
+				if err = p.replay(stream); err == nil {
+					p.swap(stream)
+					return nil
+				}
+				stream.Close()
+			}
+			if p.isDone() {
+				err = localclient.ErrDropped
+			}
+			return err
+		})
+		if _, ok := errors.AsType[*localclient.GoneError](err); ok {
+			return &hinted{err, "restart the MCP client"}
+		} else if err != nil {
 			return err
 		}
 	}
@@ -99,7 +123,17 @@ func (p *mcpPipe) run(ctx context.Context) error {
 func (p *mcpPipe) awaits() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stream == nil || len(p.waiting) > 0
+	return p.stream == nil || p.callsLocked()
+}
+
+// callsLocked reports whether the client waits for an answer.
+func (p *mcpPipe) callsLocked() bool {
+	for _, r := range p.asked {
+		if !r.stream && !r.repeated {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *mcpPipe) isDone() bool {
@@ -139,168 +173,117 @@ func (p *mcpPipe) receive(stream *localclient.MCPStream) error {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
-		if len(line) > 0 && err == nil && !p.heard(stream, peekMCP(line)) {
-			p.write.Lock()
-			_, err := p.out.Write(line)
-			p.write.Unlock()
-			if err != nil {
-				return err
-			}
-		}
 		if err != nil {
 			return nil // an incomplete line is dropped
 		}
+		own, changed := p.heard(stream, peekMCP(line))
+		if !own {
+			p.write.Lock()
+			_, err = p.out.Write(line)
+			p.write.Unlock()
+		}
+		if err != nil {
+			return err
+		}
+		if changed != "" {
+			p.updated(changed)
+		}
 	}
 }
 
-// heard records an answer, and reports whether it is not to be passed to the client.
-func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) bool {
+// heard records a message of the daemon. own reports that the client is not to get it. changed is the URI of a resource that may have changed
+// while no daemon was connected.
+//
+// In two cases an error is the pipe's own, and the request is sent again: a daemon that shuts down ends its streams of events with an error, and
+// a new daemon may not have adopted the terminal yet.
+func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) (own bool, changed string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if strings.HasPrefix(m.method, "notifications/events/") {
-		p.passed(m)
-		return false
-	}
-	if m.method != "" || m.id == "" {
-		return false
-	}
-	if p.streamAnswered(stream, m) {
-		return true
-	}
-	p.mu.Lock()
-	delete(p.waiting, m.id)
-	line, own := p.replayed[m.id]
-	delete(p.replayed, m.id)
-	late := m.failed && time.Since(p.back) < p.timeout
-	p.mu.Unlock()
-	switch asked := peekMCP(line); {
-	case asked.method != "resources/subscribe":
-	case late: // the new daemon may not have adopted the terminal yet
-		time.AfterFunc(attach.LastPause, func() { p.again(stream, asked, line) })
-	default:
-		p.updated(asked.uri)
-	}
-	return own
-}
-
-// passed records up to which cursor a stream of events was passed on, since the next daemon is to continue there.
-func (p *mcpPipe) passed(m peekedMCP) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.streams[m.stream]
-	if s == nil {
-		return
-	}
-	s.begun = true
-	if m.cursor == "" {
-		return
-	}
-	if with := withCursor(s.line, m.cursor); with != nil {
-		s.line = with
-	}
-}
-
-// withCursor returns the request of a stream with another cursor, or nil if the request is malformed.
-func withCursor(line []byte, cursor string) []byte {
-	var members, params map[string]json.RawMessage
-	if json.Unmarshal(line, &members) != nil || json.Unmarshal(members["params"], &params) != nil || params == nil {
-		return nil
-	}
-	params["cursor"], _ = json.Marshal(cursor)
-	members["params"], _ = json.Marshal(params)
-	with, err := json.Marshal(members)
-	if err != nil {
-		return nil
-	}
-	return append(with, '\n')
-}
-
-// streamAnswered records the end of a stream of events. In two cases it hides an error from the client, by returning true, and the stream
-// is requested again: a daemon that shuts down ends its streams with an error, and a new daemon may not have adopted the terminal yet.
-func (p *mcpPipe) streamAnswered(stream *localclient.MCPStream, m peekedMCP) (own bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.streams[m.id]
-	if s == nil {
-		return false
-	}
-	if m.failed && (s.begun || time.Since(p.back) < p.timeout) {
-		time.AfterFunc(attach.LastPause, func() {
-			p.mu.Lock()
-			wanted := p.stream == stream && !p.over && p.streams[m.id] == s
-			line := s.line
-			p.mu.Unlock()
-			if wanted {
-				_, _ = stream.Write(line) // if it fails, the next daemon gets it
+		if r := p.asked[m.stream]; r != nil && r.stream {
+			r.begun = true
+			if m.cursor != "" {
+				r.cursor = m.cursor
 			}
-		})
-		return true
+		}
+		return false, ""
 	}
-	delete(p.streams, m.id)
-	return false
+	r := p.asked[m.id]
+	if m.method != "" || r == nil {
+		return false, ""
+	}
+	late := m.failed && time.Since(p.back) < p.timeout
+	if r.stream && (late || m.failed && r.begun) || late && r.repeated && r.uri != "" {
+		time.AfterFunc(mcpAgain, func() { p.again(stream, r) })
+		return true, ""
+	}
+	delete(p.asked, m.id)
+	p.changed.Raise()
+	if r.repeated {
+		changed = r.uri
+	}
+	return r.repeated, changed
 }
 
-// again sends a subscription again, unless another daemon is connected by now, or the client has ended the subscription.
-func (p *mcpPipe) again(stream *localclient.MCPStream, m peekedMCP, line []byte) {
+// again sends a request again, unless another daemon is connected by now, or the client has ended the subscription.
+func (p *mcpPipe) again(stream *localclient.MCPStream, r *mcpRequest) {
 	p.mu.Lock()
-	wanted := p.stream == stream && !p.over && bytes.Equal(p.subscribed[m.uri], line)
-	if wanted {
-		p.replayed[m.id] = line
-	}
+	wanted := p.stream == stream && !p.over && p.asked[r.id] == r && (r.stream || p.subscribed[r.uri] == r)
+	line := r.now()
 	p.mu.Unlock()
 	if wanted {
 		_, _ = stream.Write(line) // if it fails, the next daemon gets it
 	}
 }
 
+// now returns the line of a subscription, or of a stream from where the client has it.
+func (r *mcpRequest) now() []byte {
+	var members, params map[string]json.RawMessage
+	if r.cursor == "" || json.Unmarshal(r.line, &members) != nil || json.Unmarshal(members["params"], &params) != nil || params == nil {
+		return r.line
+	}
+	params["cursor"], _ = json.Marshal(r.cursor)
+	members["params"], _ = json.Marshal(params)
+	line, err := json.Marshal(members)
+	if err != nil {
+		return r.line
+	}
+	return append(line, '\n')
+}
+
 // updated tells the client that a subscribed resource has changed, because output that was printed without a connection is reported in no
 // other way.
 func (p *mcpPipe) updated(uri string) {
-	quoted, err := json.Marshal(uri)
-	if err != nil {
-		return
+	if quoted, err := json.Marshal(uri); err == nil {
+		p.tell(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%s}}`, quoted)
 	}
+}
+
+// tell sends the client a message of the pipe's own.
+func (p *mcpPipe) tell(format string, args ...any) {
 	p.write.Lock()
 	defer p.write.Unlock()
-	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%s}}`+"\n", quoted)
+	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
 // fail answers the calls that the previous daemon has left unanswered with an error.
 func (p *mcpPipe) fail() {
+	var calls []string
 	p.mu.Lock()
-	ids := p.waiting
-	p.waiting, p.replayed = map[string]bool{}, map[string][]byte{}
-	p.mu.Unlock()
-	for id := range ids {
-		p.refuse(id)
+	for id, r := range p.asked {
+		if r.stream {
+			r.begun = false
+			continue
+		}
+		delete(p.asked, id)
+		if !r.repeated {
+			calls = append(calls, id)
+		}
 	}
-}
-
-func (p *mcpPipe) refuse(id string) {
-	const text = "the daemon restarted during this call; check its result, or call again"
-	p.write.Lock()
-	defer p.write.Unlock()
-	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"%s"}}`+"\n", id, text)
-}
-
-// comeBack waits for the next daemon. It does not start one, since the person may have ended the daemon.
-func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) {
-	for retry := attach.NewRetry(p.timeout); ; {
-		stream, err := p.open(ctx)
-		if err == nil {
-			if err = p.replay(stream); err == nil {
-				p.swap(stream)
-				p.notice("reconnected to the daemon after %s", display.Round(retry.Elapsed()))
-				return stream, nil
-			}
-			stream.Close()
-		}
-		if ctx.Err() == nil && p.isDone() {
-			return nil, localclient.ErrDropped
-		}
-		if err := retry.Wait(ctx); errors.Is(err, attach.ErrTimeout) {
-			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", localclient.ErrDropped, p.timeout), "restart the MCP client"}
-		} else if err != nil {
-			return nil, err
-		}
+	p.changed.Raise()
+	p.mu.Unlock()
+	for _, id := range calls {
+		p.tell(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"the daemon restarted during this call; check its result, or call again"}}`, id)
 	}
 }
 
@@ -308,22 +291,22 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*localclient.MCPStream, error) 
 func (p *mcpPipe) replay(stream io.Writer) error {
 	p.mu.Lock()
 	p.back = time.Now()
-	lines := append([][]byte(nil), p.handshake...)
-	for _, line := range p.subscribed {
-		lines = append(lines, line)
+	again := append([][]byte(nil), p.handshake...)
+	if p.first != "" {
+		p.asked[p.first] = &mcpRequest{id: p.first, repeated: true}
 	}
-	var open [][]byte
-	for _, s := range p.streams {
-		s.begun = false
-		open = append(open, s.line)
+	for _, r := range p.subscribed {
+		r.repeated = true
+		p.asked[r.id] = r
+		again = append(again, r.line)
 	}
-	for _, line := range lines {
-		if m := peekMCP(line); m.id != "" {
-			p.replayed[m.id] = line
+	for _, r := range p.asked {
+		if r.stream {
+			again = append(again, r.now())
 		}
 	}
 	p.mu.Unlock()
-	_, err := stream.Write(bytes.Join(append(lines, open...), nil))
+	_, err := stream.Write(bytes.Join(again, nil))
 	return err
 }
 
@@ -355,53 +338,41 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 		<-changed
 		p.mu.Lock()
 	}
-	stream := p.stream
-	if p.over {
-		p.mu.Unlock()
-		return false
-	}
-	p.said++
-	p.noteLocked(m, line)
-	p.mu.Unlock()
-	if _, err := stream.Write(line); err == nil {
-		return true
-	}
-	p.mu.Lock()
-	late := p.stream != stream && p.waiting[m.id] // fail has run before this request was recorded
-	if late {
-		delete(p.waiting, m.id)
+	stream, over := p.stream, p.over
+	if !over {
+		p.said++
+		p.noteLocked(m, line)
 	}
 	p.mu.Unlock()
-	if late {
-		p.refuse(m.id)
+	if !over {
+		_, _ = stream.Write(line) // if it fails, receive ends, too
 	}
-	return true
+	return !over
 }
 
-// noteLocked records the state that the next daemon needs.
+// noteLocked records what the next daemon is to be sent, and which requests have no answer.
 func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
+	r := &mcpRequest{id: m.id, uri: m.uri}
 	switch m.method {
 	case "initialize":
-		p.handshake = [][]byte{bytes.Clone(line)}
+		p.handshake, p.first = [][]byte{bytes.Clone(line)}, m.id
 	case "notifications/initialized":
 		p.handshake = append(p.handshake[:min(len(p.handshake), 1)], bytes.Clone(line))
 	case "resources/subscribe":
 		if len(p.subscribed) < 256 {
-			p.subscribed[m.uri] = bytes.Clone(line)
+			r.line = bytes.Clone(line)
+			p.subscribed[m.uri] = r
 		}
 	case "resources/unsubscribe":
 		delete(p.subscribed, m.uri)
 	case "notifications/cancelled":
-		delete(p.waiting, m.cancelled) // no answer will come
-		delete(p.streams, m.cancelled)
+		delete(p.asked, m.cancelled) // no answer will come
+		p.changed.Raise()
 	case "events/stream":
-		if m.id != "" && len(p.streams) < 64 {
-			p.streams[m.id] = &openStream{line: bytes.Clone(line)}
-			return // it gets no answer
-		}
+		r.line, r.stream = bytes.Clone(line), true
 	}
 	if m.method != "" && m.id != "" {
-		p.waiting[m.id] = true
+		p.asked[m.id] = r
 	}
 }
 
@@ -467,11 +438,16 @@ const lastAnswers = 5 * time.Second
 
 // awaitAnswers returns when no call runs any more, or lastAnswers is over.
 func (p *mcpPipe) awaitAnswers() {
-	for retry := attach.NewRetry(lastAnswers); ; {
+	for timeout := time.After(lastAnswers); ; {
 		p.mu.Lock()
-		idle := len(p.waiting) == 0 || p.over
+		idle, changed := p.over || !p.callsLocked(), p.changed.Next()
 		p.mu.Unlock()
-		if idle || retry.Wait(context.Background()) != nil {
+		if idle {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
 			return
 		}
 	}

@@ -8,11 +8,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/cmd/tether/internal/view"
 	"tether/platform/tty"
@@ -86,33 +87,30 @@ func readCommand(a *app) *cobra.Command {
 	return c
 }
 
-// maskedReader is output in which secrets may be masked.
-type maskedReader interface {
-	io.Reader
-	Masked() int
+// outputOf opens a terminal's output. The caller must call done.
+func (a *app) outputOf(ctx context.Context, client *localclient.Client, ref string, o localclient.ReadOptions) (body *localclient.Output, done func(), err error) {
+	stop, back := func() {}, (*localclient.Comeback)(nil)
+	if o.Follow {
+		client, stop = staying(ctx, client, a.notice, nil)
+		var t localapi.Terminal
+		t, err = client.Find(ctx, ref)
+		ref, back = t.ID, a.comeback(t.ID)
+	}
+	if err == nil {
+		body, err = client.Read(ctx, ref, o, back)
+	}
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return body, func() { body.Close(); stop() }, nil
 }
 
-// outputOf opens a terminal's output. The caller must call done.
-func (a *app) outputOf(ctx context.Context, client *localclient.Client, ref string, o localclient.ReadOptions) (body maskedReader, done func(), err error) {
-	if !o.Follow {
-		body, err := client.Read(ctx, ref, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return body, func() { body.Close() }, nil
-	}
-	say := silence(a.notice)
-	stop := whileConnected(ctx, client, say, nil)
-	client = client.Patient(say)
-	t, err := client.Find(ctx, ref) // the next daemon's terminal of that name could be another one
-	if err == nil {
-		var out *attach.Output
-		if out, err = attach.OpenOutput(ctx, client, t.ID, o, a.notice); err == nil {
-			return out, func() { out.Close(); stop() }, nil
-		}
-	}
-	stop()
-	return nil, nil, err
+// comeback says how a command goes on when the daemon is replaced.
+func (a *app) comeback(id string) *localclient.Comeback {
+	return &localclient.Comeback{ID: id, Told: func(took time.Duration) {
+		a.notice("reconnected after %s; the terminal kept running", display.Round(took))
+	}}
 }
 
 // showScreen prints the rows of a terminal's screen.

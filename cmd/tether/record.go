@@ -12,7 +12,6 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/cmd/tether/internal/attach"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/asciicast"
 )
@@ -36,9 +35,8 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 			if err != nil {
 				return err
 			}
-			say := silence(a.notice)
-			defer whileConnected(c.Context(), client, say, nil)()
-			client = client.Patient(say)
+			client, stop := staying(c.Context(), client, a.notice, nil)
+			defer stop()
 			t, err := client.Find(c.Context(), args[0])
 			if err != nil {
 				return about(args[0], err)
@@ -65,7 +63,7 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 
 // record writes the recording until the terminal has exited or ctx ends. The end of ctx is not an error.
 func (a *app) record(ctx context.Context, client *localclient.Client, t localapi.Terminal, out io.Writer, version int, all bool) error {
-	o := localclient.FollowOptions{From: t.Bytes}
+	o := localclient.ReadOptions{Follow: true, Marks: true, From: t.Bytes}
 	if all {
 		o.From = 0
 	}
@@ -74,34 +72,34 @@ func (a *app) record(ctx context.Context, client *localclient.Client, t localapi
 	if err != nil {
 		return err
 	}
-	events, err := attach.OpenEvents(ctx, client, t.ID, o, a.notice)
+	in, err := client.Read(ctx, t.ID, o, a.comeback(t.ID))
 	if ctx.Err() != nil {
 		return nil // Ctrl-C already: an empty recording
 	}
 	if err != nil {
 		return about(t.ID, err)
 	}
-	defer events.Close()
+	defer in.Close()
 	cols, rows := t.Cols, t.Rows
 	for err == nil {
-		var e localapi.Event
-		if e, err = events.Next(ctx); err != nil {
+		var m localclient.Message
+		if m, err = in.Next(); err != nil {
 			break
 		}
 		at := time.Since(began)
-		switch e.Type {
-		case localapi.EventOutput:
-			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Output, Data: e.Data})
-		case localapi.EventResized:
-			if e.Cols == cols && e.Rows == rows {
-				continue
+		switch c := m.Control; {
+		case c == nil:
+			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Output, Data: string(m.Data)})
+		case c.Type == localapi.ControlResized:
+			if int(c.Cols) == cols && int(c.Rows) == rows {
+				continue // it is told again after a comeback
 			}
-			cols, rows = e.Cols, e.Rows
-			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", e.Cols, e.Rows)})
-		case localapi.EventLagged:
-			a.notice("%s skipped: the file was not written fast enough", display.Size(e.Lost))
-		case localapi.EventExit:
-			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
+			cols, rows = int(c.Cols), int(c.Rows)
+			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", cols, rows)})
+		case c.Type == localapi.ControlLagged:
+			a.notice("%s skipped: the file was not written fast enough", display.Size(c.Lost))
+		case c.Type == localapi.ControlExit:
+			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(c.Code)})
 		}
 	}
 	if ctx.Err() != nil {

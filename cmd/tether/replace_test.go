@@ -495,7 +495,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		t.Helper()
 		var text []byte
 		testkit.Eventually(t, patience, "a confined terminal prints "+want, func() bool {
-			out, err := m.door.Read(t.Context(), id, localclient.ReadOptions{})
+			out, err := m.door.Read(t.Context(), id, localclient.ReadOptions{}, nil)
 			if err != nil {
 				return false
 			}
@@ -522,7 +522,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		prints(y.ID, "of the first")
 		prints(y.ID, "agent boxed: ")
 	}
-	out, err := m.door.Read(t.Context(), x.ID, localclient.ReadOptions{})
+	out, err := m.door.Read(t.Context(), x.ID, localclient.ReadOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

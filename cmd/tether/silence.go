@@ -16,9 +16,6 @@ import (
 // or swapped out. The command says so on standard error, and says when the daemon answers again. Other commands fail, see
 // localclient.SilentError.
 
-// signEvery is the time between two checks of a connected command that the daemon is alive.
-const signEvery = 5 * time.Second
-
 // silence returns a function to call when the daemon stops answering and when it answers again, from any goroutine and any number of times.
 func silence(notice func(format string, args ...any)) func(silent bool) {
 	var mu sync.Mutex
@@ -42,30 +39,11 @@ func silence(notice func(format string, args ...any)) func(silent bool) {
 	}
 }
 
-// whileConnected checks until stop is called that the daemon is alive. It is for streams on which there may be no messages for a long time.
-// busy, if not nil, says whether the command waits for anything now.
-func whileConnected(ctx context.Context, client *localclient.Client, say func(silent bool), busy func() bool) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		silent := false
-		for {
-			select {
-			case <-time.After(signEvery):
-			case <-ctx.Done():
-				return
-			}
-			if !silent && busy != nil && !busy() {
-				continue
-			}
-			if alive := client.Alive(ctx); alive == silent && ctx.Err() == nil {
-				silent = !alive
-				say(silent)
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
+// staying returns a client for a command that stays connected: its requests wait for a daemon that does not answer, and until stop is called
+// it is watched whether the daemon answers. busy, if not nil, says whether the command waits for anything now.
+func staying(ctx context.Context, client *localclient.Client, notice func(string, ...any), busy func() bool) (patient *localclient.Client, stop func()) {
+	say := silence(notice)
+	return client.Patient(say), client.Watch(ctx, busy, say)
 }
 
 const (

@@ -143,7 +143,7 @@ func (r *rig) daemonCPU(span time.Duration) (time.Duration, error) {
 
 // listen subscribes, and returns when all subscriptions are active. A goroutine of the group all calls see with each event, until ctx ends.
 func (r *rig) listen(ctx context.Context, all *sync.WaitGroup, subs []events.Request, see func(*events.Event)) error {
-	h, err := r.door.Events(ctx, localapi.EventsRequest{Subscriptions: subs, Follow: true})
+	h, err := r.door.Events(ctx, localapi.EventsRequest{Subscriptions: subs, Follow: true}, nil)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (r *rig) carryWatched(ctx context.Context, w work, lost *atomic.Int64) (too
 		args, _ := json.Marshal(map[string]string{"pattern": fmt.Sprintf(`(panic|fatal): never %d[0-9]+`, i)})
 		subs = append(subs, events.Request{Name: events.Line, Arguments: args})
 	}
-	h, err := r.door.Events(listening, localapi.EventsRequest{Subscriptions: subs, Follow: true})
+	h, err := r.door.Events(listening, localapi.EventsRequest{Subscriptions: subs, Follow: true}, nil)
 	if err != nil {
 		cancel()
 		return 0, err

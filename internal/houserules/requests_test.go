@@ -22,7 +22,7 @@ var (
 // handedOn are requests in the form in which one package hands them to another, among
 // them what clients send as parameters of a URL.
 var handedOn = map[string][]string{
-	"agent/localclient": {"ReadOptions", "AttachOptions", "FollowOptions", "WaitOptions", "ProblemOptions"},
+	"agent/localclient": {"ReadOptions", "AttachOptions", "WaitOptions", "ProblemOptions"},
 	"agenttools":        {"WaitRequest", "SpawnRequest"},
 	"agent/start":       {"Request"},
 }

@@ -2,8 +2,6 @@ package attach
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -22,9 +20,9 @@ import (
 type reconnectingAttach struct {
 	client *localclient.Client
 	id     string
-	notice func(format string, args ...any)
 
-	from localclient.AttachOptions // where the next attachment begins; owned by Next's goroutine
+	back localclient.Comeback      // used by Next's goroutine, as is from
+	from localclient.AttachOptions // where the next attachment begins
 
 	mu      sync.Mutex
 	att     *localclient.Attachment // nil while away
@@ -34,21 +32,16 @@ type reconnectingAttach struct {
 	rows    uint16
 }
 
-// Set once, before anything runs. Tests of commands raise them, so that they do not depend on the speed of the machine.
-var (
-	// AwayTimeout is how long an attached command waits for the next daemon.
-	AwayTimeout = 10 * time.Second
-	// MissingTimeout is how long it waits for the terminal once a daemon answers, because the daemon may resume terminals late.
-	MissingTimeout = 5 * time.Second
-)
-
 // attachReconnecting opens the terminal.
 func attachReconnecting(ctx context.Context, client *localclient.Client, id string, o localclient.AttachOptions, notice func(string, ...any)) (*reconnectingAttach, error) {
 	att, err := client.Attach(ctx, id, o)
 	if err != nil {
 		return nil, err
 	}
-	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att}, nil
+	back := localclient.Comeback{ID: id, Told: func(took time.Duration) {
+		notice("reconnected after %s; the terminal kept running\r", display.Round(took))
+	}}
+	return &reconnectingAttach{client: client, id: id, back: back, from: o, att: att}, nil
 }
 
 // Next returns the next message, or localclient.ErrDropped if the daemon is gone for good. After a reconnect, it returns a message that
@@ -84,62 +77,16 @@ func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, err
 // comeBack waits for the next daemon and attaches to it where the last one stopped.
 func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
-	took, err := comeBack(ctx, l.id, func() error {
+	return l.back.Do(ctx, localclient.ErrDropped, func() error {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
 			l.swap(att)
 		} else if l.isClosed() {
-			err = errLeft
+			err = localclient.ErrDropped
 		}
 		return err
 	})
-	if err == nil {
-		l.notice("reconnected after %s; the terminal kept running\r", display.Round(took))
-	}
-	return err
 }
-
-// errLeft ends comeBack: nobody wants to go on.
-var errLeft = errors.New("left meanwhile")
-
-// comeBack calls open until it has opened a terminal at the next daemon, and returns how long that took. The error is ctx's, or says that
-// the connection is dropped for good.
-func comeBack(ctx context.Context, id string, open func() error) (took time.Duration, err error) {
-	var answered time.Time
-	for retry := NewRetry(AwayTimeout); ; {
-		err := open()
-		if err == nil {
-			return retry.Elapsed(), nil
-		}
-		var remote *localapi.Error
-		if errors.As(err, &remote) && remote.Code != localapi.CodeClosing && answered.IsZero() {
-			answered = time.Now()
-		}
-		switch {
-		case ctx.Err() != nil: // open may have failed because ctx ended; Wait returns its error
-		case errors.Is(err, errLeft):
-			return 0, localclient.ErrDropped
-		case !answered.IsZero() && time.Since(answered) > MissingTimeout:
-			return 0, fmt.Errorf("%w: the next daemon does not have %s: %w", localclient.ErrDropped, id, err)
-		}
-		if err := retry.Wait(ctx); errors.Is(err, ErrTimeout) {
-			return 0, &GoneError{id}
-		} else if err != nil {
-			return 0, err
-		}
-	}
-}
-
-// GoneError says that no daemon has answered within AwayTimeout. It wraps localclient.ErrDropped.
-type GoneError struct{ ID string }
-
-// Error implements error.
-func (e *GoneError) Error() string {
-	return fmt.Sprintf("%v, and no daemon has started within %v; %s keeps running", localclient.ErrDropped, AwayTimeout, e.ID)
-}
-
-// Unwrap returns localclient.ErrDropped.
-func (e *GoneError) Unwrap() error { return localclient.ErrDropped }
 
 // swap replaces the attachment by att, which may be nil, closes the former one, and gives the terminal the last size. After Close, it
 // closes att instead.

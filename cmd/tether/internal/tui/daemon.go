@@ -122,7 +122,7 @@ func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 
 // lines returns the last lines that a terminal has printed. It returns nil if the output needs a screen.
 func (d *daemon) lines(ctx context.Context, t localapi.Terminal) ([]string, error) {
-	body, err := d.client.Read(ctx, t.ID, localclient.ReadOptions{Lines: previewLines})
+	body, err := d.client.Read(ctx, t.ID, localclient.ReadOptions{Lines: previewLines}, nil)
 	if err != nil {
 		return nil, err
 	}
