@@ -170,7 +170,8 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 	return i + 1
 }
 
-// pending is the prefix of a control sequence until a byte behind its introducer has arrived.
+// pending is the prefix of a control sequence until a byte that is no control has arrived
+// behind its introducer.
 const pending = 0xff
 
 // introduced begins a sequence after its introducer; c is the introducer in its seven-bit form and lies in front of p[i].
@@ -178,12 +179,7 @@ func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64)
 	s.state = ground
 	switch c {
 	case '[':
-		s.state, s.prefix, s.inter, s.param, s.last, s.fields, s.odd = control, 0, 0, 0, 0, 0, false
-		if i < len(p) && p[i] >= '<' && p[i] <= '?' {
-			s.prefix = p[i]
-		} else if i == len(p) {
-			s.prefix = pending
-		}
+		s.state, s.prefix, s.inter, s.param, s.last, s.fields, s.odd = control, pending, 0, 0, 0, 0, false
 	case ']', 'P', '_', '^', 'X':
 		s.state, s.kind, s.intro, s.payload, s.held, s.escape = held, c, intro, base+int64(i), s.held[:0], false
 		s.wait = false
@@ -197,13 +193,14 @@ func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64)
 
 // control takes bytes of a control sequence. A sequence that is not listed is cancelled at its final byte.
 func (s *sanitizer) control(p []byte, i int, base int64) int {
-	if s.prefix == pending {
-		if s.prefix = 0; p[i] >= '<' && p[i] <= '?' {
-			s.prefix = p[i]
-		}
-	}
 	for ; i < len(p); i++ {
-		switch c := p[i]; {
+		c := p[i]
+		if s.prefix == pending && c >= 0x20 && c != del { // controls may be in front of it
+			if s.prefix = 0; c >= '<' && c <= '?' {
+				s.prefix = c
+			}
+		}
+		switch {
 		case c == esc, c == can, c == sub, c >= 0x80:
 			s.state = ground
 			return i

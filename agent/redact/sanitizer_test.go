@@ -50,6 +50,7 @@ func TestSequences(t *testing.T) {
 		{"PM and SOS", "\x1b^ab\x1b\\\x1bXab\x1b\\z", "\x1b_--\x1b\\\x1b_--\x1b\\z"},
 		{"who are you", "\x1bZ\u009ax", "\x1b\x18\x18\x18x"},
 		{"print", "\x1b[5ix\x1b[?4i", "\x1b[5\x18x\x1b[?4\x18"},
+		{"modes that answer, with controls in front", "\x1b[\x00?2031h\u009b\a?2048hx\x1b[\x7f?25h", "\x1b[\x00?2031\x18\u009b\a?2048\x18x\x1b[\x7f?25h"},
 		{"window", "\x1b[8;1;1t\x1b[22;0t\x1b[23t\x1b[t", "\x1b[8;1;1\x18\x1b[22;0t\x1b[23t\x1b[\x18"},
 		{"sixel", "\x1bP0;1q\"1;1#0~\r\n-\x1b\\y", same},
 		{"iTerm2 image", "\x1b]1337;File=inline=1;size=4:AAAA\ay", same},
