@@ -6,6 +6,13 @@ import (
 	"math"
 	"math/bits"
 	"sort"
+
+	"tether/internal/escape"
+)
+
+const (
+	word = 8                  // bytes that are read together, as one number
+	ones = 0x0101010101010101 // times a byte: a word of that byte
 )
 
 // Symbols of joined text: moves by one column. No character in UTF-8 has these bytes.
@@ -108,23 +115,18 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 			n, k = n+skip, k+skip
 			continue
 		}
-		end := 0
-		if n <= len(p)-2-word {
-			// Most parameters are short: the first byte with another upper half ends them.
-			v := binary.LittleEndian.Uint64(p[n+1:n+1+word]) ^ ('[' | 0x30*(ones-1))
-			if i := bits.TrailingZeros64(v&(0xf0*ones&^0xff|0xff)) / 8; i >= 2 && i < word && byte(v>>8) < 0x0c && quiet[p[n+1+i]] {
-				end = i + 2
-			} else if end = 0; i > 0 {
-				end = plainEnd(p[n:])
-			}
-		}
-		if end > 0 {
+		if end := plainEnd(p[n:]); end > 0 {
 			n += end
 			j.dropped += int64(end)
 			j.seam(j.off+int64(k), base+int64(n))
 			continue
 		}
 		j.begun = base + int64(n)
+		if end := escape.Complete(p[n:]); end > len("\x1b[m") && end <= maxSequence && escapeLeft[p[n+end-1]] && prefixIndex(p[n+2]) == 0 {
+			n, j.kept = n+end, 0
+			k = j.leave(esc, k, base+int64(n))
+			continue
+		}
 		j.plainTo = min(j.plainTo, j.begun)
 		j.within, j.prefix, j.inter, j.param, j.kept = joinEscape, 0, 0, 0, 0
 		n++
@@ -176,35 +178,36 @@ func (j *joiner) seam(off, raw int64) {
 	j.seams = append(j.seams, seam{off: off, raw: raw})
 }
 
-// plainEnd returns the length of the control sequence at the start of p if it is complete and leaves nothing, as nearly all are; otherwise
-// 0.
+// plainEnd returns the length of the control sequence at the start of p if it is complete
+// and leaves nothing, as nearly all are; otherwise 0.
 func plainEnd(p []byte) int {
-	if len(p) < 2+word || p[1] != '[' || p[2] >= '<' && p[2] <= '?' {
-		return 0
-	}
-	// Parameters are 0x30 to 0x3f: the first byte with another upper half ends them.
-	rest := (binary.LittleEndian.Uint64(p[2:2+word]) ^ 0x30*ones) & (0xf0 * ones)
-	if i := 2 + bits.TrailingZeros64(rest)/8; rest != 0 {
-		if quiet[p[i]] && (i > 2 || bare[p[i]]) {
-			return i + 1
-		}
-		return 0
-	}
-	for i := 2 + word; i < min(len(p), maxSequence); i++ {
-		if p[i]&0xf0 != 0x30 {
-			if quiet[p[i]] {
-				return i + 1
-			}
-			break
+	if len(p) > 1+word {
+		// Most parameters are short: the first byte with another upper half ends them.
+		v := binary.LittleEndian.Uint64(p[1:]) ^ ('[' | 0x30*(ones-1))
+		if i := bits.TrailingZeros64(v&(0xf0*ones&^0xff|0xff)) / 8; i >= 2 && i < word && byte(v>>8) < 0x0c && quiet[p[1+i]] {
+			return i + 2
 		}
 	}
-	return 0
+	n := escape.Complete(p)
+	if n == 0 || n > maxSequence || prefixIndex(p[2]) > 0 || !quiet[p[n-1]] || n == 3 && !bare[p[2]] {
+		return 0
+	}
+	return n
 }
 
 // quiet has the final bytes of control sequences without a prefix that neither print nor move the cursor: colours, erasing, repeating, and
 // saving the cursor's place. bare has those that are usual without a parameter, and moves; quietPrivate those with a prefix: modes,
 // erasing, keyboards.
 var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
+
+// escapeLeft has the final bytes of harmless sequences without a prefix that leave an ESC,
+// whatever their parameters are.
+var escapeLeft = func() (t [256]bool) {
+	for c, pass := range controls[0] {
+		t[c] = pass && !quiet[c] && c != 'C' && c != 'a' && c != 'D'
+	}
+	return t
+}()
 
 // step takes a byte of the pending sequence, at an offset in the stream. ended means that the sequence has ended with this byte, and symbol
 // is what it leaves, 0 for nothing. again means that it had ended before this byte.

@@ -1,6 +1,10 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+
+	"tether/internal/escape"
+)
 
 // Bounds of control strings, in bytes.
 const (
@@ -14,8 +18,8 @@ const (
 
 // sanitizer blanks the control sequences that could harm an observer's terminal. Like redactor it is a pure state machine.
 //
-//	ground --ESC--> escape --[--> control --final--> ground
-//	                escape --] P _ ^ X--> held --judged--> passed or blanked --terminator--> ground
+//	ground --ESC--> afterESC --[--> control --final--> ground
+//	                afterESC --] P _ ^ X--> held --judged--> passed or blanked --terminator--> ground
 //
 // A sequence that passes is unchanged. A blanked string becomes an application program command, which terminals ignore: its introducer,
 // filler, and ESC \ at the end.
@@ -57,7 +61,7 @@ type state uint8
 
 const (
 	ground state = iota
-	escape
+	afterESC
 	inter // an escape sequence with intermediates
 	control
 	held    // a string that is not judged yet
@@ -96,7 +100,7 @@ func (s *sanitizer) feed(p []byte, from, to int) {
 		switch s.state {
 		case ground:
 			i = s.ground(p, i, base)
-		case escape, inter:
+		case afterESC, inter:
 			i = s.escaped(p, i, base)
 		case control:
 			i = s.control(p, i, base)
@@ -115,7 +119,7 @@ func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	}
 	at = nextEscape(p, at)
 	if s.c1 < i {
-		s.c1 = nextC1(p, i)
+		s.c1 = escape.NextC1(p, i)
 	}
 	if s.opts.Silent {
 		s.hush(p[i:min(at, s.c1)], base+int64(i))
@@ -126,21 +130,23 @@ func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	if at == len(p) {
 		return at
 	}
-	s.state, s.inter = escape, 0
+	s.state, s.inter = afterESC, 0
 	return at + 1
 }
 
-// nextC1 returns the index, from i on, of the next C1 control, or the length of p.
-func nextC1(p []byte, i int) int {
+// nextEscape returns the index, from i on, of the next ESC that does not begin a complete
+// control sequence which passes with any parameters, or the length of p.
+func nextEscape(p []byte, i int) int {
 	for {
-		n := bytes.IndexByte(p[i:], 0xc2)
-		if n < 0 || i+n+1 >= len(p) {
+		n := bytes.IndexByte(p[i:], esc)
+		if n < 0 {
 			return len(p)
 		}
-		if i += n; p[i+1] < 0xa0 {
+		i += n
+		if n = escape.Complete(p[i:]); n == 0 || !controls[prefixIndex(p[i+2])][p[i+n-1]] {
 			return i
 		}
-		i++
+		i += n
 	}
 }
 
@@ -152,7 +158,7 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 		s.state = ground
 		return i // a C1 control begins anew
 	case c == esc:
-		s.state, s.inter = escape, 0
+		s.state, s.inter = afterESC, 0
 	case c < 0x20 || c == del: // a terminal obeys it at once, and the sequence goes on
 		s.hush(p[i:i+1], base+int64(i))
 	case c < 0x30:

@@ -36,8 +36,10 @@ const maxParams = 64
 // terminals: https://vt100.net/emu/dec_ansi_parser. A line feed ends a sequence that a
 // killed program has left, but not a string.
 const (
+	esc = 0x1b
 	can = 0x18
 	sub = 0x1a
+	del = 0x7f
 )
 
 type state uint8
@@ -61,7 +63,7 @@ type Scanner struct {
 func (s *Scanner) Next(c byte) Kind {
 	switch s.state {
 	case ground:
-		if c != 0x1b {
+		if c != esc {
 			return Text
 		}
 		s.begun()
@@ -69,7 +71,7 @@ func (s *Scanner) Next(c byte) Kind {
 		return s.begin(c)
 	case inControl:
 		switch {
-		case c == 0x1b:
+		case c == esc:
 			s.begun()
 		case c == '\n':
 			s.state = ground
@@ -83,7 +85,7 @@ func (s *Scanner) Next(c byte) Kind {
 			s.params = append(s.params, c)
 		}
 	case inString, inOSC:
-		if c == 0x1b {
+		if c == esc {
 			s.begun()
 		} else if c == can || c == sub || c == 0x07 && s.state == inOSC {
 			s.state = ground
@@ -98,7 +100,7 @@ func (s *Scanner) begun() { s.state, s.params = afterESC, s.params[:0] }
 // begin takes a byte after ESC (ECMA-48, 5.3 and 5.4).
 func (s *Scanner) begin(c byte) Kind {
 	switch {
-	case c == 0x1b:
+	case c == esc:
 		s.begun()
 	case c >= 0x20 && c <= 0x2f: // the final byte follows
 		s.params = append(s.params[:0], c)
@@ -122,7 +124,7 @@ func (s *Scanner) begin(c byte) Kind {
 // text, or bytes of one sequence up to its last byte or the end of p.
 func (s *Scanner) Token(p []byte) (Kind, int) {
 	if s.state == ground {
-		n := bytes.IndexByte(p, 0x1b)
+		n := bytes.IndexByte(p, esc)
 		switch {
 		case n < 0:
 			return Text, len(p)
@@ -145,6 +147,40 @@ func (s *Scanner) Token(p []byte) (Kind, int) {
 // at most the first 64, or the last byte between ESC and the final byte. They are valid
 // until the next sequence.
 func (s *Scanner) Params() []byte { return s.params }
+
+// Complete returns the length of the control sequence at the start of p if its last byte
+// is there and it has nothing but a prefix and parameters, as nearly all have. Otherwise it
+// returns 0.
+func Complete(p []byte) int {
+	if len(p) < 3 || p[0] != esc || p[1] != '[' {
+		return 0
+	}
+	i := 2
+	if p[i]-'<' < 4 {
+		i++
+	}
+	for i < len(p) && p[i]-'0' < 12 {
+		i++
+	}
+	if i < len(p) && p[i]-'@' < del-'@' {
+		return i + 1
+	}
+	return 0
+}
+
+// NextC1 returns the index, from i on, of the next C1 control in UTF-8, U+0080 to U+009F,
+// or the length of p.
+func NextC1(p []byte, i int) int {
+	for ; ; i++ {
+		n := bytes.IndexByte(p[i:], 0xc2)
+		if n < 0 || i+n+1 >= len(p) {
+			return len(p)
+		}
+		if i += n; p[i+1]&0xe0 == 0x80 {
+			return i
+		}
+	}
+}
 
 // Outside reports that no sequence is pending.
 func (s *Scanner) Outside() bool { return s.state == ground }

@@ -66,6 +66,26 @@ func TestParamsOfAControl(t *testing.T) {
 	}
 }
 
+func TestComplete(t *testing.T) {
+	for in, want := range map[string]int{
+		"\x1b[m": 3, "\x1b[1;31mred": 7, "\x1b[38:2::1:2:3mx": 14, "\x1b[?1049h": 8, "\x1b[>c": 4, "\x1b[1;31": 0, "\x1b[": 0, "\x1b": 0, "": 0,
+		"\x1b[1?m": 0, "\x1b[??1h": 0, "\x1b[ q": 0, "\x1b[\x00m": 0, "\x1b[\x7fm": 0, "\x1b[1\x1b[m": 0, "\x1b]m": 0, "\x1bM": 0, "x\x1b[m": 0, "\x1b[é": 0,
+	} {
+		if got := escape.Complete([]byte(in)); got != want {
+			t.Errorf("%q: %d, want %d", in, got, want)
+		}
+	}
+}
+
+func TestNextC1(t *testing.T) {
+	const text = "é \u00a0\u0080x\u009f\xc2"
+	for from, want := range map[int]int{0: 5, 5: 5, 6: 8, 9: 11, 11: 11} {
+		if got := escape.NextC1([]byte(text), from); got != want {
+			t.Errorf("from %d: %d, want %d", from, got, want)
+		}
+	}
+}
+
 // A sequence is under way from ESC to its last byte.
 func TestOutside(t *testing.T) {
 	var s escape.Scanner
@@ -77,6 +97,21 @@ func TestOutside(t *testing.T) {
 			t.Errorf("after byte %d: outside is %v", i, s.Outside())
 		}
 	}
+}
+
+// A complete sequence is one token.
+func FuzzComplete(f *testing.F) {
+	for _, seed := range []string{"\x1b[1;31mred", "\x1b[?25l", "\x1b[1\x18", "\x1b[12"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		var s escape.Scanner
+		if n := escape.Complete(p); n > 0 {
+			if kind, size := s.Token(p); kind != escape.Control || size != n {
+				t.Errorf("%q: %d bytes, but the token is %v of %d", p, n, kind, size)
+			}
+		}
+	})
 }
 
 // Text passes unchanged, after any removed sequence, and removing sequences twice changes nothing.

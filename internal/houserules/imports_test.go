@@ -12,7 +12,7 @@ import (
 // import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, shellint, agent/flow, vocab;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, agent/flow, vocab;
 	internal/change < internal/bounded;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
@@ -33,6 +33,7 @@ const layers = `
 	internal/change, agent/config, platform/proc < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
+	internal/escape < shellint;
 	shellint < agent/redact;
 	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty, vocab < agent/term;
 	NONE < agent/command;
