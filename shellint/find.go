@@ -1,6 +1,10 @@
 package shellint
 
-import "bytes"
+import (
+	"bytes"
+
+	"tether/internal/escape"
+)
 
 // finder finds in one buffer the next byte at which an introducer may begin.
 type finder struct {
@@ -41,7 +45,9 @@ func (f *finder) next(buf []byte, pos int) int {
 		f.seq = f.escape(buf, pos)
 	}
 	if f.c1 < pos {
-		f.c1 = nextC1(buf, pos)
+		if f.c1 = escape.NextC1(buf, pos); f.c1 == len(buf) && buf[f.c1-1] == c1 && f.c1 > pos {
+			f.c1-- // the next byte decides
+		}
 	}
 	if f.enq < pos {
 		f.enq = indexFrom(buf, pos, enq)
@@ -59,6 +65,10 @@ func (f *finder) escape(buf []byte, i int) int {
 			return i
 		}
 		f.seen = i
+		if n := escape.Complete(buf[i:]); n > 0 && !asks(buf[i+2], buf[i+n-1]) {
+			i += n
+			continue
+		}
 		j := i + 1
 		if j < len(buf) && inert(buf[j]) {
 			j = skipInert(buf, j)
@@ -68,11 +78,6 @@ func (f *finder) escape(buf []byte, i int) int {
 			return i
 		case j == len(buf):
 			return j
-		case buf[j] == '[':
-			if n := plainCSI(buf, j+1); n > 0 {
-				i = n
-				continue
-			}
 		case !opens(buf[j]):
 			i = j
 			continue
@@ -81,17 +86,6 @@ func (f *finder) escape(buf []byte, i int) int {
 			return i
 		}
 		return j
-	}
-}
-
-// nextC1 looks for a C1 control, or a C2 at the end of buf.
-func nextC1(buf []byte, i int) int {
-	for {
-		i = indexFrom(buf, i, c1)
-		if i+1 >= len(buf) || isC1(buf[i+1]) {
-			return i
-		}
-		i++
 	}
 }
 

@@ -50,7 +50,6 @@ var asksAfter = func() (t [256]uint8) {
 			t[q.final] |= csiAlways
 		}
 	}
-	t[del] = csiAlways // DEL is inert: the sequence continues
 	return t
 }()
 
@@ -126,22 +125,8 @@ func parseDCS(b []byte, n int) introducer {
 	return introducer{}
 }
 
-// plainCSI returns the index after the control sequence whose parameters begin at buf[i], if that is no query. It returns 0 if the sequence
-// may be a query or parseCSI has to decide.
-func plainCSI(buf []byte, i int) int {
-	mask := uint8(csiAlways)
-	if i < len(buf) && buf[i] == '?' {
-		mask = csiAlways | csiPrivate
-	}
-	for ; i < len(buf); i++ {
-		c := buf[i]
-		if c-0x20 < 0x20 {
-			continue
-		}
-		if c < 0x40 || asksAfter[c]&mask != 0 {
-			return 0
-		}
-		return i + 1
-	}
-	return 0
+// asks reports whether a control sequence with a first parameter byte may be a query.
+func asks(first, final byte) bool {
+	asks := asksAfter[final]
+	return asks != 0 && (asks != csiPrivate || first == '?')
 }
