@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+
+	"tether/internal/escape"
 )
 
 // leapBytes is the shortest output, in bytes, that Advance tries to leap over.
@@ -204,19 +206,11 @@ func (t *styles) do(s *Screen) {
 // quietSequence returns the length of the sequence at the beginning of p if it is complete and only sets styles or erases in its row, else
 // 0.
 func quietSequence(p []byte) int {
-	if len(p) < 3 || p[1] != '[' {
+	n := escape.Complete(p)
+	if n == 0 || p[n-1] != 'm' && p[n-1] != 'K' || p[2] >= '<' && p[2] <= '?' {
 		return 0
 	}
-	for i, c := range p[2:] {
-		switch {
-		case c >= '0' && c <= ';':
-		case c == 'm', c == 'K':
-			return i + 3
-		default:
-			return 0
-		}
-	}
-	return 0
+	return n
 }
 
 // stylePen carries out SGR with the parameters as written in the sequence. It changes the pen but not the ink.
@@ -252,13 +246,8 @@ func (s *Screen) printed(p []byte) int {
 			n = i
 		}
 	}
-	for at := 0; ; at++ {
-		i := bytes.IndexByte(p[at:n], 0xc2)
-		if i < 0 {
-			return n
-		}
-		if at += i; at+1 >= n || p[at+1] < 0xa0 {
-			return at
-		}
+	if at := escape.NextC1(p[:n], 0); at < n || n == 0 || p[n-1] != 0xc2 {
+		return at
 	}
+	return n - 1
 }

@@ -3,6 +3,8 @@ package screen
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"tether/internal/escape"
 )
 
 // state is a state of the parser, after the diagram of the DEC terminals (https://vt100.net/emu/dec_ansi_parser). The parser follows
@@ -10,16 +12,16 @@ import (
 type state uint8
 
 const (
-	ground      state = iota
-	escape            // after ESC
-	escapeInter       // ESC and intermediate bytes
-	csiEntry          // after CSI
-	csiParam          // in its parameters
-	csiInter          // in its intermediate bytes
-	csiIgnore         // in a malformed CSI sequence, to its final byte
-	osc               // to BEL or ST
-	str               // SOS, PM, APC: to ST
-	dcsEntry          // after DCS
+	ground state = iota
+	afterESC
+	escapeInter // ESC and intermediate bytes
+	csiEntry    // after CSI
+	csiParam    // in its parameters
+	csiInter    // in its intermediate bytes
+	csiIgnore   // in a malformed CSI sequence, to its final byte
+	osc         // to BEL or ST
+	str         // SOS, PM, APC: to ST
+	dcsEntry    // after DCS
 	dcsParam
 	dcsInter
 	dcsIgnore
@@ -142,36 +144,27 @@ func plain(p []byte) int {
 // quick carries out the control sequence at the beginning of p if it is complete and of the usual form. It returns the sequence's length,
 // or 0.
 func (s *Screen) quick(p []byte) int {
-	if len(p) < 3 || p[1] != '[' {
+	n := escape.Complete(p)
+	if n == 0 || p[2] >= '<' && p[2] < '?' {
 		return 0
 	}
-	from := 2
-	if p[2] == '?' {
-		from++
-	}
-	i := from
-	for i < len(p) && p[i] >= '0' && p[i] <= ';' {
-		i++
-	}
-	if i >= len(p) || p[i] < 0x40 || p[i] >= 0x7f {
-		return 0
-	}
-	if p[i] == 'm' && from == 2 {
-		s.stylePen(p[from:i])
+	final, params, private := p[n-1], p[2:n-1], p[2] == '?'
+	if final == 'm' && !private {
+		s.stylePen(params)
 		s.dipStyle()
 	} else {
 		k := &s.parser
 		k.begin(ground)
-		if from > 2 {
-			k.collect = '?'
+		if private {
+			k.collect, params = '?', params[1:]
 		}
-		for _, c := range p[from:i] {
+		for _, c := range params {
 			k.parameter(c)
 		}
-		s.control(p[i])
+		s.control(final)
 	}
 	s.last = 0
-	return i + 1
+	return n
 }
 
 // Pending returns the number of bytes at the end of the input that begin a character or a sequence but do not finish it. Another Screen
@@ -214,7 +207,7 @@ func (s *Screen) rune(r rune) {
 		if k.state == osc {
 			s.endOSC()
 		}
-		k.begin(escape)
+		k.begin(afterESC)
 		k.raw = append(k.raw, 0x1b)
 	case r >= 0x80 && r < 0xa0:
 		s.c1(r)
@@ -286,7 +279,7 @@ func (s *Screen) c1(r rune) {
 func (s *Screen) sequence(c byte) {
 	k := &s.parser
 	switch k.state {
-	case escape, escapeInter:
+	case afterESC, escapeInter:
 		if c < 0x30 {
 			k.state, k.collect = escapeInter, k.collect<<8|uint32(c)
 			return

@@ -41,7 +41,8 @@ type joiner struct {
 	seams   []seam
 	buf     []byte
 
-	// Offsets in the stream, since clear was called. Between them there is no sequence other than complete ones that plainEnd accepts.
+	// Offsets in the stream, since clear was called. Between them there are only complete
+	// control sequences that pass with any parameters.
 	plainFrom, plainTo int64
 
 	// The sequence that is pending.

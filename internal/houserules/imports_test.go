@@ -43,11 +43,11 @@ const layers = `
 	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
-	internal/escape, screen < internal/plain;
+	screen < internal/plain;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
 	problems < agent/config;
-	NONE < screen;
+	internal/escape < screen;
 	screen < agenttools;
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
