@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"tether/screen"
 )
@@ -16,6 +17,7 @@ const maxWindow = 1 << 20
 type capture struct {
 	data  []byte
 	sizes []resize
+	steps []step
 	from  int64 // offset at which the reading began
 	next  int64 // offset after the capture
 	lost  int64 // number of bytes that were dropped before they could be read
@@ -25,6 +27,12 @@ type capture struct {
 
 // resize is a change of the terminal's size, which applies from data[at] on.
 type resize struct{ at, cols, rows int }
+
+// step says that data[:at] ends at an offset. at counts from the first byte that was read.
+type step struct {
+	at  int
+	off int64
+}
 
 // take reads the available output from an offset on, at most limit bytes and less than minBuffer more. It does not wait for output.
 func take(ctx context.Context, t Terminal, from int64, limit int) (*capture, error) {
@@ -68,6 +76,7 @@ func (c *capture) add(ev Event) {
 	c.lost += ev.Lost
 	c.masks += ev.Masked
 	c.data = c.data[:len(c.data)+len(ev.Data)]
+	c.steps = append(c.steps, step{len(c.data), ev.Off})
 	if ev.Resized != nil {
 		c.sizes = append(c.sizes, resize{len(c.data), ev.Resized[0], ev.Resized[1]})
 	}
@@ -90,47 +99,30 @@ func (c *capture) dropFront(n int) {
 	}
 }
 
-// endAt cuts the capture to its first n bytes and sets next to the offset after them. It reads them again, because a Reader leaves out
-// parts of the stream, so that the number of bytes does not tell the offset.
-func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
+// endAt cuts the capture to its first n bytes and sets next to the offset after them. The
+// bytes of a step lie right before its offset, because a Reader ends each piece where it
+// leaves something out.
+func (c *capture) endAt(n int) {
 	if n == len(c.data) {
-		return nil
+		return
 	}
-	rd, err := t.Read(c.from)
-	if err != nil {
-		return err
-	}
-	defer rd.Close()
 	c.data = c.data[:n]
-	c.next = c.from
 	n += c.front
-	buf := make([]byte, 32<<10)
-	for n > 0 && ctx.Err() == nil {
-		ev, ok, err := rd.TryNext(buf[:min(max(n, minBuffer), len(buf))])
-		if err != nil || !ok {
-			return err
-		}
-		if len(ev.Data) > n {
-			c.next = ev.Off - int64(len(ev.Data)-n) // inexact by less than minBuffer bytes if the Reader left out some of them, which is rare and harmless
-			return nil
-		}
-		n -= len(ev.Data)
-		c.next = ev.Off
-	}
-	return ctx.Err()
+	i, _ := slices.BinarySearchFunc(c.steps, n, func(s step, n int) int { return s.at - n })
+	c.next = max(c.steps[i].off-int64(c.steps[i].at-n), c.from)
 }
 
 // render returns a screen of the terminal's size after the output of the capture. A change of size in the capture resizes it.
 func (c *capture) render(ctx context.Context, i Info) (*screen.Screen, error) {
 	s := screen.New(i.Cols, i.Rows)
 	s.ShowLinks()
-	const step = 64 << 10 // bytes between two looks at ctx
+	const most = 64 << 10 // bytes between two looks at ctx
 	sizes := c.sizes
 	for at := 0; at < len(c.data); {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		end := min(at+step, len(c.data))
+		end := min(at+most, len(c.data))
 		for len(sizes) > 0 && sizes[0].at <= at {
 			s.Resize(sizes[0].cols, sizes[0].rows)
 			sizes = sizes[1:]

@@ -138,12 +138,10 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 		if end := t.Info().End; c.next < end {
 			r.More = true
 			if n := bytes.LastIndexByte(c.data, '\n') + 1; n > 0 {
-				if err := c.endAt(ctx, t, n); err != nil {
-					return 0, err
-				}
+				c.endAt(n)
 			}
 		}
-		whole, err := q.render(ctx, t, i, c)
+		whole, err := q.render(ctx, i, c)
 		if err != nil {
 			return 0, err
 		}
@@ -159,15 +157,13 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 }
 
 // render returns the capture in the format, without an incomplete sequence at the end, which the next call gets.
-func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (string, error) {
+func (q query) render(ctx context.Context, i Info, c *capture) (string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {
 		return "", err
 	}
 	if held := s.Pending(); held > 0 && held < min(maxHeld, len(c.data)+1) && i.Exit == nil {
-		if err := c.endAt(ctx, t, len(c.data)-held); err != nil {
-			return "", err
-		}
+		c.endAt(len(c.data) - held)
 	}
 	if q.format == formatRaw {
 		return strings.ToValidUTF8(string(c.data), "\uFFFD"), nil
@@ -197,7 +193,7 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 		if part {
 			c.trimStart()
 		}
-		whole, err := q.render(ctx, t, i, c)
+		whole, err := q.render(ctx, i, c)
 		if err != nil {
 			return 0, err
 		}

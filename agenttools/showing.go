@@ -2,8 +2,6 @@ package agenttools
 
 import (
 	"context"
-	"errors"
-	"io"
 
 	"tether/screen"
 )
@@ -24,10 +22,9 @@ func followScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (*scre
 		return nil, err
 	}
 	defer rd.Close()
-	buf := make([]byte, 64<<10)
-	for r.Cursor = i.Start; r.Cursor < i.End && ctx.Err() == nil; {
-		ev, ok, err := rd.TryNext(buf)
-		if errors.Is(err, io.EOF) || err == nil && !ok {
+	r.Cursor = i.Start
+	for ev, err := range Available(rd) {
+		if r.Cursor >= i.End || ctx.Err() != nil {
 			break
 		}
 		if err != nil {

@@ -55,34 +55,8 @@ func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	if err != nil {
 		return nil, mcpError(err)
 	}
-	if end := t.h.Info().Bytes; from > end {
-		return &aheadReader{mcpReader{rd}, from - end, end}, nil
-	}
-	return mcpReader{rd}, nil
-}
-
-// aheadReader is a reader that was asked to begin behind the end of the output, with the cursor of an earlier terminal of this name. It
-// reports that first.
-type aheadReader struct {
-	mcpReader
-	missing, end int64
-}
-
-// TryNext implements agenttools.Reader.
-func (r *aheadReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
-	if n := r.missing; n > 0 {
-		r.missing = 0
-		return agenttools.Event{Missing: n, Off: r.end}, true, nil
-	}
-	return r.mcpReader.TryNext(buf)
-}
-
-// Next implements agenttools.Reader.
-func (r *aheadReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
-	if ev, ok, err := r.TryNext(buf); ok || err != nil {
-		return ev, err
-	}
-	return r.mcpReader.Next(ctx, buf)
+	end := t.h.Info().Bytes
+	return &mcpReader{rd, max(from-end, 0), end}, nil
 }
 
 // ReadScreen implements agenttools.ScreenTerminal.
@@ -91,7 +65,7 @@ func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, erro
 	if err != nil {
 		return agenttools.OldScreen{}, nil, err
 	}
-	old, err := rd.(mcpReader).rd.Oldest()
+	old, err := rd.(*mcpReader).Oldest()
 	if err != nil {
 		rd.Close()
 		return agenttools.OldScreen{}, nil, mcpError(err)
@@ -99,26 +73,21 @@ func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, erro
 	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact, Masked: old.Masked}, rd, nil
 }
 
-// mcpReader is a term.Reader with the types of an MCP server.
-type mcpReader struct{ rd *term.Reader }
+// mcpReader is a term.Reader with the types of an MCP server. If it was asked to begin
+// behind the end of the output, with the cursor of an earlier terminal of this name, it
+// reports that first.
+type mcpReader struct {
+	*term.Reader
+	missing, end int64
+}
 
 // TryNext implements agenttools.Reader.
-func (r mcpReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
-	ev, ok, err := r.rd.TryNext(buf)
-	return r.event(ev, ok, err)
-}
-
-// Next implements agenttools.Reader.
-func (r mcpReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
-	ev, err := r.rd.Next(ctx, buf)
-	out, _, err := r.event(ev, err == nil, err)
-	return out, err
-}
-
-// Close implements agenttools.Reader.
-func (r mcpReader) Close() { r.rd.Close() }
-
-func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, bool, error) {
+func (r *mcpReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
+	if n := r.missing; n > 0 {
+		r.missing = 0
+		return agenttools.Event{Missing: n, Off: r.end}, true, nil
+	}
+	ev, ok, err := r.Reader.TryNext(buf)
 	if lagged, ok := errors.AsType[*term.LaggedError](err); ok {
 		return agenttools.Event{Lost: lagged.Lost, Off: lagged.Raw}, true, nil
 	}
@@ -139,4 +108,19 @@ func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, b
 		}
 	}
 	return out, true, nil
+}
+
+// Next implements agenttools.Reader.
+func (r *mcpReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
+	for {
+		ev, ok, err := r.TryNext(buf)
+		if ok || err != nil {
+			return ev, err
+		}
+		select {
+		case <-r.Ready(1):
+		case <-ctx.Done():
+			return agenttools.Event{}, ctx.Err()
+		}
+	}
 }
