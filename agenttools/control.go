@@ -19,56 +19,38 @@ type Written struct {
 	Cursor     int64  `json:"cursor"`
 }
 
+type writeArgs struct {
+	target
+	Input string `json:"input"`
+	Enter bool   `json:"enter"`
+}
+
 func (s *Set) writeTool() tool {
 	return tool{Tool: Tool{
 		Name: "write_terminal", Title: "Write to a terminal",
 		Description: "Type into a background terminal of your own: answer a prompt, use a REPL or a shell. The user's terminals take no input from you. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"terminalId":{"type":"string","description":"id or name of a terminal that you have spawned"},"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C; at the prompt of a shell, type whole lines without editing keys"},"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`),
 		Destructive: true, OpenWorld: true,
-	}, call: func(ctx context.Context, c call) (Result, error) {
-		var in struct {
-			target
-			Input string `json:"input"`
-			Enter bool   `json:"enter"`
-		}
-		if err := c.decode(&in); err != nil {
-			return Result{}, err
-		}
-		if err := s.resolve(&in.target); err != nil {
-			return Result{}, err
-		}
+	}, denied: "Cannot write to visible or user-owned terminals", call: reading(s, func(ctx context.Context, _ call, in *writeArgs, t Terminal) (Result, error) {
 		if in.Enter {
 			in.Input += "\r"
 		}
 		if in.Input == "" || len(in.Input) > maxInput {
 			return Result{}, fmt.Errorf("input has %d bytes, it must be 1 to %d", len(in.Input), maxInput)
 		}
-		t, err := s.opts.Terminals.Open(in.TerminalID)
-		if err != nil {
-			return Result{}, about(in.TerminalID, err)
-		}
 		before := t.Info().End
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		if err := s.control.Write(ctx, in.TerminalID, []byte(in.Input)); err != nil {
-			return Result{}, writeError(in.TerminalID, err)
+		err := s.control.Write(ctx, in.TerminalID, []byte(in.Input))
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("terminal %s does not read its input", in.TerminalID)
 		}
-		return Result{Answer: Written{in.TerminalID, len(in.Input), before}}, nil
-	}}
+		return Result{Answer: Written{in.TerminalID, len(in.Input), before}}, err
+	})}
 }
 
 // writeTimeout is how long a write waits for a child that does not read.
 const writeTimeout = 10 * time.Second
-
-func writeError(id string, err error) error {
-	switch {
-	case errors.Is(err, ErrDenied):
-		return said("Cannot write to visible or user-owned terminals")
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("terminal %s does not read its input", id)
-	}
-	return about(id, err)
-}
 
 // signals are the allowed signals: they end, interrupt, stop or notify a process.
 var signals = []string{"SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGTSTP", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
@@ -79,41 +61,27 @@ type Signaled struct {
 	Signal     string `json:"signal"`
 }
 
+type signalArgs struct {
+	target
+	Signal string `json:"signal"`
+}
+
 func (s *Set) signalTool() tool {
 	return tool{Tool: Tool{
 		Name: "signal_terminal", Title: "Send a signal",
 		Description: "Send a signal to what runs in the foreground of a background terminal of your own, for example SIGINT like Ctrl-C. kill_terminal ends the whole terminal.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"terminalId":{"type":"string","description":"id or name of a terminal that you have spawned"},"signal":{"type":"string","enum":["` + strings.Join(signals, `","`) + `"]}},"required":["terminalId","signal"],"additionalProperties":false}`),
 		Destructive: true,
-	}, call: func(_ context.Context, c call) (Result, error) {
-		var in struct {
-			target
-			Signal string `json:"signal"`
-		}
-		if err := c.decode(&in); err != nil {
-			return Result{}, err
-		}
-		if err := s.resolve(&in.target); err != nil {
-			return Result{}, err
-		}
+	}, denied: "Cannot send signals to visible or user-owned terminals", call: on(s, func(_ context.Context, _ call, in *signalArgs) (Result, error) {
 		if err := oneOf("signal", in.Signal, signals...); err != nil {
 			return Result{}, err
 		}
-		switch err := s.control.Signal(in.TerminalID, in.Signal); {
-		case errors.Is(err, ErrDenied):
-			return Result{}, said("Cannot send signals to visible or user-owned terminals")
-		case err != nil:
-			return Result{}, about(in.TerminalID, err)
-		}
-		return Result{Answer: Signaled{in.TerminalID, in.Signal}}, nil
-	}}
+		return Result{Answer: Signaled{in.TerminalID, in.Signal}}, s.control.Signal(in.TerminalID, in.Signal)
+	})}
 }
 
 // killTimeout is how long a call waits until the killed terminal has ended.
 const killTimeout = 20 * time.Second
-
-// errKill is the error of a call that would kill another owner's terminal, in the words of the tools' contract.
-const errKill = said("Cannot kill visible or user-owned terminals")
 
 // Killed is the answer of kill_terminal. Terminated is always true.
 type Killed struct {
@@ -127,21 +95,14 @@ func (s *Set) killTool() tool {
 		Description: "Kill a background terminal owned by you, with everything that runs in it. Cannot kill visible or user-owned terminals. Killing a terminal that does not exist succeeds.",
 		InputSchema: json.RawMessage(targetSchema),
 		Destructive: true, Idempotent: true,
-	}, call: func(ctx context.Context, c call) (Result, error) {
-		var in target
-		if err := s.decodeTarget(c, &in); err != nil {
-			return Result{}, err
-		}
+	}, denied: "Cannot kill visible or user-owned terminals", call: on(s, func(ctx context.Context, _ call, in *target) (Result, error) {
 		ctx, cancel := context.WithTimeout(ctx, killTimeout)
 		defer cancel()
-		switch err := s.control.Kill(ctx, in.TerminalID); {
-		case errors.Is(err, ErrDenied):
-			return Result{}, errKill
-		case err != nil && !errors.Is(err, ErrNotFound):
+		if err := s.control.Kill(ctx, in.TerminalID); err != nil && !errors.Is(err, ErrNotFound) {
 			return Result{}, fmt.Errorf("kill %s: %w", in.TerminalID, err)
 		}
 		return Result{Answer: Killed{true, in.TerminalID}}, nil
-	}}
+	})}
 }
 
 // Promoted is the answer of promote_terminal: the terminal, which now belongs to the user.
@@ -152,20 +113,10 @@ func (s *Set) promoteTool() tool {
 		Name: "promote_terminal", Title: "Promote a terminal",
 		Description: "Promote a background terminal of yours to visible, for example when a dev server is ready. Transfers ownership to the user for good: it no longer times out, and you can read it but no longer type into it or kill it.",
 		InputSchema: json.RawMessage(targetSchema),
-	}, call: func(_ context.Context, c call) (Result, error) {
-		var in target
-		if err := s.decodeTarget(c, &in); err != nil {
-			return Result{}, err
-		}
+	}, denied: "Terminal is already visible to the user", call: on(s, func(_ context.Context, _ call, in *target) (Result, error) {
 		i, err := s.control.Promote(in.TerminalID)
-		switch {
-		case errors.Is(err, ErrDenied):
-			return Result{}, said("Terminal is already visible to the user")
-		case err != nil:
-			return Result{}, about(in.TerminalID, err)
-		}
-		return Result{Answer: Promoted{metadataOf(i)}, Structured: detailsOf(i)}, nil
-	}}
+		return Result{Answer: Promoted{metadataOf(i)}, Structured: detailsOf(i)}, err
+	})}
 }
 
 // restartTimeout is how long a call waits until the running program has ended and was started again.
@@ -197,7 +148,7 @@ func (s *Set) restartTool(r Restarter) tool {
 		Description: "End what runs in a terminal of the user's and start it again, for example a dev server that hangs. Only for terminals whose configuration lets agents do that. The new terminal has another id; where ready is \"starting\", list_terminals or the event terminal.ready tells when it is ready.",
 		InputSchema: json.RawMessage(targetSchema),
 		Destructive: true,
-	}, call: func(ctx context.Context, c call) (Result, error) {
+	}, denied: "Cannot restart this terminal: its configuration does not let agents do that", call: func(ctx context.Context, c call) (Result, error) {
 		var in target
 		if err := c.decode(&in); err != nil {
 			return Result{}, err
@@ -216,12 +167,6 @@ func (s *Set) restartTool(r Restarter) tool {
 				got, err = r.Restart(ctx, in.TerminalID)
 			}
 		}
-		switch {
-		case errors.Is(err, ErrDenied):
-			return Result{}, said("Cannot restart this terminal: its configuration does not let agents do that")
-		case err != nil:
-			return Result{}, about(in.TerminalID, err)
-		}
-		return Result{Answer: got}, nil
+		return Result{Answer: got}, about(in.TerminalID, err)
 	}}
 }

@@ -1,6 +1,7 @@
 package agenttools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -79,32 +80,19 @@ func (s *Set) problemsTool() tool {
 			`"required":["terminalId"],"additionalProperties":false}`),
 		ReadOnly: true, Idempotent: true,
 		Hint: "compile errors, build errors, type errors, lint warnings, failed tests, diagnostics",
-	}, call: func(ctx context.Context, c call) (Result, error) {
-		var in problemsArgs
-		if err := c.decode(&in); err != nil {
-			return Result{}, err
-		}
-		if err := s.resolve(&in.target); err != nil {
-			return Result{}, err
-		}
+	}, call: reading(s, func(ctx context.Context, c call, in *problemsArgs, t Terminal) (Result, error) {
 		since, most := int64(0), int64(defaultProblems)
-		if err := optional("since", in.Since, 0, 1<<53, func(v int64) { since = v }); err != nil {
+		if err := cmp.Or(optional("since", in.Since, 0, 1<<53, func(v int64) { since = v }),
+			optional("max", in.Max, 1, maxProblems, func(v int64) { most = v })); err != nil {
 			return Result{}, err
-		}
-		if err := optional("max", in.Max, 1, maxProblems, func(v int64) { most = v }); err != nil {
-			return Result{}, err
-		}
-		t, err := s.opts.Terminals.Open(in.TerminalID)
-		if err != nil {
-			return Result{}, about(in.TerminalID, err)
 		}
 		a, err := s.matching.Ask(ctx, in.TerminalID, t, since, int(most))
 		if err != nil {
-			return Result{}, about(in.TerminalID, err)
+			return Result{}, err
 		}
 		if in.Max == nil {
 			a.fit(c.Shows)
 		}
 		return Result{Answer: a, Untrusted: true}, nil
-	}}
+	})}
 }

@@ -81,35 +81,23 @@ func (s *Set) readTool() tool {
 		ReadOnly: true, Idempotent: true,
 		Long: true,
 		Hint: "what does my dev server print, terminal output, logs, console, screen, digest of a long log",
-	}, call: func(ctx context.Context, c call) (Result, error) {
-		var in readArgs
-		if err := c.decode(&in); err != nil {
-			return Result{}, err
-		}
-		if err := s.resolve(&in.target); err != nil {
-			return Result{}, err
-		}
+	}, call: reading(s, func(ctx context.Context, c call, in *readArgs, t Terminal) (Result, error) {
 		q, err := in.query(c.Shows)
 		if err != nil {
 			return Result{}, err
 		}
-		t, err := s.opts.Terminals.Open(in.TerminalID)
-		if err != nil {
-			return Result{}, about(in.TerminalID, err)
-		}
-		read := q.read
+		var r *ReadAnswer
 		if q.format == formatDigest {
-			read = func(ctx context.Context, t Terminal) (*ReadAnswer, error) {
-				return s.matching.Digest(ctx, in.TerminalID, t, c.Shows)
-			}
+			r, err = s.matching.Digest(ctx, in.TerminalID, t, c.Shows)
+		} else {
+			r, err = q.read(ctx, t)
 		}
-		r, err := read(ctx, t)
 		if err != nil {
-			return Result{}, about(in.TerminalID, err)
+			return Result{}, err
 		}
 		r.Awaits = awaits(t)
 		return Result{Answer: r, Untrusted: true}, nil
-	}}
+	})}
 }
 
 // choose applies grep, tail and the bound, in that order. cut says that the bound has removed text.

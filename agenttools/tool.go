@@ -94,7 +94,8 @@ type Tool struct {
 // tool is one tool with the function that carries out a call. The error's text is for the model.
 type tool struct {
 	Tool
-	call func(ctx context.Context, c call) (Result, error)
+	denied said // the answer to a call that fails with ErrDenied, if not ""
+	call   func(ctx context.Context, c call) (Result, error)
 }
 
 // call is one call of a tool.
@@ -164,7 +165,11 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, by Ca
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	defer s.Survive(name, func() { r, err = Result{}, ErrBug })
-	return s.tools[i].call(ctx, call{args, by})
+	r, err = s.tools[i].call(ctx, call{args, by})
+	if denied := s.tools[i].denied; denied != "" && errors.Is(err, ErrDenied) {
+		err = denied
+	}
+	return r, err
 }
 
 // ErrBug is the error of a call that has panicked because of a bug in this program.
@@ -259,12 +264,40 @@ func (t target) check() error {
 	return nil
 }
 
-// decodeTarget decodes the arguments of a tool that takes nothing but a terminal.
-func (s *Set) decodeTarget(c call, in *target) error {
-	if err := c.decode(in); err != nil {
-		return err
+// named returns the argument itself, of whatever struct it is a part.
+func (t *target) named() *target { return t }
+
+// on returns the function for calls about one terminal: it has the decoded arguments, with
+// the terminal's id if there is one of that name. Errors are put in the words of the tools.
+func on[A any, P interface {
+	*A
+	named() *target
+}](s *Set, f func(context.Context, call, P) (Result, error)) func(context.Context, call) (Result, error) {
+	return func(ctx context.Context, c call) (Result, error) {
+		var in P = new(A)
+		if err := c.decode(in); err != nil {
+			return Result{}, err
+		}
+		if err := s.resolve(in.named()); err != nil {
+			return Result{}, err
+		}
+		r, err := f(ctx, c, in)
+		return r, about(in.named().TerminalID, err)
 	}
-	return s.resolve(in)
+}
+
+// reading is on for calls that read the terminal.
+func reading[A any, P interface {
+	*A
+	named() *target
+}](s *Set, f func(context.Context, call, P, Terminal) (Result, error)) func(context.Context, call) (Result, error) {
+	return on(s, func(ctx context.Context, c call, in P) (Result, error) {
+		t, err := s.opts.Terminals.Open(in.named().TerminalID)
+		if err != nil {
+			return Result{}, err
+		}
+		return f(ctx, c, in, t)
+	})
 }
 
 // said is an error whose text the tools' contract prescribes as a sentence, with a capital letter.

@@ -96,12 +96,8 @@ func (s *Set) waitTool() tool {
 			`"required":["terminalId"],"additionalProperties":false}`),
 		ReadOnly: true, Idempotent: true,
 		Hint: "wait until the server is ready, a port is open, a build or test has finished, a line is printed",
-	}, call: func(ctx context.Context, c call) (Result, error) {
-		var in waitArgs
-		if err := c.decode(&in); err != nil {
-			return Result{}, err
-		}
-		w, err := s.waitFor(&in)
+	}, call: reading(s, func(ctx context.Context, c call, in *waitArgs, t Terminal) (Result, error) {
+		w, err := s.waitFor(in, t)
 		if err != nil {
 			return Result{}, err
 		}
@@ -114,18 +110,12 @@ func (s *Set) waitTool() tool {
 		}
 		defer c.Progress(ctx, "waiting")()
 		r, err := w.run(ctx)
-		if err != nil {
-			return Result{}, about(in.TerminalID, err)
-		}
-		return Result{Answer: r, Untrusted: true}, nil
-	}}
+		return Result{Answer: r, Untrusted: true}, err
+	})}
 }
 
-func (s *Set) waitFor(a *waitArgs) (*wait, error) {
-	w := &wait{since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command || a.Verified, verified: a.Verified}
-	if err := s.resolve(&a.target); err != nil {
-		return nil, err
-	}
+func (s *Set) waitFor(a *waitArgs, t Terminal) (*wait, error) {
+	w := &wait{terminal: t, since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command || a.Verified, verified: a.Verified}
 	var err error
 	if w.pattern, err = pattern("pattern", a.Pattern); err != nil {
 		return nil, err
@@ -138,9 +128,6 @@ func (s *Set) waitFor(a *waitArgs) (*wait, error) {
 		optional("since", a.Since, 0, 1<<53, func(v int64) { w.since = v }),
 		s.addProbes(w, a)); err != nil {
 		return nil, err
-	}
-	if w.terminal, err = s.opts.Terminals.Open(a.TerminalID); err != nil {
-		return nil, about(a.TerminalID, err)
 	}
 	return w, w.ready()
 }
