@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -39,10 +40,10 @@ var errTooManyConnections = errors.New("host: too many connections")
 
 // remote describes the other end of a connection, as far as it is known before the first message.
 type remote struct {
-	name       string      // for the log
-	principal  Principal   // the authenticated principal
-	taken      *uptake     // how fast its socket takes data; nil if unknown
-	recvMemory *recvMemory // its share of the receive buffers; nil if it has none of its own
+	name       string       // for the log
+	principal  Principal    // the authenticated principal
+	socket     *net.TCPConn // its socket; nil if that is another kind
+	recvMemory *recvMemory  // its share of the receive buffers; nil if it has none of its own
 }
 
 // conn is one connection. The peer's read goroutine handles requests. Its write goroutine pulls the messages to send.
@@ -53,8 +54,7 @@ type conn struct {
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
 	hold   *hold         // of the principal's view of the catalogue; set when the connection is opened
-	guard  *stallGuard   // set once
-	pulse  *pulse        // set once
+	pulse  pulse         // set once
 
 	dispatched ahp.Dispatch // owned by the read goroutine
 
@@ -94,14 +94,11 @@ type conn struct {
 func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
 		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
-	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: h.epoch, stalled: func() {
-		c.close(closeStalled, "the client read nothing for too long")
-	}}
-	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {
-		c.close(closeSilent, "the client sent nothing for too long")
-	}}
-	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
+	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
 		ControlBytes: maxReplies})
+	c.pulse.limit, c.pulse.epoch, c.pulse.sending = h.opts.SilenceTime, h.epoch, func() bool { return c.peer.Sending() > 0 }
+	c.pulse.gone = func() { c.close(closeSilent, "the client sent nothing for too long") }
+	c.pulse.ch, _ = ch.(pinged)
 	if r.recvMemory != nil {
 		r.recvMemory.late = func() { c.close(closePolicy, "a message took too long to arrive") }
 		defer r.recvMemory.Release()
@@ -116,7 +113,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	}
 	late := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer late.Stop()
-	defer c.pulse.watch(ctx, ch)()
+	defer c.pulse.watch(ctx)()
 	live := r.principal.live()
 	defer context.AfterFunc(live, func() { c.expel(context.Cause(live).Error()) })()
 	h.log.Info().Str("remote", r.name).Str("principal", r.principal.Name).Msg("connected")

@@ -111,37 +111,30 @@ func (h *Host) Taken(id string) (n int64) {
 	defer h.mu.Unlock()
 	for c := range h.conns {
 		if c.client != nil && c.client.id == id {
-			n += c.guard.sent()
+			n += c.pulse.ch.Written()
 		}
 	}
 	return n
 }
 
-// StallAfter tells a guard with the given limit of a socket that takes bytes at the given times, and returns when it says that the socket
-// has stalled. It runs in a bubble.
-func StallAfter(limit time.Duration, takes ...time.Duration) time.Duration {
-	began, done := time.Now(), make(chan time.Duration)
-	taken := uptake{epoch: began}
-	g := &stallGuard{limit: limit, socket: &taken, epoch: began, stalled: func() { done <- time.Since(began) }}
-	g.begin()
-	for _, at := range takes {
-		time.AfterFunc(at, func() { taken.add(1) })
-	}
-	return <-done
-}
+// writtenTo is a channel to which so much was written.
+type writtenTo int64
+
+func (w *writtenTo) Ping(context.Context) error { return nil }
+func (w *writtenTo) Written() int64             { return int64(*w) }
 
 // PingPatience is how long a ping may take to a peer that has said nothing since it was sent so much.
 func PingPatience(limit time.Duration, sent int64) time.Duration {
-	taken := uptake{epoch: time.Now()}
-	p := pulse{limit: limit, guard: &stallGuard{socket: &taken, epoch: time.Now()}}
+	var ch writtenTo
+	p := pulse{limit: limit, epoch: time.Now(), ch: &ch}
 	p.note()
-	taken.add(int(sent))
+	ch = writtenTo(sent)
 	return p.timeout()
 }
 
 // PulseDue is when a connection that was heard at a moment is looked at again, both counted from the host's start.
 func PulseDue(limit, heard time.Duration) time.Duration {
-	p := pulse{limit: limit, guard: &stallGuard{epoch: time.Now().Add(-heard)}}
+	p := pulse{limit: limit, epoch: time.Now().Add(-heard)}
 	return heard + p.wait(limit)
 }
 

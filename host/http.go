@@ -10,15 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"tether/ahp"
 	"tether/internal/bounded"
 	"tether/jsonrpc/wsconn"
 )
-
-// writeTimeout is the longest time that one write to a socket may take, even if it makes slow progress.
-const writeTimeout = 10 * time.Minute
 
 // socket serves a client's WebSocket until it ends, on any path. A request without a token is answered 401, one with a wrong token 403, both
 // before the upgrade, and 429 after many wrong ones from the same place. A right token always passes.
@@ -37,17 +33,14 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	tracked, in := &trackedWriter{ResponseWriter: w}, h.newRecvMemory(p)
-	ch, err := wsconn.Accept(tracked, r, wsconn.Options{
-		ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in,
-		WriteTimeout: writeTimeout, // only a last resort: stallGuard notices earlier which peers stall
-	})
+	in := h.newRecvMemory(p)
+	ch, err := wsconn.Accept(w, r, wsconn.Options{ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in, WriteTimeout: h.opts.StallTime})
 	if err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
 	// Not with h.ctx: Close ends each connection with a close message, and the end of its context would come before that.
-	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress(), recvMemory: in}) // logged there
+	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, socket: boundSending(ch.Socket()), recvMemory: in}) // logged there
 }
 
 // asking serves a request that may take long, unless its principal has as many of them as one name may have.

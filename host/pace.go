@@ -46,7 +46,7 @@ func (t *terminal) pacedLocked() bool {
 func (t *terminal) crowdedLocked() bool {
 	waiting := false
 	for _, s := range t.subs {
-		if s.paused || t.ownedBy(s.conn) || s.conn.guard.lagging(healthy) {
+		if s.paused || t.ownedBy(s.conn) || s.conn.peer.Sending() > healthy {
 			continue
 		}
 		if !s.farBehind() {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
 )
 
 // gate is a Channel whose receiver reads only as much as the test allows.
@@ -285,12 +288,17 @@ func TestManyRepliesUnreadStopTheReader(t *testing.T) {
 	})
 }
 
-// stalledClient is a client that reads nothing after its subscription. The channel is closed when the host has ended it.
+// stalledClient is a client whose socket is not read after its subscription. The channel is closed when the host has ended it.
 func stalledClient(t *testing.T, h *host.Host) (served chan struct{}) {
-	near, far := jsonrpc.Pipe()
+	l := testkit.NewPipes()
 	served = make(chan struct{})
-	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
-	t.Cleanup(func() { near.Close(); <-served })
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r); close(served) })}
+	go func() { _ = server.Serve(l) }() // until it is closed
+	near, err := wsconn.Dial(t.Context(), "ws://localhost/", wsconn.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close(); server.Close(); <-served })
 	init, err := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "stalled",
 		InitialSubscriptions: []string{uri}})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"tether/host"
@@ -139,20 +138,4 @@ func TestSendBuffersAreBounded(t *testing.T) {
 	if most := int64(1 << 20); last <= 0 || last > most {
 		t.Errorf("the socket of an observer that reads nothing has taken %d bytes, want at most %d", last, most)
 	}
-}
-
-// A client is closed when it has taken nothing for the stall time, counted from the last byte that it took.
-func TestStallTimeCountsFromTheLastByte(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const limit = 15 * time.Second
-		for _, takes := range [][]time.Duration{nil, {time.Second}, {9 * time.Second}, {14 * time.Second, 20 * time.Second, 34 * time.Second}} {
-			want := limit
-			if len(takes) > 0 {
-				want += takes[len(takes)-1]
-			}
-			if got := host.StallAfter(limit, takes...).Round(time.Millisecond); got != want {
-				t.Errorf("a socket that took bytes after %v has stalled after %v, want %v", takes, got, want)
-			}
-		}
-	})
 }

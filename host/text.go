@@ -40,6 +40,7 @@ func requote(text []byte) (quoted []byte, found jsonspan.Check) {
 
 // shortcut handles a terminal/output that has the form of ahp.AppendOutput.
 func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) {
+	c.pulse.note() // every message comes here first
 	d := &c.dispatched
 	if c.client == nil || c.h.draining.Load() || !d.CutOutput(msg) {
 		return false, nil

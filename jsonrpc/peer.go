@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -105,6 +106,9 @@ type Peer struct {
 	scratch []byte            // a method's name on its way to methods
 	methods map[string]string // names seen, so that they are not allocated again
 
+	epoch time.Time    // set once
+	since atomic.Int64 // nanoseconds from epoch to the beginning of the send under way; 0 without one
+
 	mu       sync.Mutex // guards the fields below; never held while blocking
 	cause    error      // why the peer ended; nil while it has not
 	cancel   func()     // ends the context of the handler; nil before Run
@@ -134,6 +138,7 @@ func NewPeer(ch Channel, o Options) *Peer {
 	return &Peer{
 		ch:      ch,
 		opts:    o,
+		epoch:   time.Now(),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		gone:    make(chan struct{}),
@@ -227,6 +232,18 @@ func (p *Peer) CloseReason(code int, reason string) error {
 	p.shut(ErrClosed, closeChannel)
 	return nil
 }
+
+// Sending returns for how long the channel has had the message that is being sent; 0 without one.
+func (p *Peer) Sending() time.Duration {
+	since := p.since.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(1, time.Since(p.epoch)-time.Duration(since))
+}
+
+// sends marks the beginning of a send.
+func (p *Peer) sends() { p.since.Store(max(1, int64(time.Since(p.epoch)))) }
 
 // Done returns a channel that is closed when the peer has ended.
 func (p *Peer) Done() <-chan struct{} { return p.done }

@@ -8,10 +8,12 @@ func (p *Peer) writeLoop(ctx context.Context) {
 	held := false // the channel may have kept messages back, see BatchSender.SendMore
 	for {
 		q, m, more := p.next(!held)
-		var err error
-		switch {
-		case q == nil:
+		if q == nil {
 			return
+		}
+		var err error
+		p.sends()
+		switch {
 		case m.data == nil:
 			err = batch.Flush(ctx)
 			held = false
@@ -23,6 +25,7 @@ func (p *Peer) writeLoop(ctx context.Context) {
 			err = p.ch.Send(ctx, m.data)
 			held = false
 		}
+		p.since.Store(0)
 		if err != nil {
 			p.shut(&writeError{err}, nil)
 			return
@@ -78,7 +81,9 @@ func (p *Peer) beginDirect() bool {
 // hand gives msg to the channel, between beginDirect and endDirect.
 func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	p.pull(msg)
+	p.sends()
 	err := p.ch.Send(context.WithoutCancel(ctx), msg)
+	p.since.Store(0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pulled.cost -= len(msg) + messageCost

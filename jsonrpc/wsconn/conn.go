@@ -38,8 +38,7 @@ type Options struct {
 	// Memory, if not nil, is asked before a receive buffer becomes larger than 16 KiB. It is for this connection alone.
 	Memory Memory
 
-	// WriteTimeout bounds each write to the socket (at most 128 KiB unless a message is larger): a connection that does not take it in time is
-	// closed. Default 10 s.
+	// WriteTimeout bounds each write to the socket, of at most 64 KiB: a connection that does not take it in time is closed. Default 10 s.
 	WriteTimeout time.Duration
 
 	// Compress offers or accepts permessage-deflate without context takeover. It costs CPU and pays on thin links only.
@@ -133,8 +132,14 @@ func (c *Conn) ClockSkew() (time.Duration, bool) {
 	return *c.skew, true
 }
 
-// Send writes msg as one text frame. It blocks while the socket is full, at most for the write time-out or until ctx is done; both close
-// the connection.
+// Socket is the connection below the WebSocket. It must be neither read nor written.
+func (c *Conn) Socket() net.Conn { return c.link.Conn }
+
+// Written returns how many bytes the socket has taken since the handshake.
+func (c *Conn) Written() int64 { return c.link.written.Load() }
+
+// Send writes msg as one text frame. It blocks while the socket is full, until it has taken nothing for the write time-out or ctx is done;
+// both close the connection.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	if err := c.SendMore(ctx, msg); err != nil {
 		return err

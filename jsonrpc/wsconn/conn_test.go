@@ -275,6 +275,30 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
+// A slow reader of a large message stays as long as it takes 64 KiB in time; the limit counts from the last of them.
+func TestWriteTimeoutCountsFromTheLastStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, step = 3 * time.Second, 64 << 10
+		client, server, below := pipe(t, wsconn.Options{WriteTimeout: limit})
+		_ = server // nobody receives; the test reads below
+		go func() {
+			buf := make([]byte, step)
+			for range 4 {
+				time.Sleep(2 * time.Second)
+				_, _ = io.ReadFull(below[1], buf)
+			}
+		}()
+		start := time.Now()
+		err := client.Send(t.Context(), make([]byte, 1<<20))
+		if took := time.Since(start); err == nil || took != 8*time.Second+limit {
+			t.Errorf("Send = %v after %v, want a time-out %v after the last step", err, took, limit)
+		}
+		if n := client.Written(); n < 4*step || n > 5*step {
+			t.Errorf("%d bytes were taken, want four steps", n)
+		}
+	})
+}
+
 // TestPongAfterLongSilence guards against a write deadline that is left over from an earlier message.
 func TestPongAfterLongSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

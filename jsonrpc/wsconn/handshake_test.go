@@ -244,7 +244,7 @@ func TestDialWraps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if below := c.Below(); rawio.Wrap(below) != below {
+		if below := c.Socket(); rawio.Wrap(below) != below {
 			t.Errorf("%T is not wrapped", below)
 		}
 		c.Close()

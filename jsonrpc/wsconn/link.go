@@ -3,11 +3,15 @@ package wsconn
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // holdSize is how much a link gathers before it writes, in bytes: a full frame of terminal output (64 KiB before escaping) with its header.
 const holdSize = 128 << 10
+
+// writeStep is how much the other side must take within Options.WriteTimeout, in bytes. Ordinary frames are smaller and are written whole.
+const writeStep = 64 << 10
 
 // A link is the socket below a WebSocket connection. coder/websocket writes a masked frame in pieces of 4 KiB, the size of the buffer it
 // masks in, and an unmasked one in two; each piece is a system call. A link can hold the pieces back and write them as one: sent and
@@ -19,6 +23,7 @@ const holdSize = 128 << 10
 type link struct {
 	net.Conn
 	timeout time.Duration
+	written atomic.Int64 // bytes that the socket has taken
 
 	// turn is a lock in a 1-slot channel, held during a socket write. Closing Conn ends that write, and so frees those who wait for the lock.
 	turn chan struct{}
@@ -93,13 +98,15 @@ func (l *link) flush() error {
 	return err
 }
 
-// write writes p to the socket in time. Only with turn.
+// write writes p to the socket, each step in time. Only with turn.
 func (l *link) write(p []byte) (n int, err error) {
-	if l.err != nil {
-		return 0, l.err
-	}
-	if l.err = l.Conn.SetWriteDeadline(time.Now().Add(l.timeout)); l.err == nil {
-		n, l.err = l.Conn.Write(p)
+	for len(p) > 0 && l.err == nil {
+		var m int
+		if l.err = l.Conn.SetWriteDeadline(time.Now().Add(l.timeout)); l.err == nil {
+			m, l.err = l.Conn.Write(p[:min(len(p), writeStep)])
+		}
+		l.written.Add(int64(m))
+		n, p = n+m, p[m:]
 	}
 	return n, l.err
 }
