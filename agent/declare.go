@@ -141,7 +141,7 @@ func (a *Agent) declaredStatus(all []declared.Status) []localapi.Declared {
 		d := localapi.Declared{
 			Name: s.Spec.Name, State: string(s.State), Since: s.Since, ID: s.ID, Restart: cmp.Or(s.Spec.Restart, config.RestartNever),
 			Command: s.Spec.Command, Line: s.Spec.Line, Next: s.Next, Restarts: s.Restarts, Error: s.Err, Changed: s.Changed,
-			Needs: s.Spec.Needs, Waits: s.Waits, Ready: string(s.Ready), ReadySince: s.ReadySince, ReadyWhy: s.ReadyWhy,
+			Needs: s.Spec.Needs, Waits: s.Waits, Readiness: s.Readiness,
 		}
 		if s.State == declared.Exited || s.State == declared.Waiting {
 			d.ExitCode = &s.Code

@@ -12,11 +12,10 @@ import (
 	"time"
 
 	"tether/agent/config"
-	"tether/agent/declared"
 	"tether/agent/local"
-	"tether/agent/term"
 	"tether/agenttools"
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // Times for trying the condition under which a declared terminal is ready.
@@ -34,9 +33,9 @@ func (t *declaredTerminal) Started() time.Time {
 }
 
 // SetReady implements declared.Terminal.
-func (t *declaredTerminal) SetReady(state declared.ReadyState, why string) {
+func (t *declaredTerminal) SetReady(state vocab.ReadyState, why string) {
 	h, _ := t.newest()
-	h.SetReady(term.ReadyState(state), why)
+	h.SetReady(state, why)
 }
 
 // Await implements declared.Terminal.

@@ -73,7 +73,7 @@ func (d *daemon) declared(name string) (x localapi.Declared) {
 func (d *daemon) awaitReady(name, ready string) localapi.Declared {
 	d.t.Helper()
 	var x localapi.Declared
-	testkit.Eventually(d.t, patience, name+" is "+ready, func() bool { x = d.declared(name); return x.Ready == ready })
+	testkit.Eventually(d.t, patience, name+" is "+ready, func() bool { x = d.declared(name); return string(x.Ready) == ready })
 	return x
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/agent/uplink"
+	"tether/vocab"
 )
 
 // watchLog records who watched which terminal at a host and when, according to hosts: at most one record per person, terminal and minute,
@@ -46,7 +46,7 @@ const (
 )
 
 // note takes the list of the present watchers of a terminal at a host. It blocks only for the audit log.
-func (l *watchLog) note(host string, id term.ID, who []uplink.Watcher) {
+func (l *watchLog) note(host string, id term.ID, who []vocab.Watcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tether/agent/policy"
-	"tether/agent/uplink"
+	"tether/vocab"
 )
 
 // Watches are recorded with their beginning and end, at most once a minute.
@@ -19,12 +19,12 @@ func TestWatchLog(t *testing.T) {
 		l := watchLog{audit: func(ev policy.Event) {
 			lines = append(lines, fmt.Sprintf("%s %s@%s %s", time.Now().UTC().Format("15:04"), ev.Terminal, ev.Host, ev.Detail))
 		}}
-		ann := uplink.Watcher{Who: "ann", Kind: "person", Since: time.Now()}
-		l.note("lab", "pty-a", []uplink.Watcher{ann})
+		ann := vocab.Watcher{Who: "ann", Kind: "person", Since: time.Now()}
+		l.note("lab", "pty-a", []vocab.Watcher{ann})
 		for range 500 { // comes and goes for some minutes
 			time.Sleep(time.Second)
 			l.note("lab", "pty-a", nil)
-			l.note("lab", "pty-a", []uplink.Watcher{ann})
+			l.note("lab", "pty-a", []vocab.Watcher{ann})
 		}
 		time.Sleep(time.Second)
 		l.note("lab", "pty-b", nil)
@@ -42,9 +42,9 @@ func TestWatchLog(t *testing.T) {
 			t.Errorf("%d are remembered", len(l.all))
 		}
 		lines = nil
-		var many []uplink.Watcher
+		var many []vocab.Watcher
 		for i := range 1000 { // a hostile host
-			many = append(many, uplink.Watcher{Who: fmt.Sprint("x", i), Since: time.Now()})
+			many = append(many, vocab.Watcher{Who: fmt.Sprint("x", i), Since: time.Now()})
 		}
 		l.note("lab", "pty-a", many)
 		time.Sleep(90 * time.Second)

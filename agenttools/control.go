@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"tether/vocab"
 )
 
 // maxInput bounds one write, in bytes.
@@ -135,11 +137,11 @@ type Restarter interface {
 
 // Restarted is the answer of restart_terminal.
 type Restarted struct {
-	ID    string     `json:"id,omitempty"` // id of the terminal that runs now; "" while the start waits for other terminals
-	Name  string     `json:"name"`
-	State string     `json:"state"`              // running, or blocked
-	Ready ReadyState `json:"ready,omitempty"`    // starting, if the user has said when the terminal is ready
-	Waits string     `json:"waitsFor,omitempty"` // the terminals that are not ready yet, while blocked
+	ID    string           `json:"id,omitempty"` // id of the terminal that runs now; "" while the start waits for other terminals
+	Name  string           `json:"name"`
+	State string           `json:"state"`              // running, or blocked
+	Ready vocab.ReadyState `json:"ready,omitempty"`    // starting, if the user has said when the terminal is ready
+	Waits string           `json:"waitsFor,omitempty"` // the terminals that are not ready yet, while blocked
 }
 
 func (s *Set) restartTool(r Restarter) tool {

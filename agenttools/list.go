@@ -12,25 +12,25 @@ import (
 // Metadata describes a terminal in the words of the tools. The first five fields are always present; the others are absent if they do not
 // apply.
 type Metadata struct {
-	ID        string     `json:"id"`
-	Cwd       string     `json:"cwd"`
-	Owner     Owner      `json:"owner"`
-	Visible   bool       `json:"visible"`
-	CreatedAt int64      `json:"createdAt"`         // Unix time in ms
-	Status    string     `json:"status,omitempty"`  // running or exited; only in lists
-	Machine   string     `json:"machine,omitempty"` // present if there are several machines; Name then begins with it
-	Name      string     `json:"name,omitempty"`
-	Running   string     `json:"running,omitempty"` // command line that a shell runs now
-	Command   []string   `json:"command,omitempty"`
-	Checkout  *Checkout  `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists of terminals of this machine
-	Awaits    InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
-	Ready     ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
-	AwaySince int64      `json:"awaySince,omitempty"` // Unix time in ms since when its machine is not connected and no output comes
-	AwayWhy   string     `json:"awayWhy,omitempty"`   // why no output comes, if the machine itself may be connected
-	KeptUntil int64      `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
-	Dropped   string     `json:"dropped,omitempty"`   // why the host does not keep its output any more
-	Notice    string     `json:"notice,omitempty"`    // something that is not as asked
-	Exited    bool       `json:"exited,omitempty"`
+	ID        string           `json:"id"`
+	Cwd       string           `json:"cwd"`
+	Owner     Owner            `json:"owner"`
+	Visible   bool             `json:"visible"`
+	CreatedAt int64            `json:"createdAt"`         // Unix time in ms
+	Status    string           `json:"status,omitempty"`  // running or exited; only in lists
+	Machine   string           `json:"machine,omitempty"` // present if there are several machines; Name then begins with it
+	Name      string           `json:"name,omitempty"`
+	Running   string           `json:"running,omitempty"` // command line that a shell runs now
+	Command   []string         `json:"command,omitempty"`
+	Checkout  *Checkout        `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists of terminals of this machine
+	Awaits    vocab.InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
+	Ready     vocab.ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
+	AwaySince int64            `json:"awaySince,omitempty"` // Unix time in ms since when its machine is not connected and no output comes
+	AwayWhy   string           `json:"awayWhy,omitempty"`   // why no output comes, if the machine itself may be connected
+	KeptUntil int64            `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
+	Dropped   string           `json:"dropped,omitempty"`   // why the host does not keep its output any more
+	Notice    string           `json:"notice,omitempty"`    // something that is not as asked
+	Exited    bool             `json:"exited,omitempty"`
 	*ExitFields
 }
 
@@ -45,14 +45,14 @@ type ExitFields struct {
 // details are additional fields for programs.
 type details struct {
 	Metadata
-	Name   string     `json:"name"`
-	Title  string     `json:"title"`
-	Cols   int        `json:"cols"`
-	Rows   int        `json:"rows"`
-	Pid    int        `json:"pid,omitempty"`
-	Cursor int64      `json:"cursor"`               // offset of the end of the output
-	Input  InputState `json:"input,omitempty"`      // absent after the exit, and if the state of input is not examined here
-	Since  int64      `json:"inputSince,omitempty"` // Unix time in ms since when Input is so
+	Name   string           `json:"name"`
+	Title  string           `json:"title"`
+	Cols   int              `json:"cols"`
+	Rows   int              `json:"rows"`
+	Pid    int              `json:"pid,omitempty"`
+	Cursor int64            `json:"cursor"`               // offset of the end of the output
+	Input  vocab.InputState `json:"input,omitempty"`      // absent after the exit, and if the state of input is not examined here
+	Since  int64            `json:"inputSince,omitempty"` // Unix time in ms since when Input is so
 	// ReadySince is the Unix time in ms since when Ready is so. ReadyWhy says which condition holds, or why none does.
 	ReadySince int64  `json:"readySince,omitempty"`
 	ReadyWhy   string `json:"readyWhy,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tether/internal/jsonspan"
+	"tether/vocab"
 )
 
 // Bounds of the arguments of read_terminal.
@@ -48,10 +49,10 @@ type ReadAnswer struct {
 	More       bool   `json:"more,omitempty"` // more output is available already; read on with since
 	Exited     bool   `json:"exited"`
 	*ExitFields
-	Awaits   InputState  `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
-	Commands []*Command  `json:"commands,omitempty"`
-	Screen   *ScreenSize `json:"screen,omitempty"`
-	Masked   int         `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
+	Awaits   vocab.InputState `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
+	Commands []*Command       `json:"commands,omitempty"`
+	Screen   *ScreenSize      `json:"screen,omitempty"`
+	Masked   int              `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
 	// LeftOut is the approximate number of bytes before the newest text, and Hint tells how to get them or their important part.
 	LeftOut int64  `json:"leftOutBytes,omitempty"`
 	Hint    string `json:"hint,omitempty"`

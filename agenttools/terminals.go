@@ -117,14 +117,8 @@ type Info struct {
 	Detection   bool        // the shell reports its commands
 	Start, End  int64       // offsets of the readable output: [Start, End)
 	Exit        *vocab.Exit // nil while it runs
-	// Input says whether the program waits for typed input, and InputSince since when. Only List sets them, and only if they are known.
-	Input      InputState
-	InputSince time.Time
-	// Ready says how far a declared terminal is on its way to being ready; "" if no condition was declared. ReadySince is when that began,
-	// and ReadyWhy says in one line which condition holds, or why none does.
-	Ready      ReadyState
-	ReadySince time.Time
-	ReadyWhy   string
+	// State is unknown, but for readiness, outside of List. Its Prompt is never set.
+	vocab.State
 	// Away is the time since when output has not come because the terminal's machine is not connected to the host. It is zero while the
 	// machine is connected, and for terminals of this machine.
 	Away time.Time

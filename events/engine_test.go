@@ -382,7 +382,7 @@ func TestCommandsAndMoments(t *testing.T) {
 			t.Errorf("a problem that is cleared: %+v", got)
 		}
 		sh.change(func() {
-			sh.state = agenttools.State{Input: agenttools.InputAwaiting, Prompt: "Overwrite? ", InputSince: time.Now()}
+			sh.state = vocab.State{Keyboard: vocab.Keyboard{Input: vocab.InputAwaiting, Prompt: "Overwrite? ", InputSince: time.Now()}}
 		})
 		synctest.Wait()
 		if len(waits.told()) != 1 || waits.told()[0].Data["promptLine"] != "Overwrite? " {

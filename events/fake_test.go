@@ -89,7 +89,7 @@ type fake struct {
 	info    agenttools.Info
 	log     []byte // from info.Start on
 	marks   []agenttools.Event
-	state   agenttools.State
+	state   vocab.State
 	changed chan struct{}
 	limit   int
 }
@@ -137,7 +137,7 @@ func (t *fake) Info() agenttools.Info {
 
 func (t *fake) Commands() []vocab.Command { return nil }
 
-func (t *fake) State() (agenttools.State, <-chan struct{}) {
+func (t *fake) State() (vocab.State, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state, t.changed

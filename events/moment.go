@@ -10,6 +10,7 @@ import (
 	"tether/internal/clip"
 	"tether/problems"
 	"tether/screen"
+	"tether/vocab"
 )
 
 // freshEpoch returns a random id for a journal, never 0.
@@ -88,7 +89,7 @@ func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools
 }
 
 // state reports changes of the state that does not depend on output. It looks at most once a second.
-func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id string, was agenttools.State) {
+func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id string, was vocab.State) {
 	for {
 		now, changed := t.State()
 		if data := src.stateData(was, now); data != nil {
@@ -112,9 +113,9 @@ func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id 
 }
 
 // stateData is the data of a change, nil if nothing changed.
-func (src *source) stateData(was, now agenttools.State) map[string]any {
+func (src *source) stateData(was, now vocab.State) map[string]any {
 	if src.spec.kind.Name == Ready {
-		if now.Ready == was.Ready || now.Ready != agenttools.ReadyYes && now.Ready != agenttools.ReadyFailed {
+		if now.Ready == was.Ready || now.Ready != vocab.ReadyYes && now.Ready != vocab.ReadyFailed {
 			return nil
 		}
 		return map[string]any{"state": string(now.Ready), "why": clip.Text(screen.Clean(now.ReadyWhy), maxShow)}
@@ -123,7 +124,7 @@ func (src *source) stateData(was, now agenttools.State) map[string]any {
 		return nil
 	}
 	data := map[string]any{"kind": string(now.Input)}
-	if now.Input == agenttools.InputAwaiting && now.Prompt != "" {
+	if now.Input == vocab.InputAwaiting && now.Prompt != "" {
 		data["promptLine"] = clip.Text(screen.Clean(now.Prompt), maxShow)
 	}
 	return data

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/vocab"
 )
 
 // Bounds of a journal.
@@ -282,7 +283,7 @@ func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) 
 	if !ok {
 		return func(context.Context) {}
 	}
-	was := agenttools.State{}
+	was := vocab.State{}
 	if !fresh {
 		was, _ = st.State()
 	}

@@ -206,10 +206,10 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	if t.isAwayLocked() {
 		i.Away, i.AwayWhy = t.away, t.awayWhyLocked()
 	} else {
-		i.Input, i.InputSince = agenttools.InputState(t.input.state), t.input.since
+		i.Keyboard = t.input.Keyboard
 	}
 	if ready := t.readyLocked(); ready != "" {
-		i.Ready, i.ReadySince, i.ReadyWhy = agenttools.ReadyState(ready), t.input.readySince, t.input.readyWhy
+		i.Readiness = t.input.Readiness
 	}
 	if t.parked != nil {
 		i.KeptUntil, i.Dropped = t.parked.until, t.parked.dropped

@@ -2,27 +2,20 @@ package host
 
 import (
 	"bytes"
-	"time"
 
-	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/change"
 	"tether/internal/clip"
 	"tether/screen"
+	"tether/vocab"
 )
 
 // input is the owner's report of how the program in the foreground uses its keyboard, and of a declared terminal's readiness. Guarded by
 // the host's mutex.
 type input struct {
-	state string // one of ahp's states; "" until the owner reports one
-	said  int64  // when state began, by the owner's clock
-	since time.Time
-	moved change.Signal // raised when anything in input changes
-
-	ready      string // one of ahp's states; "": there is no condition
-	readySaid  int64
-	readySince time.Time
-	readyWhy   string
+	vocab.State                   // Input is "" until the owner reports one
+	said, readySaid int64         // when Input and Ready began, by the owner's clock
+	moved           change.Signal // raised when anything in input changes
 }
 
 // inputSaid handles the report of a terminal's owner. It ignores reports from anybody else, and invalid ones.
@@ -40,19 +33,21 @@ func (c *conn) inputSaid(params []byte) {
 
 func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	in := &t.input
-	before, was := t.awaitsLocked(), in.ready
+	before, was := t.awaitsLocked(), in.Ready
 	another := ahp.Awaits(p.Input) != ahp.AwaitsNothing && in.said != p.InputSince // other nodes report it as another question
-	if in.state == p.Input && in.said == p.InputSince && was == p.Ready && in.readySaid == p.ReadySince {
+	input, ready := vocab.InputState(p.Input), vocab.ReadyState(p.Ready)
+	if in.Input == input && in.said == p.InputSince && was == ready && in.readySaid == p.ReadySince {
 		return
 	}
-	if in.state != p.Input || in.said != p.InputSince {
-		in.state, in.said, in.since = p.Input, p.InputSince, plausible(p.Since(), t.created)
+	if in.Input != input || in.said != p.InputSince {
+		in.Input, in.said, in.InputSince = input, p.InputSince, plausible(p.Since(), t.created)
 	}
-	if in.ready != p.Ready || in.readySaid != p.ReadySince {
-		in.ready, in.readySaid, in.readySince, in.readyWhy = p.Ready, p.ReadySince, plausible(p.BecameReady(), t.created), screen.Clean(p.ReadyWhy)
+	if in.Ready != ready || in.readySaid != p.ReadySince {
+		in.readySaid = p.ReadySince
+		in.Readiness = vocab.Readiness{Ready: ready, ReadySince: plausible(p.BecameReady(), t.created), ReadyWhy: screen.Clean(p.ReadyWhy)}
 	}
 	t.input.moved.Raise()
-	if t.awaitsLocked() != before || in.ready != was || another { // otherwise lists would change whenever something is printed
+	if t.awaitsLocked() != before || in.Ready != was || another { // otherwise lists would change whenever something is printed
 		h.rowChangedLocked(t)
 		h.listChangedLocked(t)
 	}
@@ -61,13 +56,8 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 // endInputLocked clears the state of input of an exited terminal, and sets its readiness after the exit.
 func (h *Host) endInputLocked(t *terminal) {
 	in := &t.input
-	in.state, in.said = "", 0
-	switch in.ready {
-	case ahp.ReadyStarting:
-		in.ready, in.readySince, in.readyWhy = ahp.ReadyFailed, time.Now(), "its program ended before it was ready"
-	case ahp.ReadyYes:
-		in.ready, in.readySince, in.readyWhy = ahp.ReadyStopped, time.Now(), "its program has ended"
-	}
+	in.Keyboard, in.said = vocab.Keyboard{}, 0
+	in.Readiness = in.Ended()
 	t.input.moved.Raise()
 }
 
@@ -76,7 +66,7 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 	if t.isAwayLocked() {
 		return ahp.AwaitsNothing
 	}
-	return ahp.Awaits(t.input.state)
+	return ahp.Awaits(string(t.input.Input))
 }
 
 // readyLocked returns the terminal's readiness. While the machine is away, it is known only for an exited terminal.
@@ -84,31 +74,29 @@ func (t *terminal) readyLocked() string {
 	if t.isAwayLocked() && !t.state.Lifecycle.Exited() {
 		return ""
 	}
-	return t.input.ready
+	return string(t.input.Ready)
 }
 
 // awaitsAgainLocked is called when the owner of t has connected or disconnected. It updates the catalogue if that shows something which the
 // owner has reported.
 func (h *Host) awaitsAgainLocked(t *terminal) {
-	if ahp.Awaits(t.input.state) != ahp.AwaitsNothing || t.input.ready != "" {
+	if ahp.Awaits(string(t.input.Input)) != ahp.AwaitsNothing || t.input.Ready != "" {
 		h.listChangedLocked(t)
 	}
 }
 
 // State implements agenttools.StatefulTerminal. While the machine is away it returns the last known state, so that a short loss of the
 // connection does not turn one question into two.
-func (l lookedAt) State() (agenttools.State, <-chan struct{}) {
+func (l lookedAt) State() (vocab.State, <-chan struct{}) {
 	l.h.mu.Lock()
 	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.gone() {
 		l.h.mu.Unlock()
-		return agenttools.State{}, nil
+		return vocab.State{}, nil
 	}
 	in := &l.t.input
-	s := agenttools.State{Input: agenttools.InputState(in.state), InputSince: in.since,
-		Ready: agenttools.ReadyState(in.ready), ReadySince: in.readySince, ReadyWhy: in.readyWhy}
-	moved := in.moved.Next()
+	s, moved := in.State, in.moved.Next()
 	l.h.mu.Unlock()
-	if s.Input == agenttools.InputAwaiting {
+	if s.Input == vocab.InputAwaiting {
 		l.h.arrive(l.t)
 		s.Prompt = l.prompt()
 	}

@@ -299,10 +299,10 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Exited: t.exited, Away: t.bound == nil, Holds: t.holds,
 		Running: head(i.Running), Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
-	if in := &t.input; in.state != "" || in.ready != "" {
-		p := ahp.NewState("", in.state, in.since)
-		if in.ready != "" {
-			p.SetReady(in.ready, in.readySince, in.readyWhy)
+	if in := &t.input; in.Input != "" || in.Ready != "" {
+		p := ahp.NewState("", string(in.Input), in.InputSince)
+		if in.Ready != "" {
+			p.SetReady(string(in.Ready), in.ReadySince, in.ReadyWhy)
 		}
 		e.Input = &p
 	}

@@ -64,3 +64,87 @@ func (c *Command) Show(show func(string) string) {
 
 // Took sets how long the command ran.
 func (c *Command) Took(d time.Duration) { c.DurationMs = new(float64(d.Microseconds()) / 1000) }
+
+// InputState is how the program in the foreground uses its terminal.
+type InputState string
+
+// The states. The first two are for people to act on.
+const (
+	InputAwaiting   InputState = "awaiting_input"  // it reads a line, or a key behind a prompt
+	InputSecret     InputState = "awaiting_secret" // it reads a line without echo
+	InputRunning    InputState = "running"         // it prints
+	InputQuiet      InputState = "quiet"           // it prints nothing and asks nothing
+	InputFullScreen InputState = "full_screen"     // it draws on the alternate screen
+	InputUnknown    InputState = "unknown"         // the system does not tell
+)
+
+// Awaits reports whether somebody is to type.
+func (s InputState) Awaits() bool { return s == InputAwaiting || s == InputSecret }
+
+// Keyboard is the state of input of a terminal. The zero value is that of a terminal whose state
+// is not examined.
+type Keyboard struct {
+	// Input is awaiting_input, awaiting_secret, running, quiet, full_screen or unknown;
+	// absent after the exit.
+	Input InputState `json:"input,omitempty"`
+	// InputSince is the time of the last output or input for all states but running.
+	InputSince time.Time `json:"input_since,omitzero"`
+	// Prompt is the text before the cursor on its line while Input is InputAwaiting, at
+	// most 200 bytes.
+	Prompt string `json:"-"`
+}
+
+// ReadyState says whether the condition of a declared terminal holds.
+type ReadyState string
+
+// The states. A terminal without a condition has none.
+//
+//	ReadyStarting ──▶ ReadyYes ──▶ ReadyStopped   (the exit)
+//	     │               ▲                         (it holds after all)
+//	     └──▶ ReadyFailed                          (the time limit, or the exit)
+const (
+	ReadyStarting ReadyState = "starting" // the condition does not hold yet
+	ReadyYes      ReadyState = "ready"    // it held once
+	ReadyFailed   ReadyState = "failed"   // it did not hold in time and still does not, or the program ended before it held
+	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
+)
+
+// Readiness says how far a declared terminal is on its way to being ready. The zero value
+// is that of a terminal without a condition.
+type Readiness struct {
+	Ready      ReadyState `json:"ready,omitempty"` // of a declared terminal: starting, ready, failed or stopped
+	ReadySince time.Time  `json:"ready_since,omitzero"`
+	ReadyWhy   string     `json:"ready_why,omitempty"` // which condition holds, or why none does
+}
+
+// Ended returns what r becomes at the exit.
+func (r Readiness) Ended() Readiness {
+	switch r.Ready {
+	case ReadyStarting:
+		return Readiness{ReadyFailed, time.Now(), "its program ended before it was ready"}
+	case ReadyYes:
+		return Readiness{ReadyStopped, time.Now(), "its program has ended"}
+	}
+	return r
+}
+
+// State is what there is to say of a running terminal besides its output.
+type State struct {
+	Keyboard
+	Readiness
+}
+
+// Watchers lists who may watch a terminal at a host and who watches it now, according to the host.
+type Watchers struct {
+	May      []string  `json:"may"`
+	Refused  []string  `json:"refused"` // names in the audience that the host does not accept
+	Watching []Watcher `json:"watching"`
+	More     int       `json:"more"` // number of watchers beyond those listed
+}
+
+// Watcher is a watcher at a host, according to the host.
+type Watcher struct {
+	Who   string    `json:"who"`
+	Kind  string    `json:"kind"` // person, agent, guest or machine
+	Since time.Time `json:"since"`
+}

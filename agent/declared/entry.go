@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/config"
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // adoptPoll is how often keep checks whether the daemon has adopted an earlier daemon's terminals. Nothing announces the adoption, and it is
@@ -35,9 +36,7 @@ type entry struct {
 	current   Terminal // the running terminal; nil if none runs
 	waits     string   // why the terminal waits, while Blocked
 
-	ready      ReadyState
-	readySince time.Time
-	readyWhy   string
+	ready vocab.Readiness
 }
 
 // begin starts keep with t or, if t is nil, with the terminal that an earlier daemon has left or a new one. The returned channel is closed
@@ -291,7 +290,7 @@ func (e *entry) enter(s State) {
 			e.next = time.Time{}
 		}
 		if s == Starting || s == Down {
-			e.ready, e.readyWhy = "", ""
+			e.ready = vocab.Readiness{}
 		}
 		e.set.moved.Raise()
 	})

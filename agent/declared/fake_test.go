@@ -10,6 +10,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // machine plays a daemon's terminals, and those that outlive it.
@@ -106,7 +107,7 @@ func (t *terminal) Await(ctx context.Context, d config.Declared, _ bool) error {
 	}
 }
 
-func (t *terminal) SetReady(s declared.ReadyState, why string) {
+func (t *terminal) SetReady(s vocab.ReadyState, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told = append(t.told, string(s)+": "+why)

@@ -7,17 +7,7 @@ import (
 	"time"
 
 	"tether/agent/config"
-)
-
-// ReadyState is the progress of a terminal with a condition of readiness.
-type ReadyState string
-
-// The states. Terminals without a condition have none.
-const (
-	ReadyStarting ReadyState = "starting" // the condition does not hold yet
-	ReadyYes      ReadyState = "ready"    // the condition held once
-	ReadyFailed   ReadyState = "failed"   // the condition did not hold in time, or the program ended first
-	ReadyStopped  ReadyState = "stopped"  // it was ready, and its program has ended
+	"tether/vocab"
 )
 
 // leastLook is how long a condition is checked at least, even if its time is already over, as it may be after a restart of the daemon.
@@ -28,9 +18,9 @@ func (e *entry) beginReady(t Terminal) {
 	switch r := e.startedSpec().Ready; {
 	case r.IsZero():
 	case e.wasReady(t.ID()):
-		e.setReady(t, ReadyYes, r.String())
+		e.setReady(t, vocab.ReadyYes, r.String())
 	default:
-		e.setReady(t, ReadyStarting, "it is ready when "+r.String())
+		e.setReady(t, vocab.ReadyStarting, "it is ready when "+r.String())
 	}
 }
 
@@ -46,16 +36,16 @@ func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	defer cancel()
 	err := t.Await(within, spec, false)
 	if within.Err() != nil && ctx.Err() == nil && err != nil {
-		e.setReady(t, ReadyFailed, fmt.Sprintf("not ready within %s: %v", config.Duration(r.Within()), err))
+		e.setReady(t, vocab.ReadyFailed, fmt.Sprintf("not ready within %s: %v", config.Duration(r.Within()), err))
 		err = t.Await(ctx, spec, true)
 	}
 	switch {
 	case ctx.Err() != nil: // the terminal or the daemon ends
 	case err == nil:
 		e.set.keep(e.name(), func(k *kept) { k.Ready = k.ID == t.ID() })
-		e.setReady(t, ReadyYes, r.String())
+		e.setReady(t, vocab.ReadyYes, r.String())
 	default:
-		e.setReady(t, ReadyFailed, err.Error())
+		e.setReady(t, vocab.ReadyFailed, err.Error())
 	}
 }
 
@@ -77,9 +67,9 @@ func (e *entry) startedSpec() (d config.Declared) {
 	return d
 }
 
-func (e *entry) setReady(t Terminal, s ReadyState, why string) {
+func (e *entry) setReady(t Terminal, s vocab.ReadyState, why string) {
 	e.change(func() {
-		e.ready, e.readySince, e.readyWhy = s, time.Now(), why
+		e.ready = vocab.Readiness{Ready: s, ReadySince: time.Now(), ReadyWhy: why}
 		e.set.moved.Raise()
 	})
 	t.SetReady(s, why)
@@ -87,14 +77,7 @@ func (e *entry) setReady(t Terminal, s ReadyState, why string) {
 
 // endReady sets the state after the terminal's end.
 func (e *entry) endReady() {
-	e.change(func() {
-		switch e.ready {
-		case ReadyStarting:
-			e.ready, e.readySince, e.readyWhy = ReadyFailed, time.Now(), "its program ended before it was ready"
-		case ReadyYes:
-			e.ready, e.readySince, e.readyWhy = ReadyStopped, time.Now(), "its program has ended"
-		}
-	})
+	e.change(func() { e.ready = e.ready.Ended() })
 }
 
 // awaitNeeds waits until every terminal that this one needs is ready, or ctx ends. If it has to wait, it records that and calls blocked once.
@@ -131,9 +114,9 @@ func (e *entry) missingLocked() string {
 			return name + " is not declared any more"
 		}
 		switch o := e.set.entries[i]; {
-		case o.state == Running && (o.spec.Ready.IsZero() || o.ready == ReadyYes):
-		case o.state == Running && o.ready == ReadyFailed:
-			return name + " is " + o.readyWhy
+		case o.state == Running && (o.spec.Ready.IsZero() || o.ready.Ready == vocab.ReadyYes):
+		case o.state == Running && o.ready.Ready == vocab.ReadyFailed:
+			return name + " is " + o.ready.ReadyWhy
 		case o.state == Running:
 			return name + " is starting"
 		default:

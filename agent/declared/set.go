@@ -11,6 +11,7 @@ import (
 	"tether/agent/config"
 	"tether/internal/change"
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // End is how a terminal ended.
@@ -36,7 +37,7 @@ type Terminal interface {
 	// holds, Await returns why, in one line. late says that the time for the condition is over, so that it may be checked less often.
 	Await(ctx context.Context, d config.Declared, late bool) error
 	// SetReady reports the state to everybody who sees the terminal.
-	SetReady(state ReadyState, why string)
+	SetReady(state vocab.ReadyState, why string)
 }
 
 // Starter starts terminals. Its methods are safe for concurrent use.
@@ -259,7 +260,7 @@ func (s *Set) give() { <-s.busy }
 func (e *entry) statusLocked() Status {
 	return Status{
 		Spec: e.spec, State: e.state, Since: e.since, ID: e.id, Next: e.next, Restarts: e.restarts, Err: e.err, Code: e.code,
-		Ready: e.ready, ReadySince: e.readySince, ReadyWhy: e.readyWhy, Waits: e.waits,
+		Readiness: e.ready, Waits: e.waits,
 		Changed: e.state == Running && e.startedAs != nil && !reflect.DeepEqual(*e.startedAs, e.spec),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tether/agent/config"
+	"tether/vocab"
 )
 
 // State is the state of a declared terminal.
@@ -41,10 +42,7 @@ type Status struct {
 	Code     int       // exit status; for Exited and Waiting
 	Changed  bool      // the running terminal was started by another declaration
 
-	// Ready is the state of the running or the last terminal, if there is a condition.
-	Ready      ReadyState
-	ReadySince time.Time
-	ReadyWhy   string // the condition that holds, or why none does
+	vocab.Readiness // of the running or the last terminal, if there is a condition
 }
 
 // Bounds of the pause before a restart. It doubles with each end, and starts over after a run of healthyAfter.

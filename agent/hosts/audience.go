@@ -89,14 +89,3 @@ func shareError(host string, err error) error {
 	}
 	return &localapi.Error{Code: localapi.CodeRefused, Message: fmt.Sprintf("the host %s takes no link for this terminal: %v", host, err)}
 }
-
-func watchersFrom(w *uplink.Watchers) *localapi.Watchers {
-	if w == nil {
-		return nil
-	}
-	out := &localapi.Watchers{May: append([]string{}, w.May...), Refused: append([]string{}, w.Refused...), Watching: []localapi.Watcher{}, More: w.More}
-	for _, one := range w.Watching {
-		out.Watching = append(out.Watching, localapi.Watcher(one))
-	}
-	return out
-}

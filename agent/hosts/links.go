@@ -15,6 +15,7 @@ import (
 	"tether/agent/uplink"
 	"tether/ahp/client"
 	"tether/platform/roam"
+	"tether/vocab"
 )
 
 // links keeps one link per paired host. It is safe for concurrent use.
@@ -24,10 +25,10 @@ type links struct {
 	machine    string
 	settings   config.Uplink
 	log        *zerolog.Logger
-	watch      func(context.Context, func(roam.Change)) error      // roam.Watch
-	desk       func(host) *toolcall.Desk                           // set before the first link
-	up         func(name string, more int)                         // is told that a host has accepted this machine, and how often since it was told last; set before the first link
-	watched    func(name string, id term.ID, who []uplink.Watcher) // may be nil; set before the first link
+	watch      func(context.Context, func(roam.Change)) error     // roam.Watch
+	desk       func(host) *toolcall.Desk                          // set before the first link
+	up         func(name string, more int)                        // is told that a host has accepted this machine, and how often since it was told last; set before the first link
+	watched    func(name string, id term.ID, who []vocab.Watcher) // may be nil; set before the first link
 	hostGrants bool
 	park       time.Duration
 	atMost     func(time.Duration) time.Duration // bounds a wait; set before the first link
@@ -120,11 +121,11 @@ func (l *links) start(h host, e client.Endpoint) {
 }
 
 // watchedAt returns the function that receives a link's watchers, nil if nobody needs them.
-func (l *links) watchedAt(name string) func(term.ID, []uplink.Watcher) {
+func (l *links) watchedAt(name string) func(term.ID, []vocab.Watcher) {
 	if l.watched == nil {
 		return nil
 	}
-	return func(id term.ID, who []uplink.Watcher) { l.watched(name, id, who) }
+	return func(id term.ID, who []vocab.Watcher) { l.watched(name, id, who) }
 }
 
 // stop ends the link of that name, if there is one, and waits for its end. Before, it withdraws the tools that sessions were offered.

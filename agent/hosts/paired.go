@@ -12,10 +12,10 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/agent/uplink"
 	"tether/pairing"
 	"tether/platform/dirs"
 	"tether/platform/roam"
+	"tether/vocab"
 )
 
 // Options configures Paired. All but Timeout, Secrets and Watch are required.
@@ -32,7 +32,7 @@ type Options struct {
 	// Up is called when a host has let this machine in; more counts the other times since the last call.
 	Up func(host string, more int)
 	// Watched, if not nil, is told who watches a terminal at a host whenever the host says so. It must not block.
-	Watched func(host string, id term.ID, who []uplink.Watcher)
+	Watched func(host string, id term.ID, who []vocab.Watcher)
 	// HostGrants accepts grants by administrators of a host.
 	HostGrants bool
 	// Park bounds how long hosts may keep terminals while this machine is away.
@@ -152,7 +152,7 @@ func (p *Paired) hostStatus(h host) localapi.HostStatus {
 	}
 	s.Withdrawn, s.KeptUntil = link.Withdrawn, link.KeptUntil
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, localapi.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, KeptUntil: t.KeptUntil, Observers: t.Observers, Watchers: watchersFrom(t.Watchers)})
+		s.Lent = append(s.Lent, localapi.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, KeptUntil: t.KeptUntil, Observers: t.Observers, Watchers: t.Watchers})
 	}
 	return s
 }

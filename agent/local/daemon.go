@@ -10,6 +10,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/jsonspan"
 	"tether/internal/metrics"
+	"tether/vocab"
 )
 
 // status answers with the daemon's status. An agent is told nothing about hosts, and nothing about terminals that it does not see.
@@ -38,10 +39,10 @@ func CountTerminal(c *localapi.Count, h term.Handle) {
 		c.Lent++
 	}
 	c.Running++
-	if in, _ := h.Input(); in.State.Awaits() {
+	if in, _ := h.Input(); in.Input.Awaits() {
 		c.Awaits++
 	}
-	if ready := i.Ready.State; ready == term.ReadyStarting || ready == term.ReadyFailed {
+	if ready := i.Ready; ready == vocab.ReadyStarting || ready == vocab.ReadyFailed {
 		c.NotReady++
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // maxLoan bounds how long a lending with an end may last.
@@ -169,7 +170,7 @@ type hostViews map[[2]string]view
 type view struct {
 	state     string
 	observers *int
-	watchers  *localapi.Watchers
+	watchers  *vocab.Watchers
 }
 
 // views returns what the hosts say about lent terminals; nil for agents.
@@ -204,7 +205,7 @@ func (s *Server) terminal(h term.Handle, seen hostViews) localapi.Terminal {
 	i := h.Info()
 	t := terminalFrom(i)
 	in, _ := h.Input()
-	t.Input, t.InputSince = string(in.State), in.Since
+	t.Keyboard = in
 	for n := range t.Loans {
 		v := seen[[2]string{t.ID, t.Loans[n].Host}]
 		t.Loans[n].State, t.Loans[n].Observers, t.Loans[n].Watchers = v.state, v.observers, v.watchers

@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/vocab"
 )
 
 func TestLendAndUnlend(t *testing.T) {
@@ -188,7 +189,7 @@ func TestLendTo(t *testing.T) {
 func TestHostSays(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("build")
-	said := &localapi.Watchers{May: []string{"ann"}, Refused: []string{}, Watching: []localapi.Watcher{{Who: "ann", Kind: "person", Since: time.Now().UTC()}}, More: 1}
+	said := &vocab.Watchers{May: []string{"ann"}, Refused: []string{}, Watching: []vocab.Watcher{{Who: "ann", Kind: "person", Since: time.Now().UTC()}}, More: 1}
 	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true, Lent: []localapi.Lent{{ID: tm.ID, There: true, Watchers: said}}}}
 	got, err := w.client.Lend(t.Context(), "build", localapi.LendRequest{})
 	if diff := cmp.Diff(said, got.Loans[0].Watchers); err != nil || diff != "" {

@@ -21,7 +21,7 @@ func mcpInfo(i term.Info) agenttools.Info {
 	if i.Running != nil {
 		out.Running = i.Running.Text()
 	}
-	out.Ready, out.ReadySince, out.ReadyWhy = agenttools.ReadyState(i.Ready.State), i.Ready.Since, i.Ready.Why
+	out.Readiness = i.Readiness
 	return out
 }
 
@@ -32,11 +32,9 @@ type mcpTerminal struct{ h term.Handle }
 func (t mcpTerminal) Info() agenttools.Info { return mcpInfo(t.h.Info()) }
 
 // State implements agenttools.StatefulTerminal.
-func (t mcpTerminal) State() (agenttools.State, <-chan struct{}) {
+func (t mcpTerminal) State() (vocab.State, <-chan struct{}) {
 	in, changed := t.h.Input()
-	ready := t.h.Info().Ready
-	return agenttools.State{Input: agenttools.InputState(in.State), InputSince: in.Since, Prompt: in.Prompt,
-		Ready: agenttools.ReadyState(ready.State), ReadySince: ready.Since, ReadyWhy: ready.Why}, changed
+	return vocab.State{Keyboard: in, Readiness: t.h.Info().Readiness}, changed
 }
 
 // Readable returns a terminal as [agenttools.Wait] needs it.

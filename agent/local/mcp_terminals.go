@@ -31,7 +31,7 @@ func (a *agentTerminals) List() []agenttools.Info {
 		h = a.shown(h)
 		i := mcpInfo(h.Info())
 		in, _ := h.Input()
-		i.Input, i.InputSince = agenttools.InputState(in.State), in.Since
+		i.Keyboard = in
 		all = append(all, i)
 	}
 	return all
@@ -140,7 +140,7 @@ func (a *agentTerminals) Restart(ctx context.Context, ref string) (agenttools.Re
 	if err != nil {
 		return agenttools.Restarted{}, mcpError(err)
 	}
-	r := agenttools.Restarted{ID: d.ID, Name: d.Name, State: d.State, Ready: agenttools.ReadyState(d.Ready), Waits: d.Waits}
+	r := agenttools.Restarted{ID: d.ID, Name: d.Name, State: d.State, Ready: d.Ready, Waits: d.Waits}
 	if d.Waits != "" {
 		r.ID = "" // the id of the ended terminal
 	}

@@ -12,6 +12,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/jsonspan"
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
@@ -161,7 +162,7 @@ func terminalFrom(i term.Info) localapi.Terminal {
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private, Notice: i.Notice,
 		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
 		Exit: i.Exit, CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
-		Ready: string(i.Ready.State), ReadySince: i.Ready.Since, ReadyWhy: i.Ready.Why,
+		State: vocab.State{Readiness: i.Readiness},
 	}
 	t.Command, t.CommandBytes = jsonspan.Pack(i.Command)
 	_, t.CwdBytes = jsonspan.PackOne(i.Cwd)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tether/platform/proc"
+	"tether/vocab"
 )
 
 // Operations on declared terminals.
@@ -38,11 +39,9 @@ type Declared struct {
 	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
 	Notice   string    `json:"notice,omitempty"`  // what is not as the person asked
 
-	Needs      []string  `json:"needs,omitempty"`
-	Waits      string    `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why
-	Ready      string    `json:"ready,omitempty"`     // as in Terminal, if a condition is declared
-	ReadySince time.Time `json:"ready_since,omitzero"`
-	ReadyWhy   string    `json:"ready_why,omitempty"`
+	Needs []string `json:"needs,omitempty"`
+	Waits string   `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why
+	vocab.Readiness
 }
 
 // DeclaredList is the answer to a DeclareRequest.

@@ -1,6 +1,10 @@
 package localapi
 
-import "time"
+import (
+	"time"
+
+	"tether/vocab"
+)
 
 // PairRequest adds a host.
 type PairRequest struct {
@@ -67,15 +71,15 @@ type HostStatus struct {
 
 // Lent is one terminal at one host.
 type Lent struct {
-	ID        string    `json:"id"`
-	URI       string    `json:"uri"`
-	Unacked   int64     `json:"unacked_bytes"`
-	Lost      int64     `json:"lost_bytes"`
-	There     bool      `json:"there"` // the host has the terminal now
-	Problem   string    `json:"problem,omitempty"`
-	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may keep its text
-	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
-	Watchers  *Watchers `json:"host_says,omitempty"`
+	ID        string          `json:"id"`
+	URI       string          `json:"uri"`
+	Unacked   int64           `json:"unacked_bytes"`
+	Lost      int64           `json:"lost_bytes"`
+	There     bool            `json:"there"` // the host has the terminal now
+	Problem   string          `json:"problem,omitempty"`
+	KeptUntil time.Time       `json:"kept_until,omitzero"` // until when an offline host may keep its text
+	Observers *int            `json:"observers,omitempty"` // their number, if the host reports it
+	Watchers  *vocab.Watchers `json:"host_says,omitempty"`
 }
 
 // Values of HostStatus.LentMeans.

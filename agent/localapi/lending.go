@@ -1,6 +1,10 @@
 package localapi
 
-import "time"
+import (
+	"time"
+
+	"tether/vocab"
+)
 
 // LendRequest lends a terminal.
 type LendRequest struct {
@@ -28,10 +32,10 @@ type Loan struct {
 	Until *time.Time `json:"until,omitempty"` // absent if there is no time limit
 	// State is there, pending (the host does not have it yet), offline or refused; absent
 	// if nothing is left to send, and for agents.
-	State     string    `json:"state,omitempty"`
-	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
-	Audience  *Audience `json:"audience,omitempty"`  // never for agents
-	Watchers  *Watchers `json:"host_says,omitempty"` // never for agents
+	State     string          `json:"state,omitempty"`
+	Observers *int            `json:"observers,omitempty"` // their number, if the host reports it
+	Audience  *Audience       `json:"audience,omitempty"`  // never for agents
+	Watchers  *vocab.Watchers `json:"host_says,omitempty"` // never for agents
 }
 
 // KeptAt is a host that may still keep the text of a terminal although its sharing was ended, because the host is offline. It is told when
@@ -55,21 +59,6 @@ type Audience struct {
 	FromNow    []string `json:"from_now"`    // of to: those who see only later output
 	NotTo      []string `json:"not_to"`      // may not watch, even if the host grants it
 	GuestsOnly bool     `json:"guests_only"` // see tether share
-}
-
-// Watchers lists who may watch a terminal at a host and who watches it now, according to the host.
-type Watchers struct {
-	May      []string  `json:"may"`
-	Refused  []string  `json:"refused"` // names in the audience that the host does not accept
-	Watching []Watcher `json:"watching"`
-	More     int       `json:"more"` // number of watchers beyond those listed
-}
-
-// Watcher is a watcher at a host, according to the host.
-type Watcher struct {
-	Who   string    `json:"who"`
-	Kind  string    `json:"kind"` // person, agent, guest or machine
-	Since time.Time `json:"since"`
 }
 
 // ShareRequest makes a link with which a guest watches one terminal, without a login.

@@ -34,14 +34,7 @@ type Terminal struct {
 	Held             bool        `json:"held"`              // a holder process keeps the terminal running without the daemon
 	Lost             int64       `json:"lost_bytes"`        // bytes of output that were not recorded
 	CommandDetection bool        `json:"command_detection"` // the shell reports its commands
-	// Input is awaiting_input, awaiting_secret, running, quiet, full_screen or unknown;
-	// absent after the exit.
-	Input string `json:"input,omitempty"`
-	// InputSince is the time of the last output or input for all states but running.
-	InputSince   time.Time      `json:"input_since,omitzero"`
-	Ready        string         `json:"ready,omitempty"` // of a declared terminal: starting, ready, failed or stopped
-	ReadySince   time.Time      `json:"ready_since,omitzero"`
-	ReadyWhy     string         `json:"ready_why,omitempty"`     // which condition holds, or why none does
+	vocab.State
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell

@@ -55,7 +55,7 @@ func TestAnswersWithNobodyAttached(t *testing.T) {
 				t.Errorf("%s: the program gets %q, want %q", c.name, got, c.want)
 			}
 			time.Sleep(10 * time.Second)
-			if after, _ := h.LastInput(); after.State != before.State {
+			if after, _ := h.LastInput(); after.Input != before.Input {
 				t.Errorf("%s: it was %v, and with an answer it is %v", c.name, before, after)
 			}
 		})

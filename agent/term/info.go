@@ -37,7 +37,7 @@ type Info struct {
 	Exit     *vocab.Exit // nil while running
 	// Short is Name without the directory's part, "" if the name was given.
 	Short string
-	Ready Ready // of a declared terminal with a condition
+	vocab.Readiness
 
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *vocab.Command
@@ -68,7 +68,7 @@ func (i *Info) HideDirectory(rules *redact.Rules) {
 func (i *Info) mask(rules *redact.Rules) {
 	i.HideDirectory(rules)
 	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
-	i.Ready.Why = rules.Redact(i.Ready.Why)
+	i.ReadyWhy = rules.Redact(i.ReadyWhy)
 	command := slices.Clone(i.Command)
 	for n := range command {
 		command[n] = rules.Redact(command[n])

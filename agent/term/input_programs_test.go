@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/vocab"
 )
 
 // asking is a program that waits for somebody, and the expected state of its terminal.
@@ -18,13 +19,13 @@ type asking struct {
 	name  string
 	needs []string // programs
 	line  string   // for sh
-	want  []term.InputState
+	want  []vocab.InputState
 }
 
 var (
-	input      = []term.InputState{term.AwaitingInput}
-	hidden     = []term.InputState{term.AwaitingSecret}
-	fullScreen = []term.InputState{term.FullScreen}
+	input      = []vocab.InputState{vocab.InputAwaiting}
+	hidden     = []vocab.InputState{vocab.InputSecret}
+	fullScreen = []vocab.InputState{vocab.InputFullScreen}
 )
 
 // askingPrograms do so in a directory of their own, which is their home.
@@ -135,8 +136,8 @@ func TestProgramsThatAsk(t *testing.T) {
 			began := time.Now()
 			for {
 				in, changed := h.LastInput()
-				if slices.Contains(p.want, in.State) {
-					t.Logf("%s after %v, found within %v: %q", in.State, in.Since.Sub(began).Round(time.Millisecond), time.Since(in.Since).Round(time.Millisecond), in.Prompt)
+				if slices.Contains(p.want, in.Input) {
+					t.Logf("%s after %v, found within %v: %q", in.Input, in.InputSince.Sub(began).Round(time.Millisecond), time.Since(in.InputSince).Round(time.Millisecond), in.Prompt)
 					return
 				}
 				select {

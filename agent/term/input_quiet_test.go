@@ -90,10 +90,10 @@ func TestProgramsThatWork(t *testing.T) {
 			printed := until(t, h, regexp.MustCompile(p.ready))
 			for began := time.Now(); time.Since(began) < 3*time.Second; { // three looks after the last output
 				in, changed := h.LastInput()
-				if in.State.Awaits() {
+				if in.Input.Awaits() {
 					t.Fatalf("%+v after %q", in, printed)
 				}
-				if asked, _ := h.Input(); asked.State.Awaits() {
+				if asked, _ := h.Input(); asked.Input.Awaits() {
 					t.Fatalf("asked: %+v", asked)
 				}
 				select {
@@ -102,7 +102,7 @@ func TestProgramsThatWork(t *testing.T) {
 				}
 			}
 			in, _ := h.Input()
-			t.Logf("%s %q", in.State, printed[max(0, len(printed)-80):])
+			t.Logf("%s %q", in.Input, printed[max(0, len(printed)-80):])
 		})
 	}
 }

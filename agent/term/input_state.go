@@ -13,31 +13,8 @@ import (
 	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/screen"
+	"tether/vocab"
 )
-
-// InputState is how the program in the foreground uses its terminal.
-type InputState string
-
-// The states. The first two are for people to act on.
-const (
-	AwaitingInput  InputState = "awaiting_input"  // it reads a line, or a key behind a prompt
-	AwaitingSecret InputState = "awaiting_secret" // it reads a line without echo
-	InputRunning   InputState = "running"         // it prints
-	InputQuiet     InputState = "quiet"           // it prints nothing and asks nothing
-	FullScreen     InputState = "full_screen"     // it draws on the alternate screen
-	InputUnknown   InputState = "unknown"         // the system does not tell
-)
-
-// Awaits reports whether the person is to do something.
-func (s InputState) Awaits() bool { return s == AwaitingInput || s == AwaitingSecret }
-
-// Input is an InputState with its details.
-type Input struct {
-	State InputState
-	Since time.Time // when the state began; for all but InputRunning, the last output or input
-	// Prompt is the text before the cursor on its line while State is AwaitingInput, at most 200 bytes.
-	Prompt string
-}
 
 // evidence holds the facts about a terminal that has not printed for quietAfter.
 type evidence struct {
@@ -58,34 +35,34 @@ type evidence struct {
 var relays = []string{"ssh", "mosh-client", "et", "telnet", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "machinectl", "wsl", "sudo", "doas", "pkexec", "run0", "tether"}
 
 // judge returns the state of a terminal that does not print. It depends on e alone; docs/AWAITING.md has the rules.
-func (e *evidence) judge() InputState {
+func (e *evidence) judge() vocab.InputState {
 	waits := e.look.Reading.Waits
 	switch {
 	case e.looked && e.look.Secret() && waits != proc.WaitsNot:
-		return AwaitingSecret
+		return vocab.InputSecret
 	case e.shell:
-		return InputQuiet
+		return vocab.InputQuiet
 	case e.alt:
-		return FullScreen
+		return vocab.InputFullScreen
 	case !e.looked:
-		return InputUnknown
+		return vocab.InputUnknown
 	case e.isShell():
-		return InputQuiet
+		return vocab.InputQuiet
 	case waits == proc.WaitsNot, waits == proc.WaitsUnknown && !e.prompt:
-		return InputQuiet
+		return vocab.InputQuiet
 	case waits == proc.WaitsUnknown:
-		return InputUnknown
+		return vocab.InputUnknown
 	case !e.look.Lines && e.isRelay(): // keys are passed on to an unknown reader
 		if e.prompt {
-			return InputUnknown
+			return vocab.InputUnknown
 		}
-		return InputQuiet
+		return vocab.InputQuiet
 	case e.look.Reading.Timed && (e.dark || e.rest < timedAfter): // it will continue by itself, as a progress display does
-		return InputQuiet
+		return vocab.InputQuiet
 	case e.prompt, e.look.Reading.Alone:
-		return AwaitingInput
+		return vocab.InputAwaiting
 	}
-	return InputQuiet
+	return vocab.InputQuiet
 }
 
 // isShell reports whether a shell that reads commands is in the foreground; its prompt is not a question. A shell whose marks say that it
@@ -114,7 +91,7 @@ const lookAgain = 200 * time.Millisecond
 
 // attention is the state of input and its detection. Guarded by the terminal's mutex, except for turn.
 type attention struct {
-	input   Input
+	input   vocab.Keyboard
 	changed change.Signal // raised when input, or the terminal's readiness, changes
 	timer   *time.Timer   // runs attend; nil before the first output
 	armed   bool
@@ -151,22 +128,22 @@ func (t *Terminal) stopAttendingLocked() {
 	if t.attention.timer != nil {
 		t.attention.timer.Stop()
 	}
-	t.setInputLocked(Input{})
+	t.setInputLocked(vocab.Keyboard{})
 }
 
 // answeredLocked ends a question if p has Enter, Ctrl-C or Ctrl-D.
 func (t *Terminal) answeredLocked(p []byte) {
-	if t.attention.input.State.Awaits() && bytes.ContainsAny(p, "\r\n\x03\x04") {
-		t.setInputLocked(Input{State: InputRunning, Since: time.Now()})
+	if t.attention.input.Input.Awaits() && bytes.ContainsAny(p, "\r\n\x03\x04") {
+		t.setInputLocked(vocab.Keyboard{Input: vocab.InputRunning, InputSince: time.Now()})
 	}
 }
 
-func (t *Terminal) setInputLocked(in Input) {
+func (t *Terminal) setInputLocked(in vocab.Keyboard) {
 	a := &t.attention
 	if a.input == in {
 		return
 	}
-	told := a.input.State != in.State || a.input.Prompt != in.Prompt
+	told := a.input.Input != in.Input || a.input.Prompt != in.Prompt
 	a.input = in
 	if told {
 		a.changed.Raise()
@@ -207,8 +184,8 @@ func (t *Terminal) attend() {
 func (t *Terminal) restLocked() time.Duration { return time.Since(t.activity.last(t.origin.started)) }
 
 func (t *Terminal) printsLocked() {
-	if t.attention.input.State != InputRunning {
-		t.setInputLocked(Input{State: InputRunning, Since: time.Now()})
+	if t.attention.input.Input != vocab.InputRunning {
+		t.setInputLocked(vocab.Keyboard{Input: vocab.InputRunning, InputSince: time.Now()})
 	}
 }
 
@@ -229,15 +206,15 @@ func (t *Terminal) lookNow() {
 	prompt := clip.Text(screen.BeforeCursor(tail, int(size.Cols), int(size.Rows)), maxPrompt)
 	e.prompt = prompt != ""
 	t.lookInto(&e)
-	in := Input{State: e.judge(), Since: last}
-	if in.State == AwaitingInput {
+	in := vocab.Keyboard{Input: e.judge(), InputSince: last}
+	if in.Input == vocab.InputAwaiting {
 		in.Prompt = prompt
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.activity.last(t.origin.started).Equal(last) && t.ending.exit == nil {
 		t.attention.looked = time.Now()
-		if was := t.attention.input; was.State == in.State && in.State.Awaits() {
+		if was := t.attention.input; was.Input == in.Input && in.Input.Awaits() {
 			in = was // typing does not end a question
 		}
 		t.setInputLocked(in)
@@ -271,7 +248,7 @@ func (t *Terminal) evidenceLocked() evidence {
 
 // Input examines the terminal's state of input, for a few milliseconds, and returns a channel that is closed when that may have changed. An
 // exited terminal has none. The prompt is in the actor's view.
-func (h Handle) Input() (Input, <-chan struct{}) {
+func (h Handle) Input() (vocab.Keyboard, <-chan struct{}) {
 	t := h.t
 	t.mu.Lock()
 	looks := t.ending.exit == nil && t.restLocked() >= quietAfter
@@ -283,9 +260,9 @@ func (h Handle) Input() (Input, <-chan struct{}) {
 }
 
 // LastInput returns the result of the last look, without a new one.
-func (h Handle) LastInput() (Input, <-chan struct{}) {
+func (h Handle) LastInput() (vocab.Keyboard, <-chan struct{}) {
 	if h.allow(OpRead) != nil {
-		return Input{}, nil
+		return vocab.Keyboard{}, nil
 	}
 	in, changed := h.t.lastInput()
 	if h.masked && in.Prompt != "" {
@@ -294,15 +271,15 @@ func (h Handle) LastInput() (Input, <-chan struct{}) {
 	return in, changed
 }
 
-func (t *Terminal) lastInput() (Input, <-chan struct{}) {
+func (t *Terminal) lastInput() (vocab.Keyboard, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	in := t.attention.input
 	switch {
 	case t.ending.exit != nil:
-		return Input{}, t.attention.changed.Next()
-	case in.State == "", t.restLocked() < quietAfter && time.Since(t.activity.typed) >= quietAfter && in.State != InputRunning:
-		in = Input{State: InputRunning, Since: t.activity.last(t.origin.started)}
+		return vocab.Keyboard{}, t.attention.changed.Next()
+	case in.Input == "", t.restLocked() < quietAfter && time.Since(t.activity.typed) >= quietAfter && in.Input != vocab.InputRunning:
+		in = vocab.Keyboard{Input: vocab.InputRunning, InputSince: t.activity.last(t.origin.started)}
 	}
 	return in, t.attention.changed.Next()
 }

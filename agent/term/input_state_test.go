@@ -13,6 +13,7 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/proc"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // lookedAt is a fake child whose system tells how its terminal takes keys.
@@ -53,27 +54,27 @@ func TestInputStates(t *testing.T) {
 		printed     string
 		lines, echo bool
 		reading     proc.Reading
-		want        term.InputState
+		want        vocab.InputState
 	}{
-		"a line":                         {"name: ", true, true, keys, term.AwaitingInput},
-		"a key behind a prompt":          {"more? ", false, false, keys, term.AwaitingInput},
-		"a key without one":              {"press q\r\n", false, false, keys, term.InputQuiet},
-		"nothing else is done":           {"\r\n", true, true, proc.Reading{Waits: proc.WaitsForKeys, Alone: true}, term.AwaitingInput},
-		"a secret":                       {"password: ", true, false, keys, term.AwaitingSecret},
-		"a secret of another user's":     {"password: ", true, false, proc.Reading{}, term.AwaitingSecret},
-		"no echo, and nobody reads":      {"password: ", true, false, proc.Reading{Waits: proc.WaitsNot}, term.InputQuiet},
-		"another user's program":         {"sure? ", true, true, proc.Reading{}, term.InputUnknown},
-		"one that has no prompt":         {"serves\r\n", true, true, proc.Reading{}, term.InputQuiet},
-		"a question that nobody reads":   {"Continue? [y/N] ", true, true, proc.Reading{Waits: proc.WaitsNot}, term.InputQuiet},
-		"keys for another terminal":      {"$ ", false, false, proc.Reading{Waits: proc.WaitsForKeys, Relays: true}, term.InputUnknown},
-		"the alternate screen":           {"\x1b[?1049h\x1b[2Jtext", false, false, keys, term.FullScreen},
-		"with another mode":              {"\x1b[?1049;25htext", false, false, keys, term.FullScreen},
-		"no more":                        {"\x1b[?1049htext\x1b[?1049lname: ", false, false, keys, term.AwaitingInput},
-		"a hidden cursor and a limit":    {"\x1b[?25lPID 1", false, false, proc.Reading{Waits: proc.WaitsForKeys, Timed: true}, term.InputQuiet},
-		"a limit":                        {"name: ", false, false, proc.Reading{Waits: proc.WaitsForKeys, Timed: true}, term.AwaitingInput},
-		"a title is no prompt":           {"line\r\n\x1b]0;sure? \a", false, false, keys, term.InputQuiet},
-		"a bar that was wiped":           {"\r 45%\r\x1b[K", false, false, keys, term.InputQuiet},
-		"text behind the cursor is none": {"\rhint\r", false, false, keys, term.InputQuiet},
+		"a line":                         {"name: ", true, true, keys, vocab.InputAwaiting},
+		"a key behind a prompt":          {"more? ", false, false, keys, vocab.InputAwaiting},
+		"a key without one":              {"press q\r\n", false, false, keys, vocab.InputQuiet},
+		"nothing else is done":           {"\r\n", true, true, proc.Reading{Waits: proc.WaitsForKeys, Alone: true}, vocab.InputAwaiting},
+		"a secret":                       {"password: ", true, false, keys, vocab.InputSecret},
+		"a secret of another user's":     {"password: ", true, false, proc.Reading{}, vocab.InputSecret},
+		"no echo, and nobody reads":      {"password: ", true, false, proc.Reading{Waits: proc.WaitsNot}, vocab.InputQuiet},
+		"another user's program":         {"sure? ", true, true, proc.Reading{}, vocab.InputUnknown},
+		"one that has no prompt":         {"serves\r\n", true, true, proc.Reading{}, vocab.InputQuiet},
+		"a question that nobody reads":   {"Continue? [y/N] ", true, true, proc.Reading{Waits: proc.WaitsNot}, vocab.InputQuiet},
+		"keys for another terminal":      {"$ ", false, false, proc.Reading{Waits: proc.WaitsForKeys, Relays: true}, vocab.InputUnknown},
+		"the alternate screen":           {"\x1b[?1049h\x1b[2Jtext", false, false, keys, vocab.InputFullScreen},
+		"with another mode":              {"\x1b[?1049;25htext", false, false, keys, vocab.InputFullScreen},
+		"no more":                        {"\x1b[?1049htext\x1b[?1049lname: ", false, false, keys, vocab.InputAwaiting},
+		"a hidden cursor and a limit":    {"\x1b[?25lPID 1", false, false, proc.Reading{Waits: proc.WaitsForKeys, Timed: true}, vocab.InputQuiet},
+		"a limit":                        {"name: ", false, false, proc.Reading{Waits: proc.WaitsForKeys, Timed: true}, vocab.InputAwaiting},
+		"a title is no prompt":           {"line\r\n\x1b]0;sure? \a", false, false, keys, vocab.InputQuiet},
+		"a bar that was wiped":           {"\r 45%\r\x1b[K", false, false, keys, vocab.InputQuiet},
+		"text behind the cursor is none": {"\rhint\r", false, false, keys, vocab.InputQuiet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestInputStates(t *testing.T) {
 				f.reads(c.lines, c.echo, c.reading)
 				f.Print(c.printed)
 				time.Sleep(2100 * time.Millisecond)
-				if in, _ := h.LastInput(); in.State != c.want {
+				if in, _ := h.LastInput(); in.Input != c.want {
 					t.Errorf("%q is %+v, want %s", c.printed, in, c.want)
 				}
 			})
@@ -102,7 +103,7 @@ func TestLooksAtInput(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		in, changed := h.LastInput()
-		if n := f.looks.Load(); n != 3 || in.State != term.InputRunning {
+		if n := f.looks.Load(); n != 3 || in.Input != vocab.InputRunning {
 			t.Errorf("%d looks while it prints; %+v", n-3, in)
 		}
 		f.reads(true, true, keys)
@@ -116,7 +117,7 @@ func TestLooksAtInput(t *testing.T) {
 			t.Errorf("%d looks after the output", n-3)
 		}
 		was, changed := h.Input()
-		if was.State != term.AwaitingInput || f.looks.Load() != 7 {
+		if was.Input != vocab.InputAwaiting || f.looks.Load() != 7 {
 			t.Errorf("asked: %+v, %d looks", was, f.looks.Load()-6)
 		}
 		if err := h.Write(t.Context(), []byte("y")); err != nil {
@@ -136,14 +137,14 @@ func TestLooksAtInput(t *testing.T) {
 			t.Error("an answer changes nothing")
 		}
 		time.Sleep(3 * time.Second)
-		if in, _ := h.Input(); in.State != term.AwaitingInput || !in.Since.After(was.Since) {
+		if in, _ := h.Input(); in.Input != vocab.InputAwaiting || !in.InputSince.After(was.InputSince) {
 			t.Errorf("the next question: %+v", in)
 		}
 		_, changed = h.Input()
 		f.End(0)
 		synctest.Wait()
 		<-changed
-		if in, _ := h.Input(); in != (term.Input{}) {
+		if in, _ := h.Input(); in != (vocab.Keyboard{}) {
 			t.Errorf("after the exit: %+v", in)
 		}
 	})
@@ -155,12 +156,12 @@ func TestInputOfASystemWithoutReports(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
 		f.Print("name: ")
 		time.Sleep(3 * time.Second)
-		if in, _ := h.Input(); in.State != term.InputUnknown {
+		if in, _ := h.Input(); in.Input != vocab.InputUnknown {
 			t.Errorf("%+v", in)
 		}
 		f.Print("\x1b[?1049h")
 		time.Sleep(3 * time.Second)
-		if in, _ := h.Input(); in.State != term.FullScreen {
+		if in, _ := h.Input(); in.Input != vocab.InputFullScreen {
 			t.Errorf("%+v", in)
 		}
 	})
@@ -173,12 +174,12 @@ func TestAlternateScreenInAFlood(t *testing.T) {
 		for i := range 40 {
 			f.Print(strings.Repeat("x", 65_530+i) + "\x1b[?1049h") // over the end of the ring, too
 			time.Sleep(3 * time.Second)
-			if in, _ := h.Input(); in.State != term.FullScreen {
+			if in, _ := h.Input(); in.Input != vocab.InputFullScreen {
 				t.Fatalf("%d: %+v", i, in)
 			}
 			f.Print("\x1b[?1049l\r\n")
 			time.Sleep(3 * time.Second)
-			if in, _ := h.Input(); in.State != term.InputQuiet {
+			if in, _ := h.Input(); in.Input != vocab.InputQuiet {
 				t.Fatalf("%d: %+v", i, in)
 			}
 		}
@@ -196,13 +197,13 @@ func TestPromptIsMasked(t *testing.T) {
 		f.reads(true, true, keys)
 		f.Print("hunter2hunter2, sure? ")
 		time.Sleep(time.Second)
-		if in, _ := h.Masked().Input(); in.State != term.AwaitingInput || strings.Contains(in.Prompt, "hunter2") || !strings.Contains(in.Prompt, "sure?") {
+		if in, _ := h.Masked().Input(); in.Input != vocab.InputAwaiting || strings.Contains(in.Prompt, "hunter2") || !strings.Contains(in.Prompt, "sure?") {
 			t.Errorf("%+v", in)
 		}
 		f.reads(true, false, keys)
 		f.Print("\r\nkey: ")
 		time.Sleep(time.Second)
-		if in, _ := h.Input(); in.State != term.AwaitingSecret || in.Prompt != "" {
+		if in, _ := h.Input(); in.Input != vocab.InputSecret || in.Prompt != "" {
 			t.Errorf("%+v", in)
 		}
 	})

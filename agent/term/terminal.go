@@ -14,6 +14,7 @@ import (
 	"tether/agent/ring"
 	"tether/platform/pty"
 	"tether/shellint"
+	"tether/vocab"
 )
 
 // Size is a terminal's size in cells, 1 to 1000 each way.
@@ -73,22 +74,22 @@ type Terminal struct {
 
 	feeding atomic.Bool // there is a Feeder
 
-	mu        sync.Mutex // guards the fields below
-	stream    stream     // the output, and state derived from it
-	commands  commands   // the history of a shell's command lines
-	display   display    // title, directory, size
-	ownership ownership  // its owner, and who is attached
-	readers   readers    // the readers for which output is kept
-	lending   lending    // the hosts to which it is lent, and their redaction
-	input     inputQueue // typed input that is not yet written
-	activity  activity   // when it was last used
-	attention attention  // whether it waits for the person
-	answering answering  // who answers what its program asks
-	ready     Ready      // whether the condition of a declared terminal holds
-	ending    ending     // how it ends, why, and who knows
-	adoption  adoption   // output of earlier daemons that is scanned again
-	keeper    keeper     // state in transit to the holder
-	share     share      // of the pool's memory
+	mu        sync.Mutex      // guards the fields below
+	stream    stream          // the output, and state derived from it
+	commands  commands        // the history of a shell's command lines
+	display   display         // title, directory, size
+	ownership ownership       // its owner, and who is attached
+	readers   readers         // the readers for which output is kept
+	lending   lending         // the hosts to which it is lent, and their redaction
+	input     inputQueue      // typed input that is not yet written
+	activity  activity        // when it was last used
+	attention attention       // whether it waits for the person
+	answering answering       // who answers what its program asks
+	ready     vocab.Readiness // whether the condition of a declared terminal holds
+	ending    ending          // how it ends, why, and who knows
+	adoption  adoption        // output of earlier daemons that is scanned again
+	keeper    keeper          // state in transit to the holder
+	share     share           // of the pool's memory
 }
 
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
@@ -138,7 +139,7 @@ func (t *Terminal) infoLocked() Info {
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
-		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Ready: t.ready,
+		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Readiness: t.ready,
 	}
 	if t.ending.exit != nil {
 		i.Exit = new(*t.ending.exit)

@@ -10,6 +10,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/jsonrpc"
+	"tether/vocab"
 )
 
 // Errors about audiences.
@@ -24,37 +25,24 @@ var (
 	errHeldBack = fmt.Errorf("%w, so the terminal, which is shared with some, is not sent", ErrOpen)
 )
 
-// Watchers lists who may watch a terminal at the host and who does. It is what the host claims, made safe to show.
-type Watchers struct {
-	May      []string // as in ahp.Grant.To
-	Refused  []string // names in the audience that grant nothing there
-	Watching []Watcher
-	More     int // number of further watchers
-}
-
-// Watcher is a watcher at the host, according to the host.
-type Watcher struct {
-	Who   string
-	Kind  string
-	Since time.Time // not in the future
-}
-
 // maxWho bounds a name from a host, in bytes.
 const maxWho = 64
 
-func watchersFrom(p ahp.WatchersParams, now time.Time) *Watchers {
-	fitAll := func(names []string) (out []string) {
+// watchersFrom returns what the host claims, made safe to show. No time is in the future.
+func watchersFrom(p ahp.WatchersParams, now time.Time) *vocab.Watchers {
+	fitAll := func(names []string) []string {
+		out := []string{}
 		for _, name := range names {
 			out = append(out, fit(name, maxWho))
 		}
 		return out
 	}
-	w := &Watchers{May: fitAll(p.May), Refused: fitAll(p.Refused), More: int(p.More)}
+	w := &vocab.Watchers{May: fitAll(p.May), Refused: fitAll(p.Refused), Watching: []vocab.Watcher{}, More: int(p.More)}
 	for _, one := range p.Watching {
 		if one.Since.IsZero() || one.Since.After(now) {
 			one.Since = now
 		}
-		w.Watching = append(w.Watching, Watcher{fit(one.Who, maxWho), fit(one.Kind, maxWho), one.Since})
+		w.Watching = append(w.Watching, vocab.Watcher{Who: fit(one.Who, maxWho), Kind: fit(one.Kind, maxWho), Since: one.Since})
 	}
 	return w
 }

@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/jsonrpc"
+	"tether/vocab"
 )
 
 // audienceHost is a fake host that separates audiences, and records received messages in order.
@@ -257,7 +258,7 @@ func TestWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := map[string]int{}
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) {
-			o.Watched = func(_ term.ID, who []uplink.Watcher) {
+			o.Watched = func(_ term.ID, who []vocab.Watcher) {
 				heard["calls"]++
 				for _, one := range who {
 					heard[one.Who]++
@@ -284,8 +285,8 @@ func TestWatchers(t *testing.T) {
 		say(ahp.WatchersParams{Channel: uri, May: []string{"ann", "b\x1b]0;x\ab"}, Refused: []string{"cy"}, More: 3, Watching: []ahp.Watcher{
 			{Who: "ann\r\n", Kind: "person", Since: since}, {Who: "late", Kind: "agent", Since: time.Now().Add(time.Hour)}}})
 		got := w.link.Status().Terminals[0].Watchers
-		want := &uplink.Watchers{May: []string{"ann", "b]0;xb"}, Refused: []string{"cy"}, More: 3,
-			Watching: []uplink.Watcher{{Who: "ann", Kind: "person", Since: since}, {Who: "late", Kind: "agent", Since: time.Now()}}}
+		want := &vocab.Watchers{May: []string{"ann", "b]0;xb"}, Refused: []string{"cy"}, More: 3,
+			Watching: []vocab.Watcher{{Who: "ann", Kind: "person", Since: since}, {Who: "late", Kind: "agent", Since: time.Now()}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -40,13 +40,13 @@ func (p *publisher) tellInput(ctx context.Context) error {
 		return nil
 	}
 	in, changed := p.le.h.LastInput()
-	if changed == nil || in.State == "" {
+	if changed == nil || in.Input == "" {
 		return nil // it is not lent any more, or has exited: the publisher is about to end
 	}
 	p.input.changed = changed
-	said := ahp.NewState(p.le.uri, string(in.State), in.Since)
-	if ready := p.le.h.Info().Ready; ready.State != "" {
-		said.SetReady(string(ready.State), ready.Since, p.le.h.Outward().Redact(ready.Why))
+	said := ahp.NewState(p.le.uri, string(in.Input), in.InputSince)
+	if i := p.le.h.Info(); i.Ready != "" {
+		said.SetReady(string(i.Ready), i.ReadySince, p.le.h.Outward().Redact(i.ReadyWhy))
 	}
 	last := p.input.last
 	if said.Input == last.Input && ahp.Awaits(said.Input) == ahp.AwaitsNothing {

@@ -15,6 +15,7 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/proc"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // asking is a child whose program the system tells of.
@@ -195,9 +196,9 @@ func TestReadyIsTold(t *testing.T) {
 			}
 			return slices.Compact(all)
 		}
-		h.SetReady(term.ReadyStarting, "it is ready when a line matches "+token)
+		h.SetReady(vocab.ReadyStarting, "it is ready when a line matches "+token)
 		time.Sleep(time.Second)
-		h.SetReady(term.ReadyYes, "it listens on port 5432")
+		h.SetReady(vocab.ReadyYes, "it listens on port 5432")
 		time.Sleep(time.Second)
 		got := told()
 		if len(got) != 2 || strings.Contains(got[0], token) || !strings.HasPrefix(got[0], "starting: it is ready when") || got[1] != "ready: it listens on port 5432" {

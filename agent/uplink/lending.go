@@ -4,6 +4,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/vocab"
 )
 
 // lending is the state of one lent terminal that the link keeps across connections. Link.mu guards it, except h, which never changes, and
@@ -32,8 +33,8 @@ type lending struct {
 	sentVersion uint64                 // of the audience that the host was told on this connection
 	shares      map[string]shareAnswer // the host's answers about shares on this connection, by id; nil before
 
-	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
-	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
+	watchers  *vocab.Watchers // as the host said on this connection, nil if it did not; replaced, never changed
+	observers *int            // as the host said on this connection, nil if it did not; replaced, never changed
 }
 
 // lend returns the lending of h, and makes it at the first call. A terminal that the former daemon has lent keeps its URI. A terminal that

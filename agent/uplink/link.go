@@ -15,6 +15,7 @@ import (
 	"tether/ahp/client"
 	"tether/internal/change"
 	"tether/jsonrpc"
+	"tether/vocab"
 )
 
 // Options configures a Link. Name, Endpoint, ClientID and Terminals are required.
@@ -44,7 +45,7 @@ type Options struct {
 	Park time.Duration
 	// Watched, if not nil, is called with a terminal's watchers whenever the host reports them, and without any when the connection has
 	// ended. It must not block.
-	Watched func(term.ID, []Watcher)
+	Watched func(term.ID, []vocab.Watcher)
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
 	// DialTimeout bounds dialling and the handshake together, default 15 s. The first five attempts after a loss are bounded by 2.5 to 5 s.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/vocab"
 )
 
 // State of a link; see the package comment for the transitions.
@@ -73,7 +74,7 @@ type TerminalStatus struct {
 	// Observers is how many observers watch at the host, nil if the host does not say.
 	Observers *int
 	// Watchers lists who may watch at the host and who does, nil if the host does not report them.
-	Watchers *Watchers
+	Watchers *vocab.Watchers
 }
 
 // Values of Status.LentMeans; "" while there is no connection.

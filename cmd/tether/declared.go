@@ -10,9 +10,9 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
+	"tether/vocab"
 )
 
 const declaredHelp = `
@@ -90,7 +90,7 @@ func (a *app) printDeclared(all []localapi.Declared) {
 		if d.Notice != "" {
 			a.notice("%s: %s", display.Printable(d.Name, 70), display.Printable(d.Notice, 300))
 		}
-		if d.Ready == string(term.ReadyFailed) {
+		if d.Ready == vocab.ReadyFailed {
 			a.notice("%s is not ready: %s", display.Printable(d.Name, 70), display.Printable(d.ReadyWhy, 300))
 		}
 	}

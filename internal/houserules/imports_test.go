@@ -30,7 +30,7 @@ const layers = `
 
 	# What the person configures: structs that each part's composition reads.
 	ahp, internal/textfile, platform/dirs, platform/secret < agent/config;
-	internal/change, agent/config, platform/proc < agent/declared;
+	internal/change, agent/config, platform/proc, vocab < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	internal/escape < shellint;

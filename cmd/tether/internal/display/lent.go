@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // Lent says with whom a terminal is shared, for a column of a list: each host, the time since the sharing began, the time left, the
@@ -147,7 +148,7 @@ func audienceText(a *localapi.Audience) string {
 }
 
 // whoText says who watches at a host, and since when. It returns "" if the host names nobody.
-func whoText(w *localapi.Watchers) string {
+func whoText(w *vocab.Watchers) string {
 	if w == nil || len(w.Watching) == 0 {
 		return ""
 	}
@@ -166,11 +167,11 @@ func whoText(w *localapi.Watchers) string {
 }
 
 // watchers returns the number of watchers that a host reports.
-func watchers(w *localapi.Watchers) int { return len(w.Watching) + w.More }
+func watchers(w *vocab.Watchers) int { return len(w.Watching) + w.More }
 
 // Claim describes a host's report of who watches a terminal and who may. It says that names come from the host. It returns "" without a
 // report. It does not say that everybody at the host may watch, because lending without names means that.
-func Claim(w *localapi.Watchers) string {
+func Claim(w *vocab.Watchers) string {
 	if w == nil {
 		return ""
 	}

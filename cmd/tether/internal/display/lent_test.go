@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/vocab"
 )
 
 // A list shows where a terminal is lent, since when if not from its start, the time left, and the number of watchers.
@@ -33,8 +34,8 @@ func TestMessagesAboutALoan(t *testing.T) {
 	two := 2
 	since := time.Now()
 	at := Clock(since)
-	said := &localapi.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
-		Watching: []localapi.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
+	said := &vocab.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
+		Watching: []vocab.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
 	for _, c := range []struct {
 		loans           []localapi.Loan
 		visible, listed string
@@ -43,7 +44,7 @@ func TestMessagesAboutALoan(t *testing.T) {
 		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Observers: &two, Watchers: said, Audience: &localapi.Audience{To: []string{"ann", "group:web"}, FromNow: []string{"ann"}, NotTo: []string{"bob"}}}},
 			"is visible to lab (4 watching: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more; may watch: ann, group:web; does not know: bbo; as the host says)",
 			"lab (to ann, group:web; new output only for ann; not to bob, 4 watching, as the host says: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more)"},
-		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Watchers: &localapi.Watchers{May: []string{"everyone"}}, Audience: &localapi.Audience{}}},
+		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Watchers: &vocab.Watchers{May: []string{"everyone"}}, Audience: &localapi.Audience{}}},
 			"is visible to lab (0 watching)", "lab"},
 		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
 		{[]localapi.Loan{{Host: "lab", State: localapi.LoanPending}}, "is visible to lab (0 watching)", "lab (pending)"},

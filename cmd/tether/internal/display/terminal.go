@@ -20,7 +20,7 @@ func StateOf(t localapi.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:
 		return Exit(*t.Exit), t.Exit.At
-	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret):
+	case t.Input.Awaits():
 		return Awaits(t.Input), t.InputSince
 	case t.Ready != "":
 		return Ready(t.Ready), t.ReadySince
@@ -31,14 +31,14 @@ func StateOf(t localapi.Terminal) (state string, since time.Time) {
 }
 
 // Awaits returns a state of input in words.
-func Awaits(input string) string { return strings.ReplaceAll(input, "_", " ") }
+func Awaits[S ~string](input S) string { return strings.ReplaceAll(string(input), "_", " ") }
 
 // Ready returns a state of readiness in words.
-func Ready(ready string) string {
-	if ready == string(term.ReadyFailed) {
+func Ready[S ~string](ready S) string {
+	if vocab.ReadyState(ready) == vocab.ReadyFailed {
 		return "not ready"
 	}
-	return ready
+	return string(ready)
 }
 
 // Exit says how a terminal ended.
