@@ -1,6 +1,8 @@
 # Every target is one line and works on a fresh clone with Go installed. CI runs these targets, too. Their scripts are in scripts/.
 .PHONY: all run run-cluster test test-cluster test-windows test-systemd test-web soak lint fuzz bench bench-host bench-cluster web cross release test-release outdated record-problems build fmt
 all: build
+# Built before it runs, because it runs at the top, not in its own directory.
+BENCH = go build -C bench -o ../bin/bench . && bin/bench
 
 run: build ; bin/tether demo
 run-cluster: ; scripts/run-cluster.sh
@@ -12,9 +14,9 @@ test-web: ; scripts/test-web.sh $(TESTFLAGS)
 soak: ; scripts/soak.sh $(SOAKTIME)
 lint: ; scripts/lint.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
-bench: build ; go run ./internal/bench $(BENCHFLAGS)
-bench-host: build ; scripts/test-tools.sh vscode-host ; go run ./internal/bench -host $(BENCHFLAGS)
-bench-cluster: build ; scripts/nats-server.sh ; go run ./internal/bench -cluster $(BENCHFLAGS)
+bench: build ; $(BENCH) $(BENCHFLAGS)
+bench-host: build ; scripts/test-tools.sh vscode-host ; $(BENCH) -host $(BENCHFLAGS)
+bench-cluster: build ; scripts/nats-server.sh ; $(BENCH) -cluster $(BENCHFLAGS)
 web: ; scripts/web.sh --need
 cross: ; scripts/cross.sh
 release: ; scripts/release.sh $(RELEASEFLAGS)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds both programs for every system that we ship, into dist/, and links all tests for macOS; go test starts true(1) instead of the tests. make
-# test links and runs the tests for Linux and Windows, and make lint type-checks all.
+# Builds both programs for every system that we ship, into dist/, and links all tests for macOS, also those of the bench; go test starts
+# true(1) instead of the tests. make test links and runs the tests for Linux and Windows, and make lint type-checks all.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/web.sh
@@ -14,4 +14,6 @@ for os in linux darwin windows; do
 	done
 done
 echo "== tests for darwin"
-GOOS=darwin go test -vet=off -run '^$' -exec true ./... >/dev/null
+for module in . bench; do
+	GOOS=darwin go test -C $module -vet=off -run '^$' -exec true ./... >/dev/null
+done

@@ -33,9 +33,13 @@ GOBIN=$tools go install "$staticcheck"
 GOBIN=$tools go install "$govulncheck"
 check gofmt unformatted
 for os in linux darwin windows; do
-	check "go vet, $os" env GOOS=$os go vet ./...
-	check "staticcheck, $os" env GOOS=$os "$tools/staticcheck" ./...
+	for module in . bench; do
+		check "go vet, $os, $module" env GOOS=$os go vet -C $module ./...
+		check "staticcheck, $os, $module" env -C $module GOOS=$os "$tools/staticcheck" ./...
+	done
 done
 check govulncheck vulnerabilities
-check "go mod tidy" go mod tidy -diff
+for module in . bench; do
+	check "go mod tidy, $module" go mod tidy -C $module -diff
+done
 [ $failed = 0 ] && echo "lint: ok" || { echo "lint: FAILED"; exit 1; }

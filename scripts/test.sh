@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the programs that tests use, then runs all tests with the race detector. If make test-windows has installed Wine, or if CI=true, which
+# Installs the programs that tests use, then runs all tests with the race detector, also those of the bench, a module of its own. If make test-windows has installed Wine, or if CI=true, which
 # installs it, all tests run again as Windows programs. Arguments are passed to go test; with arguments, tests run on this system only.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,13 +14,16 @@ node=$PWD/bin/tools/node
 if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
+run=$PWD/bin/tools/testrun
 export TETHER_TEST_PROGRAMS=$PWD/bin/test-programs
 # Most tests wait for processes, so more packages and tests than processors run at a time. -vet=off, because make lint vets everything.
 some() {
-	bin/tools/testrun -again -race -vet=off -timeout 20m -parallel 8 "$@"
+	"$run" -again -race -vet=off -timeout 20m -parallel 8 "$@"
 }
 if [ $# != 0 ]; then
 	some -p 4 "$@" ./...
+	cd bench
+	some "$@" ./...
 	exit
 fi
 # The tests of cmd/tether share their environment, so they run one after the other; three processes share them by their names.
@@ -31,10 +34,11 @@ some -run '^Test[I-Q]' ./cmd/tether &
 second=$!
 some -skip '^Test[A-Q]' ./cmd/tether &
 third=$!
-slow="./internal/bench ./screen ./shellint ./platform/sandbox"
+slow="./screen ./shellint ./platform/sandbox"
 status=0
 # shellcheck disable=SC2046,SC2086 # several words
 some -p 4 $slow $(go list ./... | grep -v '/cmd/tether$') || status=$?
+(cd bench && some ./...) || status=$?
 for part in $first $second $third; do
 	wait "$part" || status=$?
 done

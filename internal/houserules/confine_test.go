@@ -23,7 +23,7 @@ var confined = []struct {
 	{"golang.org/x/sys", systemPlaces, "differences between systems live in one place"},
 	{"syscall", append([]string{"cmd/*", "cmd/tether/internal/attach"}, systemPlaces...), "differences between systems live in one place"},
 	{"unsafe", systemPlaces, "only system calls need it"},
-	{"github.com/creack/pty", []string{"platform/pty", "internal/bench"}, "it hands out blocking descriptors; platform/pty does not"},
+	{"github.com/creack/pty", []string{"platform/pty", "bench"}, "it hands out blocking descriptors; platform/pty does not"},
 	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local", "agent/localclient", "agent/uiws"}, "the doors set its limits and check origins"},
 	{"github.com/pelletier/go-toml", []string{"agent/config", "internal/mcpentry"}, "there is one configuration file, and its errors are ours; files of agents are only checked"},
 	{"github.com/tailscale/hujson", []string{"internal/mcpentry"}, "only files of other programs have comments in JSON"},

@@ -48,7 +48,7 @@ var rawDecoders = map[string]string{
 	"internal/asciicast/":        "recordings: output, which may have anything",
 	"internal/mcpentry/jsonc.go": "agents' settings: what is not tether's stays as it is, byte by byte",
 	"internal/acpschema/":        "for tests",
-	"internal/bench/":            "for measurements",
+	"bench/":                     "for measurements",
 	"internal/tools/":            "for builds",
 	"internal/xterm/":            "for tests",
 	"host/conform/":              "what a host answers is judged there",

@@ -3,6 +3,7 @@ package houserules
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,6 +70,38 @@ func moduleOf(importPath string, modules []string) string {
 		}
 	}
 	return best
+}
+
+// The bench is a module of its own. Its go.mod follows ours.
+func TestBenchFollowsTheModules(t *testing.T) {
+	t.Chdir(root)
+	own, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench, err := os.ReadFile("bench/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const remedy = "go mod tidy -C bench brings bench/go.mod up to go.mod"
+	versions := map[string]string{}
+	for line := range strings.Lines(string(own)) {
+		if f := strings.Fields(line); len(f) > 1 {
+			versions[f[0]] = f[1]
+		}
+	}
+	for line := range strings.Lines(string(bench)) {
+		f := strings.Fields(line)
+		if len(f) > 1 && strings.HasPrefix(f[1], "v") && versions[f[0]] != "" && f[1] != versions[f[0]] {
+			t.Errorf("%s is %s for the bench, %s otherwise: %s", f[0], f[1], versions[f[0]], remedy)
+		}
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command:", err)
+	}
+	if out, err := exec.Command("go", "list", "-C", "bench", "-mod=readonly", "-deps", ".").CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", remedy, err, out)
+	}
 }
 
 func TestDependenciesHaveReasons(t *testing.T) {

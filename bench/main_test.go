@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,7 +53,7 @@ func TestChildPrintsTheExpectedText(t *testing.T) {
 // The functions that part screens leaves out are still there.
 func TestScreensCanBeLeftOut(t *testing.T) {
 	for name, f := range withoutScreens {
-		text, err := withoutBody(filepath.Join("..", "..", filepath.FromSlash(name)), f.function, f.end)
+		text, err := withoutBody(filepath.Join("..", filepath.FromSlash(name)), f.function, f.end)
 		if err != nil || !strings.Contains(text, f.function+f.end) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -290,22 +289,22 @@ func TestParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, scanned: 1, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
-		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond, printers: 10}
-	for _, part := range slices.Concat(parts, hostParts, clusterParts) {
-		if slices.Contains([]string{"idle", "shells", "peer"}, part.name) || part.name == "screens" && testkit.Load(1, 0) == 0 {
-			continue // too long for a test, with no logic of its own; or its tools may be missing; or it compiles programs
+	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, keys: 10, starts: 1, settle: 10 * time.Millisecond, idle: 10 * time.Millisecond, viewers: 3,
+		viewing: 100 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
+	for _, part := range parts {
+		if slices.Contains([]string{"memory", "screens"}, part.name) {
+			continue // too long for a test, with no logic of its own; or it compiles programs
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small
-			if slices.Contains([]string{"cluster", "nodes"}, part.name) {
-				t.Chdir("../..")
+			if part.group == ofNodes {
+				t.Chdir("..")
 				if _, err := os.Stat(natsServer); err != nil {
 					t.Skip("nats-server is not installed: scripts/nats-server.sh installs it")
 				}
 			}
 			if slices.Contains([]string{"key", "fanout"}, part.name) {
-				small.programs = own // the others start programs that are not in this binary, or load some that run slowly with the race detector
+				small.programs = own // the others start programs that are not in this binary
 			}
 			rows, err := part.measure(t.Context(), small)
 			if err != nil {
@@ -313,7 +312,7 @@ func TestParts(t *testing.T) {
 			}
 			for _, r := range rows {
 				// A difference may be negative or, of memory, nothing; a time less than a clock tells. On a busy machine a row may be not judged.
-				if r.Value == 0 && r.Unjudged == "" && !slices.Contains([]string{"ms", "ms/s", "KiB", "switches"}, r.Unit) || r.Part == "" || r.Name == "" {
+				if r.Value == 0 && r.Unjudged == "" && !slices.Contains([]string{"ms", "KiB"}, r.Unit) || r.Part == "" || r.Name == "" {
 					t.Errorf("nothing was measured: %+v", r)
 				}
 			}
@@ -366,29 +365,6 @@ func TestPathRowsBelowTheBarePty(t *testing.T) {
 		if p99 != (row.Unjudged != "") || p99 && (row.Value != 0 || !strings.Contains(row.Unjudged, "the bare pty took 3 ms")) {
 			t.Errorf("%+v", row)
 		}
-	}
-}
-
-// A host that is no better than the other misses each floor; one that gains no memory at all is compared, too.
-func TestBesides(t *testing.T) {
-	good := result{plain: 30, coloured: 80, ten: 300, fifty: 300, echo: []float64{0.1}, idle: 10}
-	other := result{plain: 10, coloured: 10, ten: 10, fifty: 10, echo: []float64{1}, idle: 100, stalled: 100}
-	bad := func(r result) (missed, floors int) {
-		rep := report{Rows: besides([]result{r}, []result{other})}
-		if err := rep.json(io.Discard); err != nil {
-			t.Errorf("%+v: %v", r, err)
-		}
-		return rep.missed(), rep.floors()
-	}
-	if missed, floors := bad(good); missed != 0 || floors != 7 {
-		t.Errorf("%d of %d floors are missed", missed, floors)
-	}
-	if missed, floors := bad(other); missed != floors {
-		t.Errorf("%d of %d floors are missed by the other host", missed, floors)
-	}
-	other.stalled = 0
-	if missed, _ := bad(good); missed != 0 {
-		t.Errorf("where neither gains, %d floors are missed", missed)
 	}
 }
 

@@ -25,7 +25,7 @@ func hostLoadPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	defer r.close()
-	grown := growth{rig: r}
+	grown := growth{rig: r, settle: s.settle}
 	empty := grown.step(1)
 	machines, err := dialMachines(ctx, r.host, s.machines)
 	if err != nil {
@@ -130,15 +130,16 @@ func (o *stalledObserver) close() {
 
 // growth measures the increase of a host's memory from step to step.
 type growth struct {
-	rig *rig
-	rss int64
-	err error
+	rig    *rig
+	settle time.Duration
+	rss    int64
+	err    error
 }
 
 // step returns the host's gain of memory since the last step, divided by n, in KiB.
 func (g *growth) step(n int) float64 {
 	runtime.GC() // of this process, so that its clients leave more of the machine to the host
-	time.Sleep(settle)
+	time.Sleep(g.settle)
 	now, err := memoryOf(g.rig.server.Process.Pid)
 	if err != nil && g.err == nil {
 		g.err = err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tether/agent/localapi"
-	"tether/agent/localclient"
 )
 
 const (
@@ -34,7 +33,7 @@ func viewersPart(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty, err := r.settled()
+	empty, err := r.settled(s.settle)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +41,7 @@ func viewersPart(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	with, err := r.settled()
+	with, err := r.settled(s.settle)
 	idle.stop()
 	if err != nil {
 		return nil, err
@@ -158,27 +157,18 @@ func (r *rig) keysAt(ctx context.Context, keys int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &lentKeyboard{rig: r, id: id, nearCame: make(chan arrival, 64)}
-	if k.near, err = r.door.Attach(ctx, id, localclient.AttachOptions{FromStart: true}); err != nil {
+	k, err := newKeyboard(ctx, r, id, "")
+	if err != nil {
 		return nil, err
 	}
-	defer k.near.Close()
-	go k.readNear()
-	if _, err := await(k.nearCame, "ready"); err != nil {
-		return nil, err
-	}
+	defer k.close()
 	var all []float64
 	for n := range keys {
-		typed := key(n)
-		began := time.Now()
-		if err := k.near.Write(ctx, []byte{typed}); err != nil {
-			return nil, err
-		}
-		at, err := await(k.nearCame, string(typed))
+		took, _, err := k.press(ctx, key(n))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, millis(at.Sub(began)))
+		all = append(all, millis(took))
 	}
 	return all, nil
 }

@@ -10,19 +10,6 @@ import (
 	"tether/platform/dirs"
 )
 
-// hostParts measure tether-host alone, with made-up machines: make bench-host.
-var hostParts = []part{
-	{"fanout", fanOutPart},
-	{"hostload", hostLoadPart},
-	{"storm", stormPart},
-	{"pings", pingsPart},
-	{"peer", peerPart},
-	{"path", pathPart},
-	{"observers", observersPart},
-	{"key", keyBesidePart},
-	{"audiences", audiencesPart},
-}
-
 // dialsAtOnce is the maximum number of connections that are made at the same time.
 const dialsAtOnce = 64
 
@@ -63,24 +50,6 @@ func closeMachines(machines []*fakeMachine) {
 		}
 		return nil
 	})
-}
-
-// newLendingRig starts a host, and machines that lend it idle terminals. The caller must close both.
-func newLendingRig(ctx context.Context, s settings) (*rig, []*fakeMachine, error) {
-	r, err := newHostRig(ctx, s.programs)
-	if err != nil {
-		return nil, nil, err
-	}
-	machines, err := dialMachines(ctx, r.host, s.machines)
-	if err == nil {
-		err = eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, machineLends) })
-	}
-	if err != nil {
-		closeMachines(machines)
-		r.close()
-		return nil, nil, err
-	}
-	return r, machines, nil
 }
 
 // eachMachine calls f for all machines at once.

@@ -33,7 +33,7 @@ func throughputPart(ctx context.Context, s settings) ([]row, error) {
 			return nil, err
 		}
 		if len(rows) == 0 {
-			after, err := r.memoryAfter(ctx, newWork(c, s.megabytes/2))
+			after, err := r.memoryAfter(ctx, newWork(c, s.megabytes/2), s.settle)
 			if err != nil {
 				return nil, err
 			}
@@ -52,11 +52,11 @@ func throughputPart(ctx context.Context, s settings) ([]row, error) {
 }
 
 // memoryAfter returns the row with the daemon's memory after a terminal has printed w and exited.
-func (r *rig) memoryAfter(ctx context.Context, w work) (row, error) {
+func (r *rig) memoryAfter(ctx context.Context, w work, settle time.Duration) (row, error) {
 	if _, err := r.carry(ctx, w); err != nil {
 		return row{}, err
 	}
-	m, err := r.settled()
+	m, err := r.settled(settle)
 	return row{Part: "throughput", Name: fmt.Sprintf("daemon's memory after %s MB of output", digits(float64(w.want.bytes)/1e6)), Value: mib(m.rss), Unit: "MiB",
 		Note: fmt.Sprintf("peak %s MiB", digits(mib(m.peak)))}, err
 }

@@ -18,53 +18,52 @@ type settings struct {
 	programs  programs
 	rounds    int           // of each comparison
 	megabytes int           // of output in each comparison
-	scanned   int           // megabytes for the scanner and redaction, without a terminal: more than a cache holds
 	keys      int           // typed at each place
 	starts    int           // of the programs
-	cuts      int           // of the connection
+	settle    time.Duration // within which an idle daemon or holder returns spare memory to the system
 	idle      time.Duration // span in which idle programs are measured
-	floods    int           // terminals that flood while the host is frozen
-	flooding  time.Duration // how long they flood
-	holders   int           // at once
 	viewers   int           // of one terminal; a tenth as many more do not read
 	viewing   time.Duration // how long viewers watch a flood
 	machines  int           // that lend terminals to one host
 	watchers  int           // observers of these terminals
 	flow      time.Duration // how long a flood through a host lasts
-	printers  int           // terminals with ten subscriptions each
 }
 
 var (
-	thorough = settings{rounds: 5, megabytes: 200, scanned: 67, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 50, flooding: 15 * time.Second,
-		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 1000, watchers: 200, flow: 5 * time.Second, printers: 100}
-	quick = settings{rounds: 3, megabytes: 40, scanned: 67, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 50, flooding: 5 * time.Second,
-		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 100, watchers: 200, flow: time.Second, printers: 100}
+	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, settle: time.Second, idle: idleSpan, viewers: 50, viewing: 5 * time.Second,
+		machines: 1000, watchers: 200, flow: 5 * time.Second}
+	quick = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, settle: time.Second, idle: 5 * time.Second, viewers: 50, viewing: 5 * time.Second,
+		machines: 100, watchers: 200, flow: time.Second}
 )
 
-// part measures one thing.
+// part measures one thing. It belongs to a group, which runs together.
 type part struct {
-	name    string
-	measure func(context.Context, settings) ([]row, error)
+	group, name string
+	measure     func(context.Context, settings) ([]row, error)
 }
 
+// The groups. That of hosts also needs VS Code's host, that of nodes needs nats-server.
+const (
+	ofTerminals = "terminals"
+	ofHosts     = "host"
+	ofNodes     = "cluster"
+)
+
 var parts = []part{
-	{"scanner", scannerPart},
-	{"redaction", redactionPart},
-	{"start", startPart},
-	{"idle", memoryPart},
-	{"status", statusPart},
-	{"capped", cappedPart},
-	{"echo", echoPart},
-	{"throughput", throughputPart},
-	{"lag", lagPart},
-	{"resume", resumePart},
-	{"holders", holdersPart},
-	{"viewers", viewersPart},
-	{"acp", acpPart},
-	{"mcp", mcpPart},
-	{"events", eventsPart},
-	{"screens", screensPart},
-	{"shells", shellsPart},
+	{ofTerminals, "start", startPart},
+	{ofTerminals, "commands", commandsPart},
+	{ofTerminals, "memory", memoryPart},
+	{ofTerminals, "echo", echoPart},
+	{ofTerminals, "throughput", throughputPart},
+	{ofTerminals, "viewers", viewersPart},
+	{ofTerminals, "screens", screensPart},
+	{ofHosts, "fanout", fanOutPart},
+	{ofHosts, "hostload", hostLoadPart},
+	{ofHosts, "path", pathPart},
+	{ofHosts, "observers", observersPart},
+	{ofHosts, "key", keyBesidePart},
+	{ofNodes, "cluster", clusterPart},
+	{ofNodes, "nodes", nodesPart},
 }
 
 func main() {
@@ -88,22 +87,24 @@ func run(args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 0, "`number` of rounds of each comparison; 0 means 5, or 3 with -quick")
 	asJSON := flags.Bool("json", false, "print JSON")
 	bin := flags.String("bin", "bin", "`directory` of the built programs")
-	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames(parts)+"; of a host: "+partNames(hostParts)+"; of several nodes: "+partNames(clusterParts))
-	ofHost := flags.Bool("host", false, "measure a host alone, with made-up machines, and beside another host")
+	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames(ofTerminals)+"; of a host: "+partNames(ofHosts)+
+		"; of several nodes: "+partNames(ofNodes))
+	ofHost := flags.Bool("host", false, "measure a host, alone with made-up machines and as part of the whole path")
 	ofCluster := flags.Bool("cluster", false, "measure a host of three nodes")
 	profiles := flags.String("profile", "", "write CPU profiles of daemon and host to this `directory`, with one process each for all parts")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	chosen := parts
+	group := ofTerminals
 	if *ofHost {
-		chosen = hostParts
+		group = ofHosts
 	}
 	if *ofCluster {
-		chosen = clusterParts
+		group = ofNodes
 	}
-	if name := unknownPart(chosen, *only); name != "" {
-		return fmt.Errorf("no part is called %q; there are %s", name, partNames(chosen))
+	chosen, err := choose(group, *only)
+	if err != nil {
+		return err
 	}
 	s := thorough
 	if *isQuick {
@@ -112,13 +113,12 @@ func run(args []string, out io.Writer) error {
 	if *rounds > 0 {
 		s.rounds = *rounds
 	}
-	var err error
-	if s.programs, err = choose(*bin, *profiles); err != nil {
+	if s.programs, err = measured(*bin, *profiles); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	r := measure(ctx, s, chosen, *only)
+	r := measure(ctx, s, chosen)
 	print := r.table
 	if *asJSON {
 		print = r.json
@@ -135,8 +135,8 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// choose returns the programs to measure: those in bin, or, if profiles names a directory, children that write profiles there.
-func choose(bin, profiles string) (programs, error) {
+// measured returns the programs to measure: those in bin, or, if profiles names a directory, children that write profiles there.
+func measured(bin, profiles string) (programs, error) {
 	if profiles != "" {
 		return profiled(profiles)
 	}
@@ -147,31 +147,37 @@ func choose(bin, profiles string) (programs, error) {
 	return p, nil
 }
 
-func partNames(parts []part) string {
+func partNames(group string) string {
 	var names []string
 	for _, p := range parts {
-		names = append(names, p.name)
+		if p.group == group {
+			names = append(names, p.name)
+		}
 	}
 	return strings.Join(names, ",")
 }
 
-// unknownPart returns the first name in only that no part has; "" if all are known.
-func unknownPart(parts []part, only string) string {
+// choose returns the parts of the list only, whatever their group, or those of group if the list is empty.
+func choose(group, only string) ([]part, error) {
+	var chosen []part
 	for name := range strings.SplitSeq(only, ",") {
-		if name != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
-			return name
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		if i < 0 && only != "" {
+			return nil, fmt.Errorf("no part is called %q; -help lists them", name)
+		}
+		if i >= 0 {
+			chosen = append(chosen, parts[i])
 		}
 	}
-	return ""
+	if only != "" {
+		return chosen, nil
+	}
+	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.group != group }), nil
 }
 
-// measure runs the parts that only names, a list separated by commas; "" means all.
-func measure(ctx context.Context, s settings, parts []part, only string) report {
+func measure(ctx context.Context, s settings, chosen []part) report {
 	r := report{Machine: thisMachine()}
-	for _, p := range parts {
-		if only != "" && !slices.Contains(strings.Split(only, ","), p.name) {
-			continue
-		}
+	for _, p := range chosen {
 		rows, err := p.measure(ctx, s)
 		r.Rows = append(r.Rows, rows...)
 		if err != nil {

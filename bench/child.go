@@ -13,7 +13,6 @@ import (
 // childArg, as the first argument, makes this binary one of these:
 //
 //	bench child CORPUS BLOCKS   waits for a typed line, then prints that many blocks; 0: endlessly
-//	bench child stamps 1        waits for a typed line, then prints the time again and again
 //	bench child observe URL URI watches a terminal at the host
 //	bench child view SOCKET ID N STALLED
 //	                            runs N user interfaces that show a terminal
@@ -50,8 +49,6 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		return serveRelayDaemon(args[1], args[len(args)-1] == "true")
 	case "relay-holder":
 		return relayHolder(args[1])
-	case "stamps":
-		return stamps(in, out)
 	case "observe":
 		return observeForever(args[1], args[len(args)-1])
 	}

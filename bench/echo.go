@@ -100,18 +100,18 @@ func measureEchoes(ctx context.Context, r *rig, keys int) (echoes, error) {
 		return e, err
 	}
 	defer bare.close()
-	lent, err := newLentKeyboard(ctx, r)
+	id, uri, err := r.start(ctx, echoing...)
+	if err != nil {
+		return e, err
+	}
+	lent, err := newKeyboard(ctx, r, id, uri)
 	if err != nil {
 		return e, err
 	}
 	defer lent.close()
 	for left := keys; left > 0; left -= keysInTurn {
-		for n := range min(left, keysInTurn) {
-			took, err := bare.press(key(n))
-			if err != nil {
-				return e, fmt.Errorf("bare pty: %w", err)
-			}
-			e.bare = append(e.bare, millis(took))
+		if e.bare, err = bare.times(e.bare, min(left, keysInTurn)); err != nil {
+			return e, err
 		}
 		for n := range min(left, keysInTurn) {
 			near, far, err := lent.press(ctx, key(n))
@@ -166,6 +166,28 @@ func (k *bareKeyboard) press(key byte) (time.Duration, error) {
 	return took, err
 }
 
+// times types keys and adds how long the echo of each took to all, in ms.
+func (k *bareKeyboard) times(all []float64, keys int) ([]float64, error) {
+	for n := range keys {
+		took, err := k.press(key(n))
+		if err != nil {
+			return all, fmt.Errorf("bare pty: %w", err)
+		}
+		all = append(all, millis(took))
+	}
+	return all, nil
+}
+
+// bareEchoes returns how long the echo of keys at a pty of this process took, in ms.
+func bareEchoes(keys int) ([]float64, error) {
+	k, err := newBareKeyboard()
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	return k.times(nil, keys)
+}
+
 func (k *bareKeyboard) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
 	defer cancel()
@@ -179,42 +201,39 @@ type arrival struct {
 	at   time.Time
 }
 
-// lentKeyboard is an attachment to a lent terminal, and an observer of it.
-type lentKeyboard struct {
+// keyboard is an attachment to a terminal that echoes, and perhaps an observer of it.
+type keyboard struct {
 	rig      *rig
 	id       string
 	near     *localclient.Attachment
-	far      *observer
+	far      *observer    // nil for none
 	nearCame chan arrival // sent by the goroutine readNear, which closes it
 	farCame  chan arrival // sent by the observer's goroutine; never closed
 }
 
-func newLentKeyboard(ctx context.Context, r *rig) (*lentKeyboard, error) {
-	id, uri, err := r.start(ctx, echoing...)
-	if err != nil {
-		return nil, err
-	}
-	k := &lentKeyboard{rig: r, id: id, nearCame: make(chan arrival, 64), farCame: make(chan arrival, 64)}
+// newKeyboard attaches to the terminal id, and observes it as uri; "" means no observer.
+func newKeyboard(ctx context.Context, r *rig, id, uri string) (*keyboard, error) {
+	k := &keyboard{rig: r, id: id, nearCame: make(chan arrival, 64), farCame: make(chan arrival, 64)}
+	var err error
 	k.near, err = r.door.Attach(ctx, id, localclient.AttachOptions{FromStart: true})
 	if err != nil {
 		return nil, err
 	}
 	go k.readNear()
-	k.far, err = r.watch(ctx, uri, func(p []byte) { k.farCame <- arrival{string(p), time.Now()} })
-	if err != nil {
-		k.near.Close()
-		return nil, err
+	if uri != "" {
+		k.far, err = r.watch(ctx, uri, func(p []byte) { k.farCame <- arrival{string(p), time.Now()} })
 	}
-	for _, came := range []chan arrival{k.nearCame, k.farCame} {
-		if _, err := await(came, "ready"); err != nil {
-			k.close()
-			return nil, err
-		}
+	if err == nil {
+		_, _, err = k.echo("ready", time.Now())
+	}
+	if err != nil {
+		k.close()
+		return nil, err
 	}
 	return k, nil
 }
 
-func (k *lentKeyboard) readNear() {
+func (k *keyboard) readNear() {
 	defer close(k.nearCame)
 	for {
 		m, err := k.near.Next(context.Background())
@@ -228,16 +247,24 @@ func (k *lentKeyboard) readNear() {
 }
 
 // press types a key and returns how long the echo took to the local attachment and to the observer.
-func (k *lentKeyboard) press(ctx context.Context, key byte) (near, far time.Duration, err error) {
+func (k *keyboard) press(ctx context.Context, key byte) (near, far time.Duration, err error) {
 	began := time.Now()
 	if err := k.near.Write(ctx, []byte{key}); err != nil {
 		return 0, 0, err
 	}
-	atNear, err := await(k.nearCame, string(key))
+	return k.echo(string(key), began)
+}
+
+// echo waits for want at both places and returns how long after began it came.
+func (k *keyboard) echo(want string, began time.Time) (near, far time.Duration, err error) {
+	atNear, err := await(k.nearCame, want)
 	if err != nil {
 		return 0, 0, fmt.Errorf("local attach: %w", err)
 	}
-	atFar, err := await(k.farCame, string(key))
+	if k.far == nil {
+		return atNear.Sub(began), 0, nil
+	}
+	atFar, err := await(k.farCame, want)
 	if err != nil {
 		return 0, 0, fmt.Errorf("observer: %w", err)
 	}
@@ -266,10 +293,12 @@ func await(came <-chan arrival, want string) (time.Time, error) {
 	}
 }
 
-func (k *lentKeyboard) close() {
+func (k *keyboard) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
 	defer cancel()
 	_ = k.rig.kill(ctx, k.id) // rig.close kills it, too
 	k.near.Close()
-	k.far.close()
+	if k.far != nil {
+		k.far.close()
+	}
 }

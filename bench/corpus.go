@@ -16,14 +16,11 @@ type corpus struct {
 	line func(rng *rand.Rand, out []byte, n int) []byte
 }
 
-// corpora differ in their frequent bytes: line ends, escape sequences, marks, wide characters, brackets.
+// corpora differ in their frequent bytes: line ends, colours, short cursor movements.
 var corpora = []corpus{
 	{"plain", plainLine},
 	{"coloured", colouredLine},
 	{"redraw", redrawLine},
-	{"marks", markedLine},
-	{"utf8", wideLine},
-	{"json", jsonLine},
 }
 
 func findCorpus(name string) (corpus, error) {
@@ -76,24 +73,4 @@ func colouredLine(rng *rand.Rand, out []byte, n int) []byte {
 // redrawLine is output of a progress bar or a full-screen program: short cursor movements and colours.
 func redrawLine(rng *rand.Rand, out []byte, _ int) []byte {
 	return fmt.Appendf(out, "\x1b[%d;%dH\x1b[38;5;%dmab \x1b[Kcell \x1b[7mx\x1b[m", rng.IntN(50), rng.IntN(200), rng.IntN(256))
-}
-
-// nonce is as long as the nonce of a shell script of ours.
-const nonce = "9f8e7d6c5b4a"
-
-// markedLine is a prompt and a short command, with a nonce in each mark.
-func markedLine(rng *rand.Rand, out []byte, n int) []byte {
-	out = append(out, "\x1b]633;P;Cwd=/home/dev/src;"+nonce+"\a\x1b]633;A;"+nonce+"\a$ \x1b]633;B;"+nonce+"\a"...)
-	out = fmt.Appendf(out, "ls -%d\n\x1b]633;E;ls -%d;"+nonce+"\a\x1b]633;C;"+nonce+"\a", n%10, n%10)
-	return fmt.Appendf(out, "a  b  c\n\x1b]633;D;%d;"+nonce+"\a", rng.IntN(2))
-}
-
-// wideLine is text with characters of three bytes, and with one of two bytes that begins with C2.
-func wideLine(rng *rand.Rand, out []byte, n int) []byte {
-	return fmt.Appendf(out, "%d 端末の出力を読む行です、第%d号。 → ✓ 20 °C\n", n, rng.IntN(1000))
-}
-
-// jsonLine has brackets and quotes and no ESC.
-func jsonLine(rng *rand.Rand, out []byte, n int) []byte {
-	return fmt.Appendf(out, `{"id":%d,"tags":["a","b",%d],"pos":[[1,2],[3,4]],"ok":true}`+"\n", n, rng.IntN(1000))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,8 +38,6 @@ type rig struct {
 // programs are the command lines of the daemon and of the host.
 type programs struct {
 	daemon, host []string
-	// between returns the URL that the daemon pairs with instead of url, the host's; nil means url.
-	between func(url string) (string, error)
 }
 
 // built returns the programs that make build has put into the directory bin.
@@ -104,7 +103,7 @@ func (r *rig) startHost(ctx context.Context, p programs) error {
 		in := bufio.NewReader(out)
 		line, _ := in.ReadString('\n') // "" is no URL
 		lines <- line
-		_, _ = in.WriteTo(discard{})
+		_, _ = io.Copy(io.Discard, in)
 	}()
 	select {
 	case line := <-lines:
@@ -119,10 +118,6 @@ func (r *rig) startHost(ctx context.Context, p programs) error {
 		return fmt.Errorf("%s is not ready: %w", p.host[0], ctx.Err())
 	}
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // startDaemon starts the daemon and waits until its local door answers.
 func (r *rig) startDaemon(ctx context.Context, p programs) error {
@@ -188,17 +183,11 @@ func (c *complaints) explain(err error) error {
 	return fmt.Errorf("%w; the programs printed: %s", err, c.text)
 }
 
-func (r *rig) pair(ctx context.Context, p programs) (err error) {
-	url := r.host.URL
-	if p.between != nil {
-		if url, err = p.between(url); err != nil {
-			return err
-		}
-	}
-	if _, err := r.door.Pair(ctx, localapi.PairRequest{URL: url}); err != nil {
+func (r *rig) pair(ctx context.Context, _ programs) error {
+	if _, err := r.door.Pair(ctx, localapi.PairRequest{URL: r.host.URL}); err != nil {
 		return fmt.Errorf("pair: %w", err)
 	}
-	_, err = poll(ctx, func() (struct{}, error) {
+	_, err := poll(ctx, func() (struct{}, error) {
 		s, err := r.door.Status(ctx)
 		if err == nil && (len(s.Hosts) == 0 || s.Hosts[0].State != "online") {
 			err = errNotYet
@@ -208,15 +197,10 @@ func (r *rig) pair(ctx context.Context, p programs) (err error) {
 	return err
 }
 
-// start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host, where it exists when start
-// returns.
+// start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host,
+// where it exists when start returns.
 func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err error) {
-	return r.startSpec(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
-}
-
-// startSpec is start for a given request of a lent terminal.
-func (r *rig) startSpec(ctx context.Context, spec localapi.SpawnRequest) (id, uri string, err error) {
-	t, err := r.door.Spawn(ctx, spec)
+	t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
 	if err != nil {
 		return "", "", err
 	}
@@ -279,6 +263,27 @@ func (r *rig) close() {
 	_ = os.RemoveAll(r.home)
 }
 
+// writeConfig writes the configuration file of a daemon that starts later; "" writes none.
+func (r *rig) writeConfig(text string) error {
+	if text == "" {
+		return nil
+	}
+	dir := filepath.Join(r.home, "config")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 var errNotYet = errors.New("not yet")
 
 // poll calls f, with pauses of pollEvery, until it returns another error than errNotYet, or nil.
@@ -294,6 +299,17 @@ func poll[T any](ctx context.Context, f func() (T, error)) (T, error) {
 			return v, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
+}
+
+// until waits until cond returns true.
+func until(ctx context.Context, cond func() bool) error {
+	_, err := poll(ctx, func() (struct{}, error) {
+		if !cond() {
+			return struct{}{}, errNotYet
+		}
+		return struct{}{}, nil
+	})
+	return err
 }
 
 // typeLine types an empty line at a terminal and waits for the next output there, its echo.

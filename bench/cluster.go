@@ -23,12 +23,6 @@ import (
 	"tether/platform/dirs"
 )
 
-// clusterParts measure three nodes over three NATS servers on this machine: make bench-cluster.
-var clusterParts = []part{
-	{"cluster", clusterPart},
-	{"nodes", nodesPart},
-}
-
 // Floors of a host of several nodes.
 const (
 	floorNodeKey    = 1.0  // ms that another node adds to the p50 of a key
@@ -373,7 +367,7 @@ func (c *clusterRig) floods(ctx context.Context, s settings, m *fakeMachine) ([]
 	}
 	total := int64(0)
 	for more := int64(1); more > 0; {
-		if err := sleep(ctx, settle); err != nil {
+		if err := sleep(ctx, s.settle); err != nil {
 			return nil, err
 		}
 		more, _ = g.count()

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 
 	"tether/internal/jsonspan"
 	"tether/jsonrpc/wsconn"
-	"tether/platform/ipc"
 	"tether/platform/proc"
 )
 
@@ -65,18 +63,20 @@ func (p tetherPath) open(ctx context.Context, argv []string, show func([]byte)) 
 	if err != nil {
 		return nil, err
 	}
-	conn, err := ipc.Dial(ctx, p.socket)
-	if err == nil {
-		_, err = upgrade(conn)
-	}
+	conn, err := dialUI(ctx, p.socket)
 	if err != nil {
 		o.close()
 		return nil, err
 	}
-	go func() { _, _ = io.Copy(io.Discard, conn) }() // the daemon sends lists of terminals
+	go func() { // the daemon sends lists of terminals
+		for {
+			if _, err := conn.Recv(context.Background()); err != nil {
+				return
+			}
+		}
+	}()
 	return &screen{func(keys []byte) error {
-		_, err := conn.Write(shortText(fmt.Sprintf(`{"type":"pty:input","id":%q,"data":%q}`, id, keys)))
-		return err
+		return conn.Send(ctx, fmt.Appendf(nil, `{"type":"pty:input","id":%q,"data":%q}`, id, keys))
 	}, func() {
 		_ = p.kill(ctx, id) // rig.close kills it, too
 		conn.Close()
@@ -203,27 +203,6 @@ func (p *relayPath) stop() {
 	_ = p.host.Wait()
 }
 
-// vscodePath is VS Code's host, which runs the programs in terminals of its own.
-type vscodePath struct{ *contender }
-
-func (p vscodePath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
-	if argv[0] == echoing[0] {
-		argv = []string{"sh", "-c", "'" + echoing[2] + "'"}
-	}
-	t, err := p.contender.open(ctx, argv...)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	t.show = show
-	t.mu.Unlock()
-	show([]byte("ready"))
-	return &screen{func(key []byte) error { return t.enter(ctx, string(key)) }, func() { t.conn.Close() }}, nil
-}
-
-func (p vscodePath) pids() []int { return []int{p.pid} }
-func (p vscodePath) stop()       { p.contender.stop() }
-
 // Names of the paths; the first is the installed one.
 const (
 	asInstalled  = "as installed"
@@ -238,22 +217,16 @@ type namedPath struct {
 }
 
 func allPaths(s settings) []namedPath {
-	ours := func(p programs) func(context.Context) (path, error) {
-		return func(ctx context.Context) (path, error) {
-			r, err := newRig(ctx, p)
-			return tetherPath{r}, err
-		}
-	}
 	paths := []namedPath{
-		{asInstalled, ours(s.programs)},
+		{asInstalled, func(ctx context.Context) (path, error) {
+			r, err := newRig(ctx, s.programs)
+			return tetherPath{r}, err
+		}},
 		{relayPlain, func(context.Context) (path, error) { return startRelay(false) }},
 		{relayHeld, func(context.Context) (path, error) { return startRelay(true) }},
 	}
-	if _, err := os.Stat(filepath.Join(peerDir, "vs", "out")); err == nil {
-		paths = append(paths, namedPath{besideVSCode, func(ctx context.Context) (path, error) {
-			c, err := startVSCode(ctx)
-			return vscodePath{c}, err
-		}})
+	if vscodeInstalled() {
+		paths = append(paths, namedPath{besideVSCode, startVSCode})
 	}
 	return paths
 }
@@ -271,18 +244,11 @@ func pathPart(ctx context.Context, s settings) ([]row, error) {
 	var bare []float64
 	paths := allPaths(s)
 	for range s.rounds {
-		k, err := newBareKeyboard()
+		some, err := bareEchoes(s.keys / 2)
 		if err != nil {
 			return nil, err
 		}
-		for n := range s.keys / 2 {
-			took, err := k.press(key(n))
-			if err != nil {
-				return nil, err
-			}
-			bare = append(bare, millis(took))
-		}
-		k.close()
+		bare = append(bare, some...)
 		for _, p := range paths {
 			w, err := walk(ctx, s, p.start)
 			if err != nil {
@@ -349,7 +315,7 @@ func pathRows(paths []namedPath, bare []float64, all map[string][]walked) []row 
 
 // walk starts a path and measures it.
 func walk(ctx context.Context, s settings, start func(context.Context) (path, error)) (w walked, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*peerWithin)
+	ctx, cancel := context.WithTimeout(ctx, 2*startWithin)
 	defer cancel()
 	p, err := start(ctx)
 	if err != nil {
@@ -444,6 +410,9 @@ func cpuOf(pids []int) float64 {
 // keyPause is the time between an echo and the next key: shorter than between keys of a person, but not zero.
 const keyPause = 2 * time.Millisecond
 
+// drainPause is the time in which what a new terminal prints has come.
+const drainPause = 250 * time.Millisecond
+
 // typeAt types keys at a new terminal and returns how long the echo of each took, in ms.
 func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 	came := make(chan time.Time, 64)
@@ -476,22 +445,11 @@ func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
 		}
 		time.Sleep(keyPause)
 		if n < 0 {
-			time.Sleep(settle / 4)
+			time.Sleep(drainPause)
 			for len(came) > 0 {
 				<-came
 			}
 		}
 	}
 	return all, nil
-}
-
-// until waits until cond returns true.
-func until(ctx context.Context, cond func() bool) error {
-	_, err := poll(ctx, func() (struct{}, error) {
-		if !cond() {
-			return struct{}{}, errNotYet
-		}
-		return struct{}{}, nil
-	})
-	return err
 }

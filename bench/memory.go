@@ -14,14 +14,10 @@ const (
 	floorPerTerminal = 150.0 // KiB of the daemon
 	floorReady       = 50.0  // ms from a program's start until it is ready
 	floorIdleCPU     = 20.0  // ms in 30 s, with idleTerminals
-
-	floorDaemonSwitches = 150.0 // in 30 s, with idleTerminals
-	floorHostSwitches   = 300.0 // in 30 s, with idleObservers
+	floorHolderPSS   = 2.0   // MB of each, of many
 
 	idleTerminals = 50
-	idleObservers = 50
 	idleSpan      = 30 * time.Second
-	settle        = time.Second     // within which an idle daemon or holder returns spare memory to the system
 	startSettle   = 3 * time.Second // within which a daemon checks whether a program that has just started waits for input
 	hostSettle    = 6 * time.Second // within which an idle host returns spare memory to the system
 )
@@ -63,7 +59,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	defer r.close()
-	empty, err := r.settled()
+	empty, err := r.settled(s.settle)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +72,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 				return nil, err
 			}
 		}
-		now, err := r.settled()
+		now, err := r.settled(s.settle)
 		if err != nil {
 			return nil, err
 		}
@@ -102,14 +98,15 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		}
 		rows = append(rows, cpu...)
 	}
-	return rows, nil
+	_, pss, err := r.holderMemory()
+	return append(rows, row{Part: part, Name: fmt.Sprintf("PSS of a holder, of %d", running), Value: pss, Unit: "MB"}.most(floorHolderPSS)), err
 }
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// settled waits for settle and returns the daemon's memory.
-func (r *rig) settled() (memory, error) {
-	time.Sleep(settle)
+// settled waits for span and returns the daemon's memory.
+func (r *rig) settled(span time.Duration) (memory, error) {
+	time.Sleep(span)
 	return memoryOf(r.daemon.Process.Pid)
 }
 
@@ -131,22 +128,14 @@ func (r *rig) together() (row, error) {
 	return row{Part: "idle daemon", Name: "memory of daemon, host and holder with one idle lent terminal", Value: sum / (1 << 20), Unit: "MiB"}.most(floorTogether), nil
 }
 
-// idleCPU measures CPU time and context switches for a span, and returns them scaled to idleSpan.
+// idleCPU measures CPU time for a span, and returns it scaled to idleSpan.
 func (r *rig) idleCPU(span time.Duration) ([]row, error) {
 	before, err := r.usage()
 	if err != nil {
 		return nil, err
 	}
-	switched, err := switches(r.daemon.Process.Pid)
-	if err != nil {
-		return nil, err
-	}
 	time.Sleep(span)
 	after, err := r.usage()
-	if err != nil {
-		return nil, err
-	}
-	since, err := switches(r.daemon.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +147,6 @@ func (r *rig) idleCPU(span time.Duration) ([]row, error) {
 	}
 	return []row{
 		row{Part: "idle daemon", Name: name, Value: millis(after.daemon-before.daemon) * scale, Unit: "ms", Note: note}.most(floorIdleCPU),
-		row{Part: "idle daemon", Name: "context switches meanwhile", Value: (since - switched) * scale, Unit: "switches", Note: note}.most(floorDaemonSwitches),
 		{Part: "idle daemon", Name: "the host's CPU meanwhile", Value: millis(after.host-before.host) * scale, Unit: "ms", Note: note},
 	}, nil
 }

@@ -74,19 +74,10 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	defer r.close()
-	k, err := newBareKeyboard()
+	bare, err := bareEchoes(s.keys / 2)
 	if err != nil {
 		return nil, err
 	}
-	var bare []float64
-	for n := range s.keys / 2 {
-		took, err := k.press(key(n))
-		if err != nil {
-			return nil, err
-		}
-		bare = append(bare, millis(took))
-	}
-	k.close()
 	f, err := startFlood(ctx, r)
 	if err != nil {
 		return nil, err
@@ -145,16 +136,11 @@ func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (
 		defer conn.Close()
 	}
 	if stalled {
-		end := make(chan struct{})
-		defer close(end)
-		conn, err := client.Connect(ctx, r.host, client.Options{ClientID: "bench-stalled", OnEnvelope: func(ahp.EnvelopeView) { <-end }})
-		if err == nil {
-			defer func() { go conn.Close() }()
-			_, err = conn.Subscribe(ctx, uri)
-		}
+		o, err := stall(ctx, r.host, uri)
 		if err != nil {
 			return 0, 0, err
 		}
+		defer o.close()
 	}
 	began := time.Now()
 	if err := r.typeLine(ctx, id); err != nil {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"tether/platform/proc"
 )
 
 // usage is the CPU time of daemon and host since their start.
@@ -41,31 +44,6 @@ func cpuTime(pid int) (time.Duration, error) {
 			return 0, fmt.Errorf("%s: %w", name, err)
 		}
 		sum += time.Duration(ns)
-	}
-	return sum, nil
-}
-
-// switches returns the number of context switches of a process's current threads, voluntary and not.
-func switches(pid int) (float64, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if err != nil || len(files) == 0 {
-		return 0, fmt.Errorf("context switches of process %d: this system does not tell them", pid)
-	}
-	sum := 0.0
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			continue // a thread that has just ended
-		}
-		for line := range strings.Lines(string(data)) {
-			if _, count, ok := strings.Cut(line, "voluntary_ctxt_switches:"); ok { // and nonvoluntary
-				n, err := strconv.ParseFloat(strings.TrimSpace(count), 64)
-				if err != nil {
-					return 0, fmt.Errorf("%s: %w", name, err)
-				}
-				sum += n
-			}
-		}
 	}
 	return sum, nil
 }
@@ -106,4 +84,41 @@ func parseStatus(status string) (memory, error) {
 		return m, fmt.Errorf("no VmRSS or Threads in %.40q", status)
 	}
 	return m, nil
+}
+
+// holderMemory returns the mean memory of the daemon's holders, in MB. It counts all child processes of the daemon as holders.
+func (r *rig) holderMemory() (rss, pss float64, err error) {
+	all, err := proc.List()
+	if err != nil {
+		return 0, 0, err
+	}
+	n := 0
+	for _, p := range all {
+		if p.Parent != r.daemon.Process.Pid {
+			continue
+		}
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.Pid))
+		if err != nil {
+			return 0, 0, fmt.Errorf("memory of a holder: this system does not tell it: %w", err)
+		}
+		n++
+		rss += rollup(string(data), "Rss:")
+		pss += rollup(string(data), "Pss:")
+	}
+	if n == 0 {
+		return 0, 0, errors.New("the daemon has no holders")
+	}
+	return rss / float64(n), pss / float64(n), nil
+}
+
+// rollup returns the value called name in the text of smaps_rollup, in MB; 0 if it is missing.
+func rollup(text, name string) float64 {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 3 && words[0] == name {
+			kb, _ := strconv.ParseFloat(words[1], 64)
+			return kb * 1024 / 1e6
+		}
+	}
+	return 0
 }
