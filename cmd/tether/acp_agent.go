@@ -130,17 +130,14 @@ func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv [
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return errors.Join(broke, agent.status())
+	return errors.Join(broke, programStatus(agent.err))
 }
 
-// status returns the agent's exit status as the exit status of this command.
-func (p *agentProcess) status() error {
+// programStatus returns the error with which a program ended as the exit status of this command.
+func programStatus(err error) error {
 	var exit *exec.ExitError
-	switch {
-	case p.err == nil:
-		return nil
-	case !errors.As(p.err, &exit):
-		return p.err
+	if !errors.As(err, &exit) {
+		return err
 	}
 	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		return exitCode(128 + int(s.Signal()))

@@ -40,16 +40,7 @@ func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
 // isAbout reports whether the question is about the command of this agent.
 func (a *agentTerminals) isAbout(q localapi.Approval, c acp.Command) bool {
 	return q.State == localapi.ApprovalWaiting && q.Actor == "agent "+a.name && q.Door == policy.DoorACP &&
-		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv) && q.ArgvBytes == nil && q.CwdBytes == nil && slices.Equal(q.Env, namesOf(c.Env))
-}
-
-// namesOf returns the names of variables given as NAME=value.
-func namesOf(env []string) []string {
-	names := make([]string, len(env))
-	for i, e := range env {
-		names[i], _, _ = strings.Cut(e, "=")
-	}
-	return names
+		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv) && q.ArgvBytes == nil && q.CwdBytes == nil && slices.Equal(q.Env, policy.EnvNames(c.Env))
 }
 
 // claim reserves a question for one spawn, so that two spawns of the same command use two questions.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -68,15 +67,7 @@ func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
 	agent.Env = append(agentEnviron(environment(os.Environ())), proc.AgentTag(as))
 	agent.Stdin, agent.Stdout, agent.Stderr = os.Stdin, os.Stdout, os.Stderr
 	agent.Cancel, agent.WaitDelay = func() error { return agent.Process.Signal(syscall.SIGHUP) }, sandboxGrace
-	err = agent.Run()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return err
-	}
-	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		return exitCode(128 + int(s.Signal()))
-	}
-	return exitCode(exit.ExitCode())
+	return programStatus(agent.Run())
 }
 
 // behindSandbox returns the command that runs argv, in this directory, in the sandbox of the client's agent.

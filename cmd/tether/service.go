@@ -158,7 +158,10 @@ func stableProgram() (string, error) {
 		return "", fmt.Errorf("find this program: %w", err)
 	}
 	found, err := exec.LookPath(installer.Name)
-	if err != nil || !filepath.IsAbs(found) {
+	if err != nil {
+		return self, nil
+	}
+	if found, err = filepath.Abs(found); err != nil {
 		return self, nil
 	}
 	a, err1 := os.Stat(self)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,7 +117,7 @@ func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 		fmt.Fprintln(a.stdout, "no known agent is installed; name one to configure it anyway: "+strings.Join(agentIDs(), ", "))
 		return nil, nil
 	}
-	program, err := ownCommand()
+	program, err := stableProgram()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +163,7 @@ func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, erro
 
 // mcpEntry returns how tether's MCP server is started for an agent.
 func mcpEntry(as string) (mcpentry.Entry, error) {
-	program, err := ownCommand()
+	program, err := stableProgram()
 	if err != nil {
 		return mcpentry.Entry{}, err
 	}
@@ -178,27 +177,6 @@ func mcpEntry(as string) (mcpentry.Entry, error) {
 		}
 	}
 	return e, nil
-}
-
-// ownCommand returns the path by which the PATH finds this program, which an upgrade does not change, or else the program's own path.
-func ownCommand() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	found, err := exec.LookPath("tether")
-	if err != nil {
-		return self, nil
-	}
-	if found, err = filepath.Abs(found); err != nil {
-		return self, nil
-	}
-	a, errA := os.Stat(found)
-	b, errB := os.Stat(self)
-	if errA != nil || errB != nil || !os.SameFile(a, b) {
-		return self, nil
-	}
-	return found, nil
 }
 
 // changedLines returns the difference of two texts: the removed and the added lines, with one line around them.
