@@ -74,11 +74,7 @@ func (a *Agent) askIdentity(ctx context.Context, wanted config.Identity) {
 		return
 	}
 	a.identity.Set(wanted.Mine, wanted.Agents)
-	data, err := json.Marshal(approvedIdentity{approvedIdentityVersion, wanted.Mine, wanted.Agents})
-	if err == nil {
-		err = secret.WriteFile(a.identityPath(), data)
-	}
-	if err != nil {
+	if err := secret.WriteJSON(a.identityPath(), approvedIdentity{approvedIdentityVersion, wanted.Mine, wanted.Agents}); err != nil {
 		a.log.Error().Err(err).Msg("keep the approved identity")
 		a.degraded.report(stateCause, fmt.Sprintf("the approved [identity] is not kept for the next daemon: %v", err))
 	}

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -48,11 +47,7 @@ func (f CursorFile) Remember(subs []Request) error {
 			cursors[subs[i].key()] = *c
 		}
 	}
-	data, err := json.Marshal(cursors)
-	if err == nil {
-		err = secret.WriteFile(string(f), append(data, '\n'))
-	}
-	return err
+	return secret.WriteJSON(string(f), cursors)
 }
 
 // key returns the key of a request's cursor in the file.

@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,11 +40,7 @@ func SaveLogin(d dirs.Dirs, l Login) error {
 	if err := secret.Dir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	return secret.WriteFile(path, append(data, '\n'))
+	return secret.WriteJSON(path, l)
 }
 
 // LoginAt returns the login at the host with that URL, in its canonical form; ok is false if there is none that is still valid.

@@ -3,7 +3,6 @@ package hosts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -246,11 +245,7 @@ func (s *store) update(change func([]host) []host) error {
 	s.mu.Lock()
 	kept := s.kept
 	s.mu.Unlock()
-	data, err := json.MarshalIndent(file{Version: fileVersion, Secrets: kept, Hosts: all}, "", "\t")
-	if err == nil {
-		err = secret.WriteFile(s.path, append(data, '\n'))
-	}
-	if err != nil {
+	if err := secret.WriteJSON(s.path, file{Version: fileVersion, Secrets: kept, Hosts: all}); err != nil {
 		return fmt.Errorf("keep paired hosts: %w", err)
 	}
 	s.mu.Lock()

@@ -62,10 +62,6 @@ func (a *Agents) Record(r AgentRecord) error {
 		return nil
 	}
 	r.Version = agentRecordVersion
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
 	if err := a.Use(); err != nil {
 		return err
 	}
@@ -73,7 +69,7 @@ func (a *Agents) Record(r AgentRecord) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
 	}
-	if err := secret.WriteFile(path, data); err != nil {
+	if err := secret.WriteJSON(path, r); err != nil {
 		return fmt.Errorf("record agent %s: %w", r.Principal, err)
 	}
 	return nil
@@ -156,13 +152,4 @@ func asAgent(r *start.Request, door string) error {
 	}
 	r.Background = r.Door != policy.DoorACP // commands over ACP end with their tool call, and the editor shows them
 	return nil
-}
-
-// names returns the names of the variables in env.
-func names(env []string) []string {
-	out := make([]string, len(env))
-	for i, e := range env {
-		out[i], _, _ = strings.Cut(e, "=")
-	}
-	return out
 }

@@ -68,7 +68,7 @@ func grantFrom(g policy.Grant) localapi.Approval {
 }
 
 func requestOf(r policy.Request) localapi.Approval {
-	a := localapi.Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Line: r.Line, Env: names(r.Env), Settings: slices.Clone(r.Env), Setting: r.Setting}
+	a := localapi.Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Line: r.Line, Env: policy.EnvNames(r.Env), Settings: slices.Clone(r.Env), Setting: r.Setting}
 	a.Argv, a.ArgvBytes = jsonspan.Pack(r.Argv)
 	a.Cwd, a.CwdBytes = jsonspan.PackOne(r.Cwd)
 	for i := range a.Settings {

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -283,11 +282,7 @@ func (t *Tokens) keepLocked(next []*grant) error {
 	for _, g := range next {
 		f.Tokens = append(f.Tokens, g.tokenRecord)
 	}
-	data, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := secret.WriteFile(t.madePath, append(data, '\n')); err != nil {
+	if err := secret.WriteJSON(t.madePath, f); err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
 	t.made = next

@@ -59,8 +59,8 @@ func (e *Engine) shown(variable string) string {
 	return name + "=" + clip.Marked(value, maxSetting)
 }
 
-// namesOf returns the names of variables of the form NAME=value.
-func namesOf(env []string) []string {
+// EnvNames returns the names of variables of the form NAME=value.
+func EnvNames(env []string) []string {
 	var names []string
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")

@@ -110,5 +110,5 @@ func oneLine(s string) string { return redact.Clean(strings.Join(strings.Fields(
 
 // event returns the audit log's event of the given type for a request.
 func (r Request) event(t EventType, d Decision) Event {
-	return Event{Type: t, Actor: r.Actor, Named: r.Named, Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, EnvNames: namesOf(r.Env), Decision: d}
+	return Event{Type: t, Actor: r.Actor, Named: r.Named, Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, EnvNames: EnvNames(r.Env), Decision: d}
 }

@@ -3,7 +3,6 @@ package toolcall
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,12 +80,9 @@ func (b *book) begin(k key) error {
 	begun := append(slices.Clone(b.begun), k)
 	begun = begun[max(0, len(begun)-maxBegun):]
 	if b.path != "" {
-		data, err := json.Marshal(bookFile{bookVersion, begun})
+		err := secret.Dir(filepath.Dir(b.path))
 		if err == nil {
-			err = secret.Dir(filepath.Dir(b.path))
-		}
-		if err == nil {
-			err = secret.WriteFile(b.path, append(data, '\n'))
+			err = secret.WriteJSON(b.path, bookFile{bookVersion, begun})
 		}
 		if err != nil {
 			return fmt.Errorf("note that the call begins: %w", err)

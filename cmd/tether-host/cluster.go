@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,9 +116,8 @@ func (c *clusterSettings) note(tokens string) (err error) {
 			*path, err = filepath.Abs(*path)
 		}
 	}
-	data, failed := json.MarshalIndent(f, "", "  ")
-	if err = errors.Join(err, failed); err == nil {
-		err = secret.WriteFile(besideTokens(tokens, "cluster.json"), append(data, '\n'))
+	if err == nil {
+		err = secret.WriteJSON(besideTokens(tokens, "cluster.json"), f)
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)

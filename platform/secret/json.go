@@ -40,6 +40,15 @@ func DecodeJSON(data []byte, path string, version int, into any) (err error) {
 	return damaged(path, err)
 }
 
+// WriteJSON is WriteFile of v as indented JSON.
+func WriteJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, append(data, '\n'))
+}
+
 // DamagedError is returned by ReadJSON for a file that is not JSON, or whose values have other types than this program writes.
 type DamagedError struct {
 	Path string
