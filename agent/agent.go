@@ -55,12 +55,9 @@ type Config struct {
 	// AskDesktop, if not nil, shows a text with buttons on the person's desktop and returns the key of the button that the person pressed,
 	// see notify.Ask. If it returns an error, Notify shows the text instead.
 	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
-	// Holder says how to start the holder process of each terminal, which lets the terminal outlive the daemon. The zero value means that
-	// terminals run in this process.
+	// Holder says how to start the holder process of each terminal, which lets the terminal outlive the daemon. It is required, unless
+	// Terminals has a Start.
 	Holder Program
-	// NoHolders is the reason, shown in status, for which the person's terminals run in this process; "" if they do not. Agents' terminals
-	// still get a holder if there is a Holder, so that processes that they leave behind stay known as theirs.
-	NoHolders string
 	// Replace makes Run wait for the end of a daemon that was asked to hand over.
 	Replace bool
 	// Fields of Terminals that are not zero override Settings. For tests.
@@ -128,7 +125,7 @@ type Agent struct {
 	started  time.Time
 	own      proc.Limits // of this process
 	pool     *term.Pool
-	holders  *holders // or nil
+	holders  *holders
 	hosts    *hosts.Paired
 	starter  *start.Starter
 	confiner *start.Confiner
@@ -207,8 +204,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.openConfiner()
 	adopting, stopAdopting := context.WithCancel(ctx)
-	defer a.holdersEnd(stopAdopting)
-	a.openPool(adopting)
+	if err := a.openPool(adopting); err != nil {
+		stopAdopting()
+		return errors.Join(err, listener.Close())
+	}
+	defer a.holders.wg.Wait()
+	defer stopAdopting()
 	a.openStarter()
 	a.openDeclared()
 	return a.serve(ctx, listener)
@@ -234,30 +235,19 @@ func (a *Agent) openState() error {
 
 // openPool makes the pool and adopts the terminals that outlived earlier daemons. Requests wait until it returns, because the list of
 // terminals is not complete before.
-func (a *Agent) openPool(ctx context.Context) {
+func (a *Agent) openPool(ctx context.Context) error {
+	opts, err := holderOptions(a.cfg.Dirs)
+	if err != nil {
+		return err
+	}
+	opts.Path, opts.Argv = a.cfg.Holder.Path, a.cfg.Holder.Argv
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
 	a.openOutward(&o)
 	o.Lendable = a.hosts.Lendable
-	if a.cfg.Holder.Path == "" {
-		a.pool = term.NewPool(o)
-		return
-	}
-	opts, err := holderOptions(a.cfg.Dirs)
-	if err != nil {
-		a.log.Error().Err(err).Msg("no holders")
-		a.degraded.report(holderCause, fmt.Sprintf("terminals end with the daemon, and agents start none: %v", err))
-		if o.Start == nil {
-			o.Start = startWithout(err)
-		}
-		a.pool = term.NewPool(o)
-		return
-	}
-	opts.Path, opts.Argv = a.cfg.Holder.Path, a.cfg.Holder.Argv
 	a.holders = &holders{
 		opts:    opts,
 		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, keepFor: max(o.KeepFor, leastKeep), log: &a.log, report: a.degraded.report, adopted: a.adopted,
-		agentsOnly: a.cfg.NoHolders != "",
 	}
 	if o.Start == nil {
 		o.Start = a.holders.start
@@ -265,14 +255,7 @@ func (a *Agent) openPool(ctx context.Context) {
 	o.Left = a.holders.again
 	a.pool = term.NewPool(o)
 	a.holders.adopt(ctx, a.pool)
-}
-
-// holdersEnd calls stop and waits until no terminal is being adopted any more.
-func (a *Agent) holdersEnd(stop context.CancelFunc) {
-	stop()
-	if a.holders != nil {
-		a.holders.wg.Wait()
-	}
+	return nil
 }
 
 // lockTimeout is how long lock waits for a lock whose holder does not answer: that may be a daemon that is starting and about to answer, or
@@ -363,23 +346,15 @@ func (a *Agent) closeTerminals() {
 	if n, err := holder.EndStaying(ctx, holdersDir(a.cfg.Dirs)); n > 0 {
 		a.log.Info().Err(err).Int("terminals", n).Msg("ended what agents had left running")
 	}
-	a.hosts.Close(a.atMost(hearWithin), func(term.ID) bool { return true })
+	a.hosts.Close(a.atMost(hearWithin))
 }
 
-// leaveTerminals leaves surviving terminals to the next daemon. First it closes the links as if the network had failed: no terminal that
+// leaveTerminals leaves the terminals to the next daemon. First it closes the links as if the network had failed: no terminal that
 // continues is withdrawn from a host, and the next daemon sends the host the output that it lacks.
 func (a *Agent) leaveTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()
-	fragile := map[term.ID]bool{}
-	for _, info := range a.pool.Fragile() {
-		fragile[info.ID] = true
-		a.log.Warn().Str("terminal", string(info.ID)).Msg("ends with this process")
-	}
-	if err := a.pool.KillFragile(ctx); err != nil {
-		a.log.Error().Err(err).Msg("terminals left behind")
-	}
-	a.hosts.Close(a.atMost(hearWithin), func(id term.ID) bool { return fragile[id] })
+	a.hosts.Close(0)
 	kept, err := a.pool.Detach(ctx)
 	if err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")

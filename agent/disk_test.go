@@ -132,7 +132,7 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 	where := home(t)
 	where.State = filepath.Join(disk, "state")
 	d.where = where
-	d.daemon = start(t, agent.Config{Dirs: where})
+	d.daemon = start(t, withHolders(t, where))
 	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 // testReadOnly starts daemons that cannot write their state from the start.
 func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	testkit.Remount(t, d.disk, "ro")
-	d.daemon = start(t, agent.Config{Dirs: where})
+	d.daemon = start(t, withHolders(t, where))
 	s := d.status("status tells of the log", func(s localapi.Status) bool { return len(s.Degraded) > 0 && s.Degraded[0].Cause == "log" })
 	if len(s.Hosts) != 2 {
 		t.Errorf("it knows %+v, want the two hosts of before", s.Hosts)
@@ -163,16 +163,23 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	d.ticking("ticks again")
 	d.goesOn("with a disk that cannot be written", "log")
 	d.pairs("third", "read-only")
-	d.end()
+	d.stop()
 	where.State = filepath.Join(d.disk, "none")
-	d.daemon = start(t, agent.Config{Dirs: where})
+	c := withHolders(t, where)
+	d.daemon = start(t, c)
 	d.status("status tells of the directory", func(s localapi.Status) bool {
 		return len(s.Degraded) > 0 && strings.Contains(s.Degraded[0].Text, "read-only")
 	})
-	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"true"}, Env: os.Environ(), Cwd: "/"}); err != nil {
-		t.Error(err)
+	kept, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Env: os.Environ(), Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
 	}
 	d.end()
+	d.daemon = start(t, c)
+	if now := d.list(1).Terminals[0]; now.Pid != kept.Pid || now.Exit != nil {
+		t.Errorf("the next daemon has %+v, want process %d", now, kept.Pid)
+	}
+	d.stop()
 	testkit.Remount(t, d.disk, "rw")
 	if err := os.Mkdir(where.State, 0o777); err != nil {
 		t.Fatal(err)

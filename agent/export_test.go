@@ -12,3 +12,6 @@ type Degraded = degraded
 
 func (d *degraded) Report(cause, text string) { d.report(cause, text) }
 func (d *degraded) List() []localapi.Degraded { return d.list() }
+
+// HolderKey returns the holders' key.
+var HolderKey = holderKey

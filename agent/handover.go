@@ -1,10 +1,6 @@
 package agent
 
-import (
-	"fmt"
-
-	"tether/agent/localapi"
-)
+import "tether/agent/localapi"
 
 // Shutdown makes Run end the terminals and return soon.
 func (a *Agent) Shutdown() {
@@ -12,18 +8,11 @@ func (a *Agent) Shutdown() {
 	a.end()
 }
 
-// HandOver makes Run return soon and leave the terminals to the next daemon. It refuses if there are terminals that cannot be left, unless
-// r.Force is set.
-func (a *Agent) HandOver(r localapi.HandOverRequest) (localapi.HandOver, error) {
-	fragile := a.pool.Fragile()
-	if len(fragile) > 0 && !r.Force {
-		return localapi.HandOver{}, &localapi.Error{Code: localapi.CodeWouldEnd,
-			Message: fmt.Sprintf("%d terminals run in the daemon itself and would end with it, the first is %s", len(fragile), fragile[0].ID),
-			Hint:    "end them first, or use --force"}
-	}
+// HandOver makes Run return soon and leave the terminals to the next daemon.
+func (a *Agent) HandOver() localapi.HandOver {
 	running := a.Status().Terminals.Running
 	a.end()
-	return localapi.HandOver{SchemaVersion: localapi.SchemaVersion, Kept: running - len(fragile), Ended: len(fragile)}, nil
+	return localapi.HandOver{SchemaVersion: localapi.SchemaVersion, Kept: running}
 }
 
 // Kept returns how many terminals continue after Run has returned.

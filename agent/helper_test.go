@@ -19,6 +19,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
+	"tether/platform/pty"
 	"tether/vocab"
 )
 
@@ -48,6 +49,9 @@ type daemon struct {
 func start(t *testing.T, c agent.Config) *daemon {
 	t.Helper()
 	c.AllowRoot, c.Timeout = true, patience
+	if c.Holder.Path == "" && c.Terminals.Start == nil {
+		c.Terminals.Start = inProcess
+	}
 	settings := config.Default()
 	if c.Settings != nil {
 		settings = *c.Settings
@@ -71,6 +75,9 @@ func start(t *testing.T, c agent.Config) *daemon {
 	t.Cleanup(d.end)
 	return d
 }
+
+// inProcess starts a terminal without a holder, for tests to which it makes no difference.
+func inProcess(_ term.ID, c pty.Command) (term.PTY, error) { return pty.Start(c) }
 
 // end stops it and wants it to end well. It may be called again.
 func (d *daemon) end() {

@@ -34,27 +34,50 @@ type Program struct {
 // holders.
 func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 
+// keyName is the file with the holders' key.
+const keyName = "holders.key"
+
 // holderOptions returns the place of the holders and the key for them. It makes the key if there is none yet, so the caller must have the
 // daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
 	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(flow.Typing)}
-	path := filepath.Join(d.State, "holders.key")
-	key, err := secret.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		key = make([]byte, holder.KeyBytes)
-		_, _ = rand.Read(key) // never fails, by its documentation
-		if err = secret.Dir(d.State); err == nil {
-			err = secret.WriteFile(path, key)
-		}
-	}
-	if err == nil && len(key) != holder.KeyBytes {
-		err = fmt.Errorf("%s is damaged: %d bytes, want %d; remove it, and end by hand what runs in %s", path, len(key), holder.KeyBytes, o.Dir)
-	}
-	if err != nil {
+	var err error
+	if o.Key, err = holderKey(d); err != nil {
 		return o, fmt.Errorf("the holders' key: %w", err)
 	}
-	o.Key = key
 	return o, nil
+}
+
+// holderKey returns the holders' key. If there is none, it makes one in the state directory or, if that cannot be written, beside the
+// holders' sockets: the next daemon finds it there as long as it finds these. It replaces a damaged key, but none that it cannot read:
+// holders with that one can be resumed later.
+func holderKey(d dirs.Dirs) ([]byte, error) {
+	var places []string
+	var errs []error
+	for _, dir := range []string{d.State, d.Runtime} {
+		key, err := secret.ReadFile(filepath.Join(dir, keyName))
+		switch {
+		case err == nil && len(key) == holder.KeyBytes:
+			return key, nil
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+			places = append(places, dir)
+		default:
+			errs = append(errs, err)
+		}
+	}
+	key := make([]byte, holder.KeyBytes)
+	_, _ = rand.Read(key) // never fails, by its documentation
+	for _, dir := range places {
+		err := secret.Dir(dir)
+		if err == nil {
+			err = secret.WriteFile(filepath.Join(dir, keyName), key)
+		}
+		if err == nil {
+			return key, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 const (
@@ -66,7 +89,7 @@ const (
 	leastKeep   = time.Minute      // how long a holder keeps an exit for the next daemon at least
 )
 
-// holderCause is the cause in status when terminals end with the daemon.
+// holderCause is the cause in status of faults with holders.
 const holderCause = "holders"
 
 // holders starts terminals in processes of their own, and adopts those of an earlier daemon. It is safe for concurrent use. Its goroutines,
@@ -78,23 +101,17 @@ type holders struct {
 	logBytes int
 	stall    time.Duration
 	keepFor  time.Duration // how long a holder keeps an exit while there is no daemon
-	// agentsOnly says that the person's terminals run in this process, without holders.
-	agentsOnly bool
-	log        *zerolog.Logger
-	report     func(cause, text string)
-	adopted    func(term.ID) // called for each terminal that was adopted
+	log      *zerolog.Logger
+	report   func(cause, text string)
+	adopted  func(term.ID) // called for each terminal that was adopted
 
 	pool *term.Pool      // set before adopt
 	ctx  context.Context // of adopt
 	wg   sync.WaitGroup
 }
 
-// start starts a terminal in a holder. It starts the person's in this process if agentsOnly is set, and any as startWithout does if no
-// holder can be started.
+// start starts a terminal in a holder.
 func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
-	if s.agentsOnly && !holder.IsAgents(c.Env) {
-		return pty.Start(c)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	client, err := holder.Spawn(ctx, s.opts, holder.Spec{
@@ -109,20 +126,9 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	case errors.As(err, &wrong), errors.Is(err, holder.ErrInUse):
 		return nil, err
 	}
-	s.log.Warn().Err(err).Str("terminal", string(id)).Msg("no holder; it ends with the daemon")
-	s.report(holderCause, fmt.Sprintf("new terminals end with the daemon, and agents start none, since a holder could not be started: %v", err))
-	return startWithout(err)(id, c)
-}
-
-// startWithout starts terminals in this process, since no holder can be started. It refuses agents' terminals on systems where only a
-// holder would know the processes that they leave behind: those would count as the person's.
-func startWithout(why error) func(term.ID, pty.Command) (term.PTY, error) {
-	return func(_ term.ID, c pty.Command) (term.PTY, error) {
-		if proc.KeepsOrphans && holder.IsAgents(c.Env) {
-			return nil, fmt.Errorf("an agent's terminal needs a holder process, which tracks its leftover processes, and none could be started: %w; tether doctor says more", why)
-		}
-		return pty.Start(c)
-	}
+	s.log.Warn().Err(err).Str("terminal", string(id)).Msg("no holder")
+	s.report(holderCause, fmt.Sprintf("no terminal can be started, since its holder cannot: %v", err))
+	return nil, fmt.Errorf("a terminal needs a holder process, which could not be started: %w; tether doctor says more", err)
 }
 
 // held is a terminal's connection to its holder.

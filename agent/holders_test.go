@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
+	"tether/platform/secret"
 )
 
 // withHolders is a daemon whose terminals are in holders, which are this test's program.
@@ -87,7 +89,7 @@ func TestHandOver(t *testing.T) {
 	}
 	type_(first, "one")
 	sees(first, "one\none\n")
-	if h, err := first.client.HandOver(t.Context(), localapi.HandOverRequest{}); err != nil || h.Kept != 1 || h.Ended != 0 {
+	if h, err := first.client.HandOver(t.Context()); err != nil || h.Kept != 1 {
 		t.Errorf("handed over: %+v, %v", h, err)
 	}
 	first.end()
@@ -348,5 +350,74 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	}
 	if list := second.list(2); !slices.ContainsFunc(list.Terminals, func(i localapi.Terminal) bool { return i.ID == private.ID && i.Exit == nil }) {
 		t.Errorf("listed %+v", list.Terminals)
+	}
+}
+
+// If no holder can be started, nobody starts a terminal, and status reports why until one is.
+func TestNoTerminalWithoutAHolder(t *testing.T) {
+	testkit.Leaks(t)
+	where := home(t)
+	c := withHolders(t, where)
+	d := start(t, c)
+	defer d.stop()
+	blocked := filepath.Join(where.Runtime, "h")
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spawn := func(c *localclient.Client) error {
+		_, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")})
+		return err
+	}
+	for who, client := range map[string]*localclient.Client{"a person": d.client, "an agent": d.client.As("bob")} {
+		if err := spawn(client); err == nil || !strings.Contains(err.Error(), "needs a holder process") || !strings.Contains(err.Error(), blocked) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	s := d.status("it says so", func(s localapi.Status) bool { return len(s.Degraded) > 0 })
+	if s.Degraded[0].Cause != "holders" || !strings.Contains(s.Degraded[0].Text, "no terminal can be started") {
+		t.Errorf("status says %+v", s.Degraded)
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if err := spawn(d.client); err != nil {
+		t.Error(err)
+	}
+	d.status("all is well again", func(s localapi.Status) bool { return len(s.Degraded) == 0 && s.Holders.Alive == 1 })
+}
+
+// A key that is damaged, or that no daemon can read, stops no terminal; the next daemon finds the one in its place.
+func TestHoldersKey(t *testing.T) {
+	for _, damaged := range []string{"none", "short", "a directory"} {
+		t.Run(damaged, func(t *testing.T) {
+			d := home(t)
+			if err := secret.Dir(d.State); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(d.State, "holders.key")
+			switch damaged {
+			case "a directory":
+				if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			case "short":
+				if err := secret.WriteFile(path, []byte("short")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, err := agent.HolderKey(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if second, err := agent.HolderKey(d); err != nil || len(first) != holder.KeyBytes || !bytes.Equal(first, second) {
+				t.Errorf("%d bytes, then %d others: %v", len(first), len(second), err)
+			}
+			if _, err := os.Lstat(filepath.Join(d.Runtime, "holders.key")); (err == nil) != (damaged == "a directory") {
+				t.Errorf("beside the sockets: %v", err)
+			}
+		})
 	}
 }

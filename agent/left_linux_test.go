@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -64,82 +63,46 @@ func allowing(program string) *config.Config {
 }
 
 // A program that outlives its agent's terminal in a session of its own and without its environment is the agent to the next daemon, and
-// ends with tether stop, also where the person's terminals have no holders.
+// ends with tether stop.
 func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 	testkit.Leaks(t)
-	for _, off := range []string{"", "the test has switched them off"} {
-		d := home(t)
-		c := withHolders(t, d)
-		c.NoHolders = off
-		c.Settings = allowing(c.Holder.Path)
-		first := start(t, c)
-		mine, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Env: []string{"PATH=/bin:/usr/bin"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "said")
-		tm, err := first.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{c.Holder.Path, "leave", agent.SocketPath(d), file}, Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		testkit.Eventually(t, patience, "the agent's terminal has exited", func() bool {
-			tm, err = first.client.Find(t.Context(), tm.ID)
-			return err == nil && tm.Exit != nil
-		})
-		inDaemon := 0
-		if off != "" {
-			inDaemon = 1
-		}
-		first.status("the person's terminal is where it was asked for", func(s localapi.Status) bool { return s.Holders.InDaemon == inDaemon && s.Holders.Off == off })
-		first.end()
-		second := start(t, c)
-		if _, err := second.client.Find(t.Context(), mine.ID); (err == nil) != (off == "") {
-			t.Errorf("holders off %q: the person's terminal: %v", off, err)
-		}
-		if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var said []byte
-		testkit.Eventually(t, patience, "the program has asked", func() bool {
-			said, err = os.ReadFile(file)
-			return err == nil
-		})
-		if string(said) != "agent bob, <nil>" {
-			t.Errorf("holders off %q: it is %s, want agent bob", off, said)
-		}
-		text, err := os.ReadFile(file + ".pid")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, err := strconv.Atoi(string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		second.stop()
-		testkit.Eventually(t, patience, "the program has ended", func() bool {
-			p, err := proc.Lookup(pid)
-			return err != nil || p.Zombie
-		})
+	d := home(t)
+	c := withHolders(t, d)
+	c.Settings = allowing(c.Holder.Path)
+	first := start(t, c)
+	file := filepath.Join(t.TempDir(), "said")
+	tm, err := first.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{c.Holder.Path, "leave", agent.SocketPath(d), file}, Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// If no holder can be started, the person's terminals run in the daemon, and agents get none: the processes that those leave behind could
-// not be attributed.
-func TestAgentsNeedHolders(t *testing.T) {
-	testkit.Leaks(t)
-	c := withHolders(t, home(t))
-	c.Holder.Path += " is gone"
-	c.Settings = allowing("cat")
-	d := start(t, c)
-	spawn := func(c *localclient.Client) error {
-		_, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/"})
-		return err
+	testkit.Eventually(t, patience, "the agent's terminal has exited", func() bool {
+		tm, err = first.client.Find(t.Context(), tm.ID)
+		return err == nil && tm.Exit != nil
+	})
+	first.end()
+	second := start(t, c)
+	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if err := spawn(d.client); err != nil {
-		t.Errorf("the person's: %v", err)
+	var said []byte
+	testkit.Eventually(t, patience, "the program has asked", func() bool {
+		said, err = os.ReadFile(file)
+		return err == nil
+	})
+	if string(said) != "agent bob, <nil>" {
+		t.Errorf("it is %s, want agent bob", said)
 	}
-	if err := spawn(d.client.As("bob")); err == nil || !strings.Contains(err.Error(), "an agent's terminal needs a holder") {
-		t.Errorf("an agent's: %v", err)
+	text, err := os.ReadFile(file + ".pid")
+	if err != nil {
+		t.Fatal(err)
 	}
-	d.stop()
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.stop()
+	testkit.Eventually(t, patience, "the program has ended", func() bool {
+		p, err := proc.Lookup(pid)
+		return err != nil || p.Zombie
+	})
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"os"
 
 	"tether/agent/local"
@@ -23,10 +22,6 @@ func (a *Agent) Status() localapi.Status {
 	if proc.Root() {
 		s.Root = &localapi.Root{Lends: a.settings.Lend.AsRoot}
 	}
-	s.Holders.Off = a.cfg.NoHolders
-	if a.holders == nil {
-		s.Holders.Off = cmp.Or(s.Holders.Off, "this daemon was started without")
-	}
 	if address := a.tcp.Load(); address != nil {
 		s.TCP = *address
 	}
@@ -38,12 +33,8 @@ func (a *Agent) Status() localapi.Status {
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()
 		running[i.ID] = i.Exit == nil
-		switch {
-		case i.Exit != nil:
-		case i.Held:
+		if i.Exit == nil && i.Held {
 			s.Holders.Alive++
-		default:
-			s.Holders.InDaemon++
 		}
 		local.CountTerminal(&s.Terminals, h)
 	}

@@ -75,8 +75,8 @@ func variable(key string) string {
 
 // FromEnv returns the settings of an environment. An empty variable counts as unset. A
 // variable that is most like the name of a key, or begins with a section's, as all keys
-// had variables once, is a problem: nothing that somebody has set is ignored. Others that
-// begin with Prefix are strange, except known ones.
+// had variables once, is a problem, as is one of an old name: nothing that somebody has set
+// is ignored. Others that begin with Prefix are strange, except known ones.
 func FromEnv(env []string, known ...string) (set []Setting, strange []string, wrong []Problem) {
 	keys := map[string]string{} // by name of the variable without the prefix
 	for _, key := range SettableKeys() {
@@ -90,6 +90,8 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 			continue
 		}
 		switch near := Nearest(name, names); {
+		case name == "HOLDERS":
+			wrong = append(wrong, Problem{From: full, Text: "terminals always have a holder now; unset this variable"})
 		case inVariable(keys[name]):
 			set = append(set, Setting{keys[name], value, FromEnvironment})
 		case near != "":

@@ -135,6 +135,7 @@ func TestVariablesThatAreNone(t *testing.T) {
 		{"TETHER_LEND_DEFUALT", "--set lend.default=x, or the file", ""},
 		{"TETHER_POLICY_SOMETHING_ELSE_ALTOGETHER", "tether config keys lists the keys", ""},
 		{"TETHER_LEND_RULES", "--set lend.", ""}, // of tables: only the file has it
+		{"TETHER_HOLDERS", "TETHER_HOLDERS: terminals always have a holder now", ""},
 		{"TETHER_WEATHER", "", "TETHER_WEATHER"},
 		{"TETHER_TERMINAL", "", "TETHER_TERMINAL"}, // unless it is known
 		{"TETHERED_LEND_DEFAULT", "", ""},

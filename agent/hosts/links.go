@@ -172,13 +172,13 @@ func (l *links) status(name string) (uplink.Status, bool) {
 	return r.link.Status(), true
 }
 
-// close ends all links once their hosts know the exits of the ended terminals, or after the time within.
-func (l *links) close(within time.Duration, ended func(term.ID) bool) {
+// close ends all links once their hosts know the exits of all terminals, or after the time within.
+func (l *links) close(within time.Duration) {
 	l.mu.Lock()
 	names := slices.Collect(maps.Keys(l.all))
 	l.mu.Unlock()
 	heard := func() bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return l.owes(name, ended) })
+		return !slices.ContainsFunc(names, l.owes)
 	}
 	wait(within, heard)
 	var parting sync.WaitGroup
@@ -198,11 +198,11 @@ func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 	}
 }
 
-// owes reports whether the host is connected and has not been told yet of the exit of an ended terminal.
-func (l *links) owes(name string, ended func(term.ID) bool) bool {
+// owes reports whether the host is connected and has not been told yet of the exit of a terminal.
+func (l *links) owes(name string) bool {
 	s, ok := l.status(name)
 	return ok && s.State == uplink.StateOnline && slices.ContainsFunc(s.Terminals, func(t uplink.TerminalStatus) bool {
-		return ended(t.ID) && !t.Over && t.Problem == ""
+		return !t.Over && t.Problem == ""
 	})
 }
 

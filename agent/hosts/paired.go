@@ -80,8 +80,8 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	}
 }
 
-// Close ends all links once their hosts know the exits of the ended terminals, or after the time within.
-func (p *Paired) Close(within time.Duration, ended func(term.ID) bool) { p.links.close(within, ended) }
+// Close ends all links once their hosts know the exits of all terminals, or after the time within.
+func (p *Paired) Close(within time.Duration) { p.links.close(within) }
 
 func (p *Paired) atMost(d time.Duration) time.Duration { return cmp.Or(p.opts.Timeout, d) }
 

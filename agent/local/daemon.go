@@ -63,9 +63,8 @@ func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, struct{}{})
 }
 
-func (s *Server) handOver(w http.ResponseWriter, r *http.Request, req localapi.HandOverRequest) error {
-	h, err := s.opts.Daemon.HandOver(req)
-	return answer(w, h, err)
+func (s *Server) handOver(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, s.opts.Daemon.HandOver())
 }
 
 func (s *Server) sandbox(w http.ResponseWriter, r *http.Request, req localapi.SandboxRequest) error {
@@ -178,7 +177,6 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	m.More(float64(status.Terminals.Exited), "state", "exited")
 	m.Gauge("tether_terminals_lent", "Running terminals that a host sees.", float64(status.Terminals.Lent))
 	m.Gauge("tether_holders", "Processes in which terminals outlive the daemon.", float64(status.Holders.Alive))
-	m.Gauge("tether_terminals_in_daemon", "Running terminals that would end with the daemon.", float64(status.Holders.InDaemon))
 	m.Gauge("tether_log_bytes", "Memory for what terminals printed.", float64(status.Logs.Bytes))
 	m.Gauge("tether_log_limit_bytes", "The bound of tether_log_bytes.", float64(status.Logs.MaxBytes))
 	m.Gauge("tether_degraded", "What does not work as it should.", float64(len(status.Degraded)))

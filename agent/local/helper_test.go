@@ -85,8 +85,9 @@ func (d *fakeDaemon) LinkPrivate(_ context.Context, at localapi.PrivateHost, id 
 func (d *fakeDaemon) Unpair(_ context.Context, name string) (localapi.Unpaired, error) {
 	return localapi.Unpaired{}, d.note("unpair " + name)
 }
-func (d *fakeDaemon) HandOver(r localapi.HandOverRequest) (localapi.HandOver, error) {
-	return localapi.HandOver{Kept: 1}, d.note("hand over")
+func (d *fakeDaemon) HandOver() localapi.HandOver {
+	_ = d.note("hand over")
+	return localapi.HandOver{Kept: 1}
 }
 func (d *fakeDaemon) Shutdown() { _ = d.note("shutdown") }
 

@@ -38,7 +38,7 @@ type Daemon interface {
 	// Environment returns the environment of an interactive login. With refresh, it runs the login shell again.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// HandOver makes the daemon end soon and leave the terminals to the next daemon; it does not wait for that.
-	HandOver(localapi.HandOverRequest) (localapi.HandOver, error)
+	HandOver() localapi.HandOver
 	// Shutdown makes the daemon end soon; it does not wait for that.
 	Shutdown()
 }
@@ -314,7 +314,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET /debug/pprof/{name}":          s.onlySocket(s.person(s.profile)),
 		"GET /v1/log":                      s.onlySocket(s.person(s.logLevel)),
 		"POST /v1/log":                     s.onlySocket(s.person(s.logLevel)),
-		"POST /v1/handover":                s.onlySocket(s.person(withBody(s.handOver))),
+		"POST /v1/handover":                s.onlySocket(s.person(s.handOver)),
 		"POST /v1/shutdown":                s.person(s.shutdown),
 		"GET /v1/tokens":                   s.onlySocket(s.person(s.listTokens)),
 		"POST /v1/tokens":                  s.onlySocket(s.person(s.createToken)),

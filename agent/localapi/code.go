@@ -26,7 +26,6 @@ const (
 	CodeAmbiguous       Code = "ambiguous"        // a name, or the beginning of an id, fits several terminals
 	CodeDenied          Code = "denied"           // the principal is not allowed to do this
 	CodeExited          Code = "exited"           // the terminal's child has ended, or is being ended
-	CodeWouldEnd        Code = "would_end"        // some terminals would end with the daemon
 	CodeCannotStart     Code = "cannot_start"     // the command could not be started
 	CodeNotPaired       Code = "not_paired"       // there is no such host, or no host at all
 	CodePaired          Code = "already_paired"   // a host of that name exists
@@ -74,7 +73,6 @@ var meaning = map[Code]outcomes{
 	CodeAmbiguous:       {http.StatusConflict, ExitNoTerminal},
 	CodeDenied:          {http.StatusForbidden, ExitDenied},
 	CodeExited:          {http.StatusConflict, ExitFailure},
-	CodeWouldEnd:        {http.StatusConflict, ExitFailure},
 	CodeCannotStart:     {http.StatusUnprocessableEntity, ExitFailure},
 	CodeNotPaired:       {http.StatusNotFound, ExitNotPaired},
 	CodePaired:          {http.StatusConflict, ExitFailure},

@@ -82,9 +82,7 @@ type Degraded struct {
 
 // Holders are the processes in which terminals outlive the daemon.
 type Holders struct {
-	Alive    int    `json:"alive"`
-	InDaemon int    `json:"in_daemon"`     // terminals without a holder; they end with the daemon
-	Off      string `json:"off,omitempty"` // why the person's terminals have no holders
+	Alive int `json:"alive"`
 }
 
 // Count is how many terminals there are.
@@ -121,16 +119,10 @@ type LogLevelRequest struct {
 	Level string `json:"level"`
 }
 
-// HandOverRequest asks the daemon to end and leave its terminals to the next one.
-type HandOverRequest struct {
-	Force bool `json:"force,omitempty"` // end even if some terminals would end too
-}
-
-// HandOver is the answer to a HandOverRequest.
+// HandOver is the answer of a daemon that ends and leaves its terminals to the next one.
 type HandOver struct {
 	SchemaVersion int `json:"schema_version"`
-	Kept          int `json:"kept"`  // number of terminals that run on
-	Ended         int `json:"ended"` // number of terminals that end with the daemon
+	Kept          int `json:"kept"` // number of terminals that run on
 }
 
 // Environment is the environment of the person's interactive login.

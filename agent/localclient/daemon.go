@@ -32,8 +32,8 @@ func (c *Client) Declare(ctx context.Context, r localapi.DeclareRequest) (locala
 
 // HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. If the daemon does not know this
 // request, the error is a *localapi.Error with CodeNotFound.
-func (c *Client) HandOver(ctx context.Context, r localapi.HandOverRequest) (localapi.HandOver, error) {
-	return ask[localapi.HandOver](ctx, c, http.MethodPost, "/v1/handover", r)
+func (c *Client) HandOver(ctx context.Context) (localapi.HandOver, error) {
+	return ask[localapi.HandOver](ctx, c, http.MethodPost, "/v1/handover", struct{}{})
 }
 
 // Shutdown asks the daemon to end with all its terminals. It does not wait for the end.

@@ -60,13 +60,14 @@ func (p *Pool) end(ctx context.Context) error {
 	}
 }
 
-// Detach ends the pool and leaves the terminals whose holders outlive it to the next daemon; it kills the others. It returns the number of
-// those left, when all others have ended or ctx ends.
+// Detach ends the pool and leaves the terminals whose holders outlive it to the next daemon; it kills those without a holder. It returns
+// the number of those left, when all others have ended or ctx ends.
 func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	p.shut()
 	var wg sync.WaitGroup
 	for _, t := range p.all() {
 		if t.holder == nil {
+			wg.Go(func() { _ = t.terminate(ctx, vocab.ExitKilled) }) // end says so
 			continue
 		}
 		if t.Info().Exit == nil {
@@ -74,9 +75,8 @@ func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 		}
 		wg.Go(func() { t.handOver(ctx) })
 	}
-	err = p.KillFragile(ctx)
 	wg.Wait()
-	return kept, errors.Join(err, p.end(ctx))
+	return kept, p.end(ctx)
 }
 
 // handOver leaves a terminal to the next daemon, after its state was given to the holder.
@@ -88,29 +88,4 @@ func (t *Terminal) handOver(ctx context.Context) {
 	t.mu.Unlock()
 	_ = t.keep(ctx) // if it fails, the next daemon scans more output and knows less about commands
 	t.leave()
-}
-
-// KillFragile kills the terminals that run in this process, and returns when they have ended or ctx ends.
-func (p *Pool) KillFragile(ctx context.Context) error {
-	var wg sync.WaitGroup
-	all := p.all()
-	errs := make([]error, len(all))
-	for i, t := range all {
-		if t.holder == nil {
-			wg.Go(func() { errs[i] = t.terminate(ctx, vocab.ExitKilled) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// Fragile returns the terminals that run in this process, and so would end with it.
-func (p *Pool) Fragile() []Info {
-	var all []Info
-	for _, t := range p.all() {
-		if i := t.Info(); i.Exit == nil && !i.Held {
-			all = append(all, i)
-		}
-	}
-	return all
 }

@@ -54,7 +54,7 @@ tether config keys lists the keys.`,
 	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "allow the daemon to run as root, now and in the future, and to share terminals by default; not needed in a container")
 	c.Flags().StringVar(&f.level, "log-level", "", "the log `LEVEL`: debug, info, warn or error; overrides the configuration")
 	c.Flags().BoolVar(&f.replace, "replace", false, "replace the running daemon; its terminals keep running")
-	c.Flags().BoolVar(&f.force, "force", false, "with --replace: replace it even if terminals would end, or if it does not answer")
+	c.Flags().BoolVar(&f.force, "force", false, "with --replace: replace it even if it does not answer")
 	c.Flags().BoolVar(&f.background, "background", false, "run in the background and return when the daemon is ready")
 	setFlag(c, &f.settings)
 	return c
@@ -103,10 +103,13 @@ func (a *app) newDaemon(d dirs.Dirs, f daemonFlags) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, without := holderProgram()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, which holds terminals: %w", err)
+	}
 	limitMemory(settings)
 	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, AskDesktop: notify.Ask, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
-		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
+		Holder: agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {
 		return nil, &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}

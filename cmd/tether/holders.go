@@ -22,27 +22,9 @@ import (
 	"tether/platform/secret"
 )
 
-const (
-	// holderVerb is the command that makes this program the holder of one terminal. People cannot use it, since it needs what
-	// agent/holder.Spawn passes.
-	holderVerb = "holder"
-	// holdersVar is an environment variable. "off" makes the person's terminals run in the daemon itself, with which they end, for
-	// measurements without holders.
-	holdersVar = "TETHER_HOLDERS"
-)
-
-// holderProgram returns the program that the daemon starts as a holder, and in without why the person's terminals get no holders, if they
-// do not.
-func holderProgram() (p agent.Program, without string) {
-	if os.Getenv(holdersVar) == "off" {
-		without = holdersVar + " is off"
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return p, fmt.Sprintf("cannot find the path of this program: %v", err)
-	}
-	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, without
-}
+// holderVerb is the command that makes this program the holder of one terminal. People cannot use it, since it needs what
+// agent/holder.Spawn passes.
+const holderVerb = "holder"
 
 // replace asks the running daemon to hand over its terminals, and runs another daemon. With force it also replaces one that does not
 // answer. Several replacements at once take turns: each ends the daemon that the previous one has started.
@@ -62,7 +44,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		f.arrived = sync.OnceFunc(func() { next.Close() })
 		defer f.arrived()
 		old := agent.Running(d)
-		err = a.makeWay(c.Context(), client, f.force)
+		err = a.makeWay(c.Context(), client)
 		if f.force && errors.Is(err, context.DeadlineExceeded) {
 			err = agent.EndSilent(d)
 		}
@@ -128,11 +110,11 @@ func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 }
 
 // makeWay ends the running daemon and keeps its terminals running. It returns nil if no daemon runs.
-func (a *app) makeWay(ctx context.Context, client *localclient.Client, force bool) error {
+func (a *app) makeWay(ctx context.Context, client *localclient.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
 	defer cancel()
 	done := a.progress(ctx, "waiting for the running daemon to hand over its terminals")
-	left, err := client.HandOver(ctx, localapi.HandOverRequest{Force: force})
+	left, err := client.HandOver(ctx)
 	done()
 	var remote *localapi.Error
 	switch {
@@ -188,7 +170,7 @@ const (
 )
 
 func stopCommand(a *app) *cobra.Command {
-	var keep, force bool
+	var keep bool
 	c := &cobra.Command{
 		Use: "stop", Short: "end the daemon and all its terminals", Args: noArgs,
 		Long: `end the daemon and all its terminals, including terminals that run without a daemon.
@@ -196,22 +178,21 @@ With --keep, the terminals keep running and the next daemon resumes them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
 			defer cancel()
-			return a.stop(ctx, keep, force)
+			return a.stop(ctx, keep)
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "keep the terminals running")
-	c.Flags().BoolVar(&force, "force", false, "with --keep: stop even if some terminals cannot run without the daemon")
 	return c
 }
 
-func (a *app) stop(ctx context.Context, keep, force bool) error {
+func (a *app) stop(ctx context.Context, keep bool) error {
 	defer a.progress(ctx, "waiting for the daemon to end")()
 	client, d, err := a.client()
 	if err != nil {
 		return err
 	}
 	if keep {
-		left, err := client.HandOver(ctx, localapi.HandOverRequest{Force: force})
+		left, err := client.HandOver(ctx)
 		if err != nil {
 			return stuck(d, err)
 		}

@@ -121,7 +121,7 @@ func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 			}
 			c.before(m)
 			a, printed := printing(t)
-			if err := a.stop(t.Context(), false, false); err != nil {
+			if err := a.stop(t.Context(), false); err != nil {
 				t.Error(err)
 			}
 			if n := len(left(theirs.ID)) + len(left(runs.ID)); n > 0 {

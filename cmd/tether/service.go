@@ -239,7 +239,7 @@ func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 	if !s.System {
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
-		if err := a.stop(ctx, false, false); !errors.Is(err, localclient.ErrNotRunning) {
+		if err := a.stop(ctx, false); !errors.Is(err, localclient.ErrNotRunning) {
 			return err
 		}
 		return nil

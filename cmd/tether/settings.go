@@ -17,7 +17,7 @@ import (
 )
 
 // knownVars are tether's environment variables that are not keys of the configuration.
-var knownVars = []string{dirs.HomeVar, allowRootVar, holdersVar, tokenVar, proc.TagVar, proc.AgentVar}
+var knownVars = []string{dirs.HomeVar, allowRootVar, tokenVar, proc.TagVar, proc.AgentVar}
 
 // strangeText returns a text that names environment variables that look like tether's but are unknown; "" if there are none.
 func strangeText() string {

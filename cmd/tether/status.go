@@ -100,14 +100,7 @@ func (a *app) printStatus(s localapi.Status) {
 		fmt.Fprintf(w, "serves     http://%s (token required)\n", s.TCP)
 	}
 	fmt.Fprintf(w, "terminals  %s\n", display.Counts(s.Terminals))
-	switch {
-	case s.Holders.Off != "":
-		fmt.Fprintf(w, "holders    off, your terminals end with the daemon: %s\n", display.Printable(s.Holders.Off, 200))
-	case s.Holders.InDaemon > 0:
-		fmt.Fprintf(w, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, display.Terminals(s.Holders.InDaemon, "ends", "end"))
-	default:
-		fmt.Fprintf(w, "holders    %d alive\n", s.Holders.Alive)
-	}
+	fmt.Fprintf(w, "holders    %d alive\n", s.Holders.Alive)
 	if s.Waiting > 0 {
 		fmt.Fprintf(w, "approvals  %d pending: tether approvals\n", s.Waiting)
 	}

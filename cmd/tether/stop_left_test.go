@@ -37,7 +37,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	a, printed := printing(t)
-	err = a.stop(ctx, false, false)
+	err = a.stop(ctx, false)
 	if err == nil || !strings.Contains(err.Error(), "pty-deaf") || strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("the error is %v", err)
 	}
@@ -50,7 +50,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	err = a.stop(t.Context(), false, false)
+	err = a.stop(t.Context(), false)
 	if running := new(agent.RunningError); !errors.As(err, &running) {
 		t.Errorf("beside a daemon the error is %v", err)
 	}

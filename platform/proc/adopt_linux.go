@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepsOrphans reports whether a process can find the processes that a child of it leaves behind, see AdoptOrphans and AgentJob.
-const KeepsOrphans = true
-
 // AdoptOrphans makes this process the parent of every descendant that loses its own parent, even if it has left its session and cleared its
 // environment (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
 func AdoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

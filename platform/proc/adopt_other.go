@@ -4,9 +4,6 @@ package proc
 
 import "errors"
 
-// KeepsOrphans reports whether a process can find the processes that a child of it leaves behind.
-const KeepsOrphans = false
-
 // AdoptOrphans reports errors.ErrUnsupported: only Linux knows such parents.
 func AdoptOrphans() error { return errors.ErrUnsupported }
 

@@ -1,8 +1,5 @@
 package proc
 
-// KeepsOrphans reports whether a process can find the processes that a child of it leaves behind, see AgentJob.
-const KeepsOrphans = true
-
 // AdoptOrphans does nothing and reports no error: a job knows its members without parents, see pty.PTY.Left.
 func AdoptOrphans() error { return nil }
 
