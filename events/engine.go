@@ -159,13 +159,10 @@ func (e *Engine) leave(s *Sub) {
 	e.mu.Lock()
 	delete(e.subs, s)
 	e.mu.Unlock()
-	s.mu.Lock()
-	var parts []*part
-	for _, p := range s.parts {
-		parts = append(parts, p)
-	}
-	s.mu.Unlock()
-	for _, p := range parts {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.left = true
+	for _, p := range s.all() {
 		e.detach(p)
 	}
 	if s.src != nil {
@@ -262,7 +259,9 @@ func listedIn(list []agenttools.Info, id string) *agenttools.Info {
 func (s *Sub) apply(list []agenttools.Info) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	s.applyLocked(list)
+	if !s.left {
+		s.applyLocked(list)
+	}
 }
 
 // applyLocked is apply with s.applying held.

@@ -390,3 +390,42 @@ func TestCommandsAndMoments(t *testing.T) {
 		}
 	})
 }
+
+// Subscriptions that begin while a terminal prints are told each match once, and then
+// share one reader.
+func TestJoinWhileItPrints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		web := f.add("pty-web")
+		e := New(Options{Terminals: f})
+		defer e.Close()
+		const streams, lines = 10, 500
+		var recs []*record
+		for i := range lines {
+			web.print("match %d\nother %[1]d\nmatch", i)
+			web.print("ing too\n")
+			if i%(lines/streams) == 0 {
+				r := request(Line, args{"terminalId": "pty-web", "pattern": `^match\w* `}, "")
+				r.Oldest = true
+				rec, _, _ := start(t, e, r)
+				recs = append(recs, rec)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for i, rec := range recs {
+			n := 0
+			for _, ev := range rec.told() {
+				n += ev.Data["count"].(int)
+			}
+			if n != 2*lines || rec.lost > 0 {
+				t.Errorf("stream %d: %d matches, %d losses", i, n, rec.lost)
+			}
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if w := e.watches[watchKey{"pty-web", false}]; len(w.parts) != streams {
+			t.Errorf("%d of %d subscriptions share a reader", len(w.parts), streams)
+		}
+	})
+}

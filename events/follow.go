@@ -3,7 +3,7 @@ package events
 import (
 	"context"
 	"runtime/debug"
-	"time"
+	"slices"
 
 	"tether/agenttools"
 )
@@ -26,12 +26,9 @@ func (e *Engine) begin(p *part) {
 	if err != nil {
 		return // the next list reports that it is gone
 	}
-	own, err := newWatch(t, p.from)
-	if err != nil {
-		return
+	if own, err := newWatch(t, p.from); err == nil {
+		e.join(p, own)
 	}
-	own.parts = []*part{p}
-	e.join(p, own)
 }
 
 // beginNow follows a part's terminal from now on.
@@ -57,95 +54,63 @@ func (e *Engine) beginNow(p *part) error {
 	p.sub.mu.Lock()
 	p.at = p.from
 	p.sub.mu.Unlock()
-	own.parts = []*part{p}
 	e.join(p, own)
 	return nil
 }
 
-// join makes a shared watch continue with a part that the watch own has read so far.
+// join has a part followed by the watch own, which has read so far, or by the shared watch
+// that is there already.
 func (e *Engine) join(p *part, own *watch) {
-	key := p.key()
-	for range 1000 {
-		e.mu.Lock()
-		w := e.watches[key]
-		if w == nil && !e.closed {
-			e.watches[key] = own
-			p.sub.mu.Lock()
-			p.watch = own
-			p.sub.mu.Unlock()
-			var ctx context.Context
-			ctx, own.cancel = context.WithCancel(e.ctx)
-			e.wg.Go(func() { e.follow(ctx, own) })
-			e.mu.Unlock()
-			return
-		}
-		e.mu.Unlock()
-		if w == nil || own.meet(w, p) {
-			own.rd.Close()
-			return
-		}
-	}
-	own.rd.Close() // output arrives faster than it can be examined
+	own.key, own.parts = p.key(), []*part{p}
+	own.step(4 * catchUp)
+	p.sub.mu.Lock()
+	p.watch = own
+	p.sub.mu.Unlock()
 	e.mu.Lock()
-	w := e.watches[key]
-	e.mu.Unlock()
-	if w == nil {
+	defer e.mu.Unlock()
+	if e.closed || e.mergeLocked(own) {
+		own.rd.Close()
 		return
 	}
-	w.mu.Lock()
-	p.from, p.told = place{off: w.split.Start}, toldLine{}
-	if p.sub.spec.kind.family == ofCommands {
-		p.from = place{w.off, w.finished}
+	ctx, cancel := context.WithCancel(e.ctx)
+	own.cancel = cancel
+	own.idle = func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.mergeLocked(own) {
+			cancel()
+		}
 	}
-	w.take1(p)
-	w.mu.Unlock()
-	p.sub.lose(p)
+	e.wg.Go(func() { e.follow(ctx, own) })
 }
 
-// meet reads on to the position of w and passes the part to w. It returns false if that is so far that others would wait for too long.
-func (own *watch) meet(w *watch, p *part) bool {
-	own.step(4 * catchUp)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.dead.Load() || w.off-own.off > catchUp {
+// mergeLocked passes the parts of a watch to the shared one, if both have read the same
+// output. The first watch of its key is the shared one.
+func (e *Engine) mergeLocked(own *watch) bool {
+	w := e.watches[own.key]
+	switch {
+	case own.dead.Load(), w == own:
+		return false
+	case w == nil:
+		e.watches[own.key] = own
 		return false
 	}
-	buf := make([]byte, min(32<<10, max(int(w.off-own.off), 64)))
-	for own.off < w.off {
-		before := own.off
-		ev, ok, err := own.rd.TryNext(buf[:min(len(buf), max(int(w.off-own.off), 64))])
-		if ok && err == nil {
-			own.take(ev)
-		}
-		if !ok || err != nil || own.off == before && len(ev.Data) == 0 && ev.Finished == nil && ev.Lost == 0 {
-			break
-		}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(own.parts) == 0 || w.dead.Load() || w.off != own.off || w.finished != own.finished ||
+		w.exited.Load() != own.exited.Load() || own.waiting() && !w.waiting() {
+		return false
 	}
-	if p.sub.spec.kind.family == ofCommands {
-		p.from = place{own.off, own.finished}
-	} else {
+	for _, p := range own.parts {
 		p.from = own.place(p)
+		p.sub.mu.Lock()
+		p.watch = w
+		p.sub.mu.Unlock()
 	}
-	w.take1(p)
+	w.parts, own.parts = append(w.parts, own.parts...), nil
 	return true
-}
-
-// take1 adds a part to the watch. w.mu must be held.
-func (w *watch) take1(p *part) {
-	w.parts = append(w.parts, p)
-	p.sub.mu.Lock()
-	p.watch = w
-	p.sub.mu.Unlock()
-	if len(w.split.Part) > 0 && p.sub.spec.kind.family == ofLines {
-		off := w.off
-		time.AfterFunc(stands, func() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.off == off {
-				w.stand()
-			}
-		})
-	}
 }
 
 // follow follows a terminal; a panic becomes a gap in its events, and the other watches continue.
@@ -168,10 +133,8 @@ func (e *Engine) follow(ctx context.Context, w *watch) {
 func (e *Engine) abandon(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for key, one := range e.watches {
-		if one == w {
-			delete(e.watches, key)
-		}
+	if e.watches[w.key] == w {
+		delete(e.watches, w.key)
 	}
 	w.mu.Lock()
 	w.dead.Store(true)
@@ -180,37 +143,31 @@ func (e *Engine) abandon(w *watch) {
 
 // detach stops following for a part, and ends the watch if no other part needs it.
 func (e *Engine) detach(p *part) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	p.sub.mu.Lock()
 	w := p.watch
-	p.watch = nil
 	p.sub.mu.Unlock()
 	if w == nil {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	w.mu.Lock()
-	for i, one := range w.parts {
-		if one == p {
-			at := w.place(p)
-			p.sub.mu.Lock()
-			p.at = at
-			p.sub.mu.Unlock()
-			w.parts = append(w.parts[:i:i], w.parts[i+1:]...)
-			break
-		}
-	}
+	p.sub.mu.Lock()
+	p.watch, p.at = nil, w.place(p)
+	p.sub.mu.Unlock()
+	w.parts = slices.DeleteFunc(w.parts, func(one *part) bool { return one == p })
 	idle := len(w.parts) == 0
 	if idle {
 		w.dead.Store(true)
 	}
 	w.mu.Unlock()
-	if idle {
-		if e.watches[p.key()] == w {
-			delete(e.watches, p.key())
-		}
-		if w.cancel != nil {
-			w.cancel()
-		}
+	if !idle {
+		return
+	}
+	if e.watches[w.key] == w {
+		delete(e.watches, w.key)
+	}
+	if w.cancel != nil {
+		w.cancel()
 	}
 }

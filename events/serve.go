@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"tether/agenttools"
@@ -115,8 +116,10 @@ func (s *Sub) look(ctx context.Context, page *Page) error {
 	if s.spec.of != "" && s.parts[s.spec.of] == nil {
 		return withdrawn()
 	}
-	pos := position{places: map[string]place{}}
-	s.keepLater(&pos)
+	pos := position{places: maps.Clone(s.later)}
+	if pos.places == nil {
+		pos.places = map[string]place{}
+	}
 	left := pollBytes
 	for _, p := range s.parts {
 		if len(s.list) >= s.most || left <= 0 {
@@ -180,11 +183,7 @@ func (s *Sub) lookAt(ctx context.Context, p *part, left *int) (at place, more bo
 			return p.from, false, err
 		}
 	}
-	at = w.place(p)
-	if at.before(p.from) {
-		at = p.from
-	}
-	return at, more, nil
+	return w.place(p), more, nil
 }
 
 // teller is a watch of a poll, which follows its terminal only for the unfinished line.
@@ -246,13 +245,7 @@ func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 
 // start starts following the terminals that open has found. s.applying must be held.
 func (s *Sub) start() error {
-	s.mu.Lock()
-	parts := make([]*part, 0, len(s.parts))
-	for _, p := range s.parts {
-		parts = append(parts, p)
-	}
-	s.mu.Unlock()
-	for _, p := range parts {
+	for _, p := range s.all() {
 		if !s.fresh {
 			s.e.begin(p)
 		} else if err := s.e.beginNow(p); err != nil && s.spec.of != "" {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type Sub struct {
 	beat atomic.Bool   // a heartbeat is due
 
 	applying sync.Mutex // held while the subscription is started or takes a list; before mu
+	left     bool       // nothing more is to be followed; guarded by applying
 
 	mu       sync.Mutex
 	parts    map[string]*part // of kinds of the log, by terminal
@@ -102,42 +104,42 @@ func (s *Sub) position() position {
 		return position{epoch: s.src.epoch, seq: s.seq}
 	}
 	s.mu.Lock()
-	parts := make([]*part, 0, len(s.parts))
-	for _, p := range s.parts {
-		parts = append(parts, p)
-	}
+	pos := position{places: map[string]place{}}
+	maps.Copy(pos.places, s.later) // of terminals that are not listed now: their machine may come back
 	s.mu.Unlock()
-	pos := position{places: make(map[string]place, len(parts))}
-	s.keepLater(&pos)
-	for _, p := range parts {
-		s.mu.Lock()
-		w, at := p.watch, p.at
-		s.mu.Unlock()
-		if w != nil {
-			w.mu.Lock()
-			if slices.Contains(w.parts, p) { // else detached meanwhile: from is another's
-				if at = w.place(p); at.before(p.from) {
-					at = p.from
-				}
-			}
-			w.mu.Unlock()
-		}
-		s.mu.Lock()
-		if p.group.n > 0 {
-			at = p.before
-		}
-		s.mu.Unlock()
-		pos.places[p.id] = at
+	for _, p := range s.all() {
+		pos.places[p.id] = p.place()
 	}
 	return pos
 }
 
-// keepLater adds the places of terminals that are not listed now, because their machine may come back.
-func (s *Sub) keepLater(pos *position) {
+// all returns the parts.
+func (s *Sub) all() []*part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, at := range s.later {
-		pos.places[id] = at
+	return slices.Collect(maps.Values(s.parts))
+}
+
+// place returns the place up to which everything was delivered.
+func (p *part) place() place {
+	p.sub.mu.Lock()
+	defer p.sub.mu.Unlock()
+	for {
+		w := p.watch
+		switch {
+		case p.group.n > 0:
+			return p.before
+		case w == nil:
+			return p.at
+		}
+		p.sub.mu.Unlock()
+		w.mu.Lock()
+		p.sub.mu.Lock()
+		if p.watch == w && p.group.n == 0 {
+			defer w.mu.Unlock()
+			return w.place(p)
+		}
+		w.mu.Unlock()
 	}
 }
 

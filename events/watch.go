@@ -60,7 +60,9 @@ type watch struct {
 
 	dead   atomic.Bool // reading has ended, although the terminal may continue; set with mu
 	rd     agenttools.Reader
+	key    watchKey
 	cancel context.CancelFunc // of the following goroutine, or nil
+	idle   func()             // called by that goroutine when all output is examined, or nil
 }
 
 // newWatch reads a terminal from a place on.
@@ -90,17 +92,21 @@ func newWatchNow(t agenttools.Terminal) (*watch, error) {
 			break
 		}
 	}
+	w.stood = w.off
 	return w, nil
 }
 
 // place returns the place up to which a part's kind was examined. w.mu must be held, or the watch must belong to the caller.
 func (w *watch) place(p *part) place {
-	if p.sub.spec.kind.family == ofCommands {
-		return place{w.off, w.finished}
-	}
 	at := place{off: w.split.Start}
-	if p.told.start == w.split.Start && p.told.end > 0 {
+	switch {
+	case p.sub.spec.kind.family == ofCommands:
+		at = place{w.off, w.finished}
+	case p.told.start == w.split.Start && p.told.end > 0:
 		at.aux = p.told.end
+	}
+	if at.before(p.from) {
+		return p.from
 	}
 	return at
 }
@@ -292,6 +298,9 @@ func (w *watch) See(ev agenttools.Event) (more bool) {
 
 // Stands implements agenttools.Follower.
 func (w *watch) Stands() (at time.Time) {
+	if w.idle != nil {
+		w.idle()
+	}
 	w.locked(func() {
 		if w.waiting() {
 			at = w.moved.Add(stands)
