@@ -35,9 +35,6 @@ var (
 	}()
 )
 
-// unlisted is an intermediate byte that no list has.
-const unlisted = 0xff
-
 func finals(all string) (t [256]bool) {
 	for i := range len(all) {
 		t[all[i]] = true

@@ -15,7 +15,7 @@ func pieces(t testing.TB, random *rand.Rand) []string {
 	all := []string{
 		"plain text\r\n", "é", "🙂 ", "\x1b[31mred\x1b[0m", "\x1b", "]", "\x1b[", "5i", "\a", "\x1b\\", "\x18", "\u009c", "\u009d", "\x1b]8;;https://x\a", "\x1b]8;;file:x\a",
 		"\x1b]2;title\a", "\x1b]52;c;aGk=\a", "\x1bPq~~\x1b\\", "\x1bP$qm\x1b\\", "\x1b_Ga=T;AAAA\x1b\\", "\x1b]1337;File=inline=1:AAAA\a", "\x1b_", "\x1b^", "\x1bZ", "\x00",
-		"hunter2-", "value", "hunter2-value", "corp-123456", "corp-", "sk-", "ghp_", "eyJ", ".", " ", "x", "://u:", "pass@", strings.Repeat("long ", 300), strings.Repeat("A", 3000),
+		"hunter2-", "value", "hunter2-value", "corp-123456", "corp-", "sk-", "ghp_", "eyJ", ".", " ", "x", "://u:", "pass@", strings.Repeat("long ", 300), "\x1b[" + strings.Repeat("1;", 505), strings.Repeat("A", 3000),
 		"-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n", "s", "g", "-",
 	}
 	for _, form := range redact.TokenForms() {

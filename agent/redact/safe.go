@@ -51,7 +51,7 @@ func (s *Safe) End(dst []byte) []byte {
 	dst = s.decided(dst)
 	switch s.sequences.state {
 	case ground:
-	case afterESC, inter, control:
+	case afterESC, control:
 		dst = append(dst, can)
 	default:
 		dst = append(dst, shellint.Splice...)

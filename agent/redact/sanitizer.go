@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"strconv"
 
 	"tether/internal/escape"
 )
@@ -9,7 +10,7 @@ import (
 // Bounds of control strings, in bytes.
 const (
 	maxString  = 4 << 10 // bytes held to judge one; a longer one is blanked
-	maxControl = 1 << 10 // bytes of an image's description
+	maxControl = 1 << 10 // bytes of an image's description; parameters of a control sequence that passes
 
 	// Between two calls of renew: see Filter.Renew.
 	maxNotices = 10  // notifications
@@ -34,19 +35,12 @@ type sanitizer struct {
 	// Between these in the present call only a C1 control can do harm, see feed.
 	plainFrom, plainTo int
 
-	// State in a control sequence. inter is also used in an escape sequence.
-	prefix byte // < = > or ?, 0: none
-	inter  byte // the intermediate byte, 0: none, unlisted: several
-	param  int  // the first parameter
-	last   int  // the parameter that is being read
-	fields int  // how many parameters are complete
-	odd    bool // a complete parameter is not in modes
+	held []byte // of the sequence, behind its introducer: without controls, or of a string that is not judged yet
 
 	// State in a string.
 	kind    byte  // the byte after ESC: ] P _ ^ X
 	intro   int64 // offset of its introducer without an ESC
 	payload int64 // offset behind the introducer
-	held    []byte
 	wait    bool  // only its end or its length judges it
 	escape  bool  // the last byte was an ESC
 	fill    int64 // blanked: masks are made up to here
@@ -60,9 +54,8 @@ type sanitizer struct {
 type state uint8
 
 const (
-	ground state = iota
-	afterESC
-	inter // an escape sequence with intermediates
+	ground   state = iota
+	afterESC       // also behind intermediate bytes
 	control
 	held    // a string that is not judged yet
 	passed  // one that is let through
@@ -100,7 +93,7 @@ func (s *sanitizer) feed(p []byte, from, to int) {
 		switch s.state {
 		case ground:
 			i = s.ground(p, i, base)
-		case afterESC, inter:
+		case afterESC:
 			i = s.escaped(p, i, base)
 		case control:
 			i = s.control(p, i, base)
@@ -130,7 +123,7 @@ func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	if at == len(p) {
 		return at
 	}
-	s.state, s.inter = afterESC, 0
+	s.state, s.held = afterESC, s.held[:0]
 	return at + 1
 }
 
@@ -143,7 +136,7 @@ func nextEscape(p []byte, i int) int {
 			return len(p)
 		}
 		i += n
-		if n = escape.Complete(p[i:]); n == 0 || !controls[prefixIndex(p[i+2])][p[i+n-1]] {
+		if n = escape.Complete(p[i:]); n == 0 || n > maxControl || !controls[prefixIndex(p[i+2])][p[i+n-1]] {
 			return i
 		}
 		i += n
@@ -158,15 +151,13 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 		s.state = ground
 		return i // a C1 control begins anew
 	case c == esc:
-		s.state, s.inter = afterESC, 0
+		s.held = s.held[:0]
 	case c < 0x20 || c == del: // a terminal obeys it at once, and the sequence goes on
 		s.hush(p[i:i+1], base+int64(i))
 	case c < 0x30:
-		if s.state = inter; s.inter == 0 {
-			s.inter = c
-		}
-	case s.state == inter:
-		if !allowedEscape(s.inter, c) {
+		s.keep(c)
+	case len(s.held) > 0:
+		if !allowedEscape(s.held[0], c) {
 			s.add(base+int64(i), base+int64(i)+1, Cancel)
 		}
 		s.state = ground
@@ -176,18 +167,14 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 	return i + 1
 }
 
-// pending is the prefix of a control sequence until a byte that is no control has arrived
-// behind its introducer.
-const pending = 0xff
-
 // introduced begins a sequence after its introducer; c is the introducer in its seven-bit form and lies in front of p[i].
 func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64) int {
-	s.state = ground
+	s.state, s.held = ground, s.held[:0]
 	switch c {
 	case '[':
-		s.state, s.prefix, s.inter, s.param, s.last, s.fields, s.odd = control, pending, 0, 0, 0, 0, false
+		s.state = control
 	case ']', 'P', '_', '^', 'X':
-		s.state, s.kind, s.intro, s.payload, s.held, s.escape = held, c, intro, base+int64(i), s.held[:0], false
+		s.state, s.kind, s.intro, s.payload, s.escape = held, c, intro, base+int64(i), false
 		s.wait = false
 	default:
 		if !allowedEscape(0, c) {
@@ -200,13 +187,7 @@ func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64)
 // control takes bytes of a control sequence. A sequence that is not listed is cancelled at its final byte.
 func (s *sanitizer) control(p []byte, i int, base int64) int {
 	for ; i < len(p); i++ {
-		c := p[i]
-		if s.prefix == pending && c >= 0x20 && c != del { // controls may be in front of it
-			if s.prefix = 0; c >= '<' && c <= '?' {
-				s.prefix = c
-			}
-		}
-		switch {
+		switch c := p[i]; {
 		case c == esc, c == can, c == sub, c >= 0x80:
 			s.state = ground
 			return i
@@ -218,43 +199,44 @@ func (s *sanitizer) control(p []byte, i int, base int64) int {
 			return i + 1
 		case c < 0x20:
 			s.hush(p[i:i+1], base+int64(i))
-		case c == ';' || c == ':':
-			s.field()
-		case c >= '0' && c <= '9':
-			s.last = min(s.last*10+int(c-'0'), 1<<20)
-		case c >= 0x20 && c < 0x30 && s.inter == 0:
-			s.inter = c
-		case c >= 0x20 && c < 0x30:
-			s.inter = unlisted
+		case c != del:
+			s.keep(c)
 		}
 	}
 	return i
 }
 
-// field ends a parameter.
-func (s *sanitizer) field() {
-	if s.fields == 0 {
-		s.param = s.last
+// keep keeps a byte of a sequence that is no string.
+func (s *sanitizer) keep(c byte) {
+	if len(s.held) < maxControl {
+		s.held = append(s.held, c)
 	}
-	s.odd = s.odd || !modes[s.last]
-	s.fields++
-	s.last = 0
 }
 
 // allows reports whether a control sequence is listed. It is called once for each, because it may use up an allowance.
 func (s *sanitizer) allows(final byte) bool {
-	s.field()
-	switch {
-	case s.inter != 0:
-		return s.prefix == 0 && listed(intermediates, s.inter, final)
-	case s.prefix == '?' && final == 'h':
-		return !s.odd
-	case s.prefix == 0 && final == 't' && s.param == 22: // a title is put on a stack
-		return true
-	case s.prefix == 0 && final == 't' && s.param == 23: // and taken back
-		return spend(&s.titles)
+	prefix, params := 0, s.held
+	if len(params) > 0 {
+		prefix = prefixIndex(params[0])
 	}
-	return controls[prefixIndex(s.prefix)][final]
+	switch inter := bytes.IndexFunc(params, func(c rune) bool { return c < '0' }); {
+	case len(params) == maxControl:
+		return false
+	case inter >= 0:
+		return prefix == 0 && inter == len(params)-1 && listed(intermediates, params[inter], final)
+	case prefix == prefixIndex('?') && final == 'h':
+		for mode := range bytes.SplitSeq(params[1:], []byte{';'}) {
+			if n, _ := strconv.Atoi(string(mode)); !modes[n] {
+				return false
+			}
+		}
+		return true
+	case prefix == 0 && final == 't': // a title is put on a stack, and taken back
+		first, _, _ := bytes.Cut(params, []byte{';'})
+		n, _ := strconv.Atoi(string(first))
+		return n == 22 || n == 23 && spend(&s.titles)
+	}
+	return controls[prefix][final]
 }
 
 func (s *sanitizer) add(from, to int64, kind Kind) {

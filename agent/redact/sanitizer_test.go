@@ -43,6 +43,8 @@ func TestSequences(t *testing.T) {
 		{"C1 allowed", "\u009d0;x\u009cy", same},
 		{"C1 short", "\u009dx\ay", "\x00\x00\x00\x00y"},
 		{"other sequence ends it", "\x1b]8;;file:x\x1b[0my", "\x1b_-------\x1b\\\x1b[0my"},
+		{"a character set behind a string", "\u009b(q\u009d0;x\x1b%@\u009d0;x\x1b(0", "\u009b(\x18\u009d0;x\x1b%\x18\u009d0;x\x1b(0"},
+		{"modes that are no numbers", "\x1b[?25:1h\x1b[?1;25h\x1b[?h", "\x1b[?25:1\x18\x1b[?1;25h\x1b[?\x18"},
 		{"cancelled", "\x1b]8;;file:x\x18y", "\x1b_--------\x1b\\y"},
 		{"DCS", "\x1bP1$tx\x1b\\y", "\x1b_----\x1b\\y"},
 		{"tmux passthrough", "\x1bPtmux;\x1b\x1b]52;c;x\a\x1b\\y", "\x1b_---\x1b\\\x1b" + blank(5) + "\x1b\\y"},

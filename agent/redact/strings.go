@@ -11,7 +11,7 @@ func (s *sanitizer) string(p []byte, i int, base int64) int {
 			return i + 1
 		}
 		s.end(at, endOther)
-		s.state = afterESC
+		s.state, s.held = afterESC, s.held[:0]
 		return i
 	}
 	n := i
