@@ -123,13 +123,6 @@ type Peer struct {
 	calls    map[int64]chan response
 	lastID   int64
 	requests int // received and not yet replied to
-
-	count counters
-}
-
-// counters are the numbers that Stats reports; each has one writer and any number of readers.
-type counters struct {
-	invalid, stray atomic.Int64
 }
 
 // NewPeer returns a peer on ch, which it owns from now on. It starts nothing; call [Peer.Run].
@@ -267,28 +260,4 @@ func (p *Peer) closed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closedLocked()
-}
-
-// Stats are numbers about a [Peer], for diagnosis.
-type Stats struct {
-	QueuedControl int   // bytes waiting or being written, see Options
-	QueuedBulk    int   // likewise
-	Calls         int   // calls waiting for a response
-	Requests      int   // requests received and not replied to
-	Invalid       int64 // messages received that were not valid JSON-RPC
-	Stray         int64 // responses received that no call waits for
-}
-
-// Stats returns the present numbers.
-func (p *Peer) Stats() Stats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return Stats{
-		QueuedControl: p.control.cost,
-		QueuedBulk:    p.bulk.cost + p.pulled.cost,
-		Calls:         len(p.calls),
-		Requests:      p.requests,
-		Invalid:       p.count.invalid.Load(),
-		Stray:         p.count.stray.Load(),
-	}
 }

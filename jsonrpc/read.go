@@ -71,7 +71,6 @@ func (p *Peer) receive(ctx context.Context, data []byte) error {
 
 // refuse answers a message that is not a valid request.
 func (p *Peer) refuse(id []byte, e *Error) {
-	p.count.invalid.Add(1)
 	_ = p.replyError(id, e) // fails only with the peer
 }
 
@@ -84,19 +83,16 @@ func (p *Peer) respond(m *message) {
 		delete(p.calls, id)
 	}
 	p.mu.Unlock()
-	if err != nil || !ok {
-		p.count.stray.Add(1) // its call has given up, it is a duplicate, or its id is wrong
-		return
+	if err == nil && ok { // else its call has given up, it is a duplicate, or its id is wrong
+		call <- m.response()
 	}
-	call <- m.response()
 }
 
 // request checks a request or notification and calls the handler.
 func (p *Peer) request(ctx context.Context, m *message) {
 	if e := m.checkRequest(); e != nil {
 		if e.Code == CodeInvalidParams && m.id == nil {
-			p.count.invalid.Add(1) // a notification is never answered
-			return
+			return // a notification is never answered
 		}
 		p.refuse(m.replyID(), e)
 		return

@@ -194,9 +194,6 @@ func (s *stage) play(t *testing.T, section, text string) (got string, check bool
 		return take(&s.seen)
 	case "result":
 		return take(&s.result)
-	case "stats":
-		stats := s.peer.Stats()
-		return fmt.Sprintf("invalid %d, stray %d\n", stats.Invalid, stats.Stray), true
 	default:
 		t.Fatalf("unknown section %q", section)
 	}

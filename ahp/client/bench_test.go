@@ -51,9 +51,6 @@ func TestObserverDataDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(200, turn); n > 5 {
 		t.Errorf("%v allocations per envelope, want at most 5", n)
 	}
-	if f.Stats().Invalid != 0 {
-		t.Error("envelopes were not read")
-	}
 }
 
 func BenchmarkObserver(b *testing.B) {

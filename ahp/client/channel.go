@@ -63,7 +63,7 @@ func (c *channel) envelope(v *ahp.EnvelopeView) {
 		return
 	}
 	c.applied = v.ServerSeq
-	if !v.Rejected && c.body.apply(v) != nil {
-		c.o.stats.Invalid++
+	if !v.Rejected {
+		_ = c.body.apply(v) // what cannot be read is skipped
 	}
 }

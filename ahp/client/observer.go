@@ -59,14 +59,6 @@ func (o ObserverOptions) withDefaults() ObserverOptions {
 	return o
 }
 
-// Stats count what an Observer has done since Run began.
-type Stats struct {
-	Connects int64 // connections that were made
-	Resumed  int64 // those of them that continued the one before without a gap
-	Resyncs  int64 // times that a slow consumer was brought up to date by a Resync
-	Invalid  int64 // envelopes and snapshots that could not be read and were skipped
-}
-
 // Observer follows a host's list of terminals and chosen terminals, across any number of connections. Next returns events; State and
 // Terminals return the current state. Nothing is lost silently: if the consumer is too slow, or messages were lost with a connection, it
 // gets a Resync.
@@ -88,7 +80,6 @@ type Observer struct {
 	leaving   []string             // to be unsubscribed from
 	sources   []source             // those that may have an event, in turn
 	link      linkEvents
-	stats     Stats
 	err       error // the error that Run returned
 
 	initial  *ahp.InitializeResult // of the connection to resume; nil = nothing to resume
@@ -125,17 +116,6 @@ func (o *Observer) Follow(uri string) {
 	o.wake()
 }
 
-// Unfollow stops following a terminal. Next returns no more events about it.
-func (o *Observer) Unfollow(uri string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if t := o.terminals[uri]; t != nil {
-		o.dropLocked(t)
-		t.resync, t.waiting, t.size, t.gone = false, nil, 0, false
-		signal(o.room)
-	}
-}
-
 // State returns the reduced state of a followed terminal, with at most ContentLimit of its output, and false if there is no state yet.
 // While the link is down it returns the last known state.
 func (o *Observer) State(uri string) (ahp.TerminalState, bool) {
@@ -153,13 +133,6 @@ func (o *Observer) Terminals() []ahp.TerminalInfo {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.root.state.Terminals
-}
-
-// Stats returns the present counts.
-func (o *Observer) Stats() Stats {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.stats
 }
 
 // Next returns the next event. Events of one terminal come in order; several terminals take turns. Next blocks until there is an event or

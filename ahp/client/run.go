@@ -74,7 +74,7 @@ func (o *Observer) tell(e Event) {
 func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	opts := Options{ClientID: o.opts.ClientID, Info: o.opts.Info, OnReady: o.ready, OnEnvelope: o.envelope, OnInvalid: o.invalid}
+	opts := Options{ClientID: o.opts.ClientID, Info: o.opts.Info, OnReady: o.ready, OnEnvelope: o.envelope}
 	if opts.Resume = o.resumption(); opts.Resume != nil {
 		conn, err := o.opts.Connect(ctx, o.opts.Endpoint, opts)
 		if err == nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnauthorized) {
@@ -136,7 +136,6 @@ func (o *Observer) ready(c *Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.conn, o.leaving = c, nil
-	o.stats.Connects++
 	snapshots := c.result.Snapshots
 	c.result.Snapshots = nil // not kept: they may be large
 	result, initial := c.result, c.result
@@ -144,7 +143,6 @@ func (o *Observer) ready(c *Conn) {
 	o.enlist(&o.link)
 	resumed, ok := c.Resumed()
 	if ok && resumed.Type == ahp.ReconnectReplay {
-		o.stats.Resumed++
 		for _, uri := range resumed.Missing {
 			if ch := o.channelLocked(uri); ch != nil {
 				ch.unsync() // serve subscribes again, and learns whether it is gone
@@ -186,7 +184,6 @@ func (o *Observer) installLocked(ch *channel, s ahp.Snapshot) {
 	if err == nil {
 		return
 	}
-	o.stats.Invalid++
 	if t := o.terminals[ch.uri]; t != nil {
 		o.goneLocked(t, fmt.Errorf("read the snapshot: %w", err))
 		return
@@ -236,7 +233,6 @@ func (o *Observer) await(t *terminal, conn *Conn) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			if t.overfull() {
-				o.stats.Resyncs++
 				t.needResync()
 			}
 			return
@@ -248,12 +244,6 @@ func (o *Observer) overfull(t *terminal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return t.overfull()
-}
-
-func (o *Observer) invalid(error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.stats.Invalid++
 }
 
 // serve subscribes and unsubscribes as needed, and pings, until the connection or ctx ends.
