@@ -105,6 +105,10 @@ func (c *Config) relations() []Problem {
 	all = append(all, c.Lend.problems()...)
 	all = append(all, c.Agents.problems()...)
 	all = append(all, c.Identity.problems()...)
+	_, wrong := c.Policy.Builtin.AtACP()
+	for _, p := range wrong {
+		all = append(all, Problem{Key: p.From, Text: p.Text})
+	}
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})

@@ -59,6 +59,8 @@ func TestProblems(t *testing.T) {
 		{"misspelt key", "[terminals]\n\nlog_byte = \"4MiB\"", "f:3: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
 		{"swapped letters", "[terminals]\nkeep_fro = \"1h\"", "f:2: terminals.keep_fro: there is no such key; did you mean terminals.keep_for?"},
 		{"key of another section", "[uplink]\nstall_time = \"1s\"", "f:2: uplink.stall_time: there is no such key; did you mean terminals.stall_time?"},
+		{"former section", "[policy.acp]\ncode = \"deny\"\nfiles = \"allow\"", `f:1: policy.acp: there is no such section any more; use policy.builtin.acp=["commands=ask", "patterns=ask", "substitution=allow", "script=allow", "interactive=allow", "code=deny", "files=allow"]`},
+		{"exception of no rule", "[policy.builtin]\nacp = [\"cod=deny\"]", `f:2: policy.builtin.acp: "cod=deny": want a rule and its effect, as in "commands=ask"`},
 		{"key without section", "heartbeat = \"1s\"", "f:1: heartbeat: there is no such section; did you mean uplink.heartbeat?"},
 		{"nothing near", "[uplink]\nqwertz = 1", "f:2: uplink.qwertz: there is no such key; there are heartbeat, client_tools"},
 		{"misspelt section", "\n[termnals]\nlog_bytes = \"1MiB\"", "f:2: termnals: there is no such section; did you mean terminals?"},
@@ -169,7 +171,7 @@ func TestDocumentIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got, want []string
-	row := regexp.MustCompile("^- `([^`]+)`: (.*) \\(([a-z ]+), `([^`]*)`(?:, over ACP `([^`]*)`)?(?:, ([^()`]+))?\\)$")
+	row := regexp.MustCompile("^- `([^`]+)`: (.*) \\(([a-z ]+), `([^`]*)`(?:, ([^()`]+))?\\)$")
 	section, meanings, plain := "", map[string]string{}, regexp.MustCompile("`|\\[([^\\]]*)\\]\\([^)]*\\)")
 	for line := range strings.Lines(string(page)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## ["); ok {
@@ -179,23 +181,13 @@ func TestDocumentIsComplete(t *testing.T) {
 		if item == nil {
 			continue
 		}
-		name, says, kind, value, acp, allowed := item[1], item[2], item[3], item[4], item[5], item[6]
+		name, says, kind, value, allowed := item[1], item[2], item[3], item[4], item[5]
 		meanings[section+"."+name] = plain.ReplaceAllString(says, "$1")
 		got = append(got, fmt.Sprintf("%s.%s | %s | `%s` | %s", section, name, kind, value, allowed))
-		if acp != "" { // the same key of policy.acp
-			got = append(got, fmt.Sprintf("policy.acp.%s | %s | `%s` | %s", name, kind, acp, allowed))
-		}
-	}
-	words := map[string]string{}
-	for _, k := range config.Keys() {
-		words[k.Name] = k.Meaning
 	}
 	for _, k := range config.Keys() {
 		if !strings.Contains(k.Name, ".") {
 			continue // a list of tables: its heading stands for it
-		}
-		if name, ok := strings.CutPrefix(k.Name, "policy.acp."); ok {
-			meanings[k.Name] = words["policy.builtin."+name] + " over ACP"
 		}
 		if says := meanings[strings.ReplaceAll(k.Name, "[].", ".")]; k.Meaning == "" || len(k.Meaning) > 100 || !strings.HasPrefix(says, k.Meaning) {
 			t.Errorf("%s: docs/CONFIG.md says %q, which must begin with %q of meanings.txt", k.Name, says, k.Meaning)

@@ -137,6 +137,10 @@ func (d *decoder) table(v reflect.Value, raw map[string]any, path []string) {
 	for key, value := range raw {
 		at := append(path[:len(path):len(path)], key)
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if former, ok := value.(map[string]any); ok && join(at) == "policy.acp" {
+			d.problem(at, "there is no such section any more; use %s", formerACP(former))
+			continue
+		}
 		if i < 0 {
 			d.unknown(at, fields)
 			continue

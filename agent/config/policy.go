@@ -1,7 +1,12 @@
 package config
 
 import (
+	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,8 +28,7 @@ type Policy struct {
 	// HideEnv names variables of a login that agents' commands do not get.
 	HideEnv    []string         `toml:"hide_env"`
 	Limits     PolicyLimits     `toml:"limits"`
-	Builtin    PolicyBuiltin    `toml:"builtin"` // at all doors but ACP
-	ACP        PolicyBuiltin    `toml:"acp"`
+	Builtin    PolicyBuiltin    `toml:"builtin"`
 	Rules      []PolicyRule     `toml:"rules"`
 	Principals []PolicyIdentity `toml:"principals"`
 }
@@ -65,6 +69,36 @@ type PolicyBuiltin struct {
 	Environment  string `toml:"environment" oneof:"allow ask deny"`
 	Files        string `toml:"files" oneof:"allow ask deny"`
 	Tether       string `toml:"tether" oneof:"allow ask deny"`
+	// ACP are the exceptions for agents behind tether acp, as "commands=ask".
+	ACP []string `toml:"acp"`
+}
+
+// AtACP returns the effects for agents behind tether acp, and the exceptions that are none.
+func (b PolicyBuiltin) AtACP() (PolicyBuiltin, []Problem) {
+	d := decoder{from: "policy.builtin.acp"}
+	for _, exception := range b.ACP {
+		rule, effect, _ := strings.Cut(exception, "=")
+		v, f := find(reflect.ValueOf(&b).Elem(), []string{rule})
+		if f == nil || f.words == nil {
+			d.problem(nil, "%s: want a rule and its effect, as in %q", shown(exception), "commands=ask")
+			continue
+		}
+		d.text(v, f, effect, []string{"policy", "builtin", rule})
+	}
+	return b, d.problems
+}
+
+// formerACP returns the exceptions that take the place of keys of policy.acp, as a list in TOML.
+func formerACP(keys map[string]any) string {
+	all := slices.Clone(defaultPolicy().Builtin.ACP)
+	for _, rule := range slices.Sorted(maps.Keys(keys)) {
+		all = slices.DeleteFunc(all, func(e string) bool { return strings.HasPrefix(e, rule+"=") })
+		all = append(all, rule+"="+fmt.Sprint(keys[rule]))
+	}
+	for i, e := range all {
+		all[i] = strconv.Quote(printable(brief(e)))
+	}
+	return "policy.builtin.acp=[" + strings.Join(all, ", ") + "]"
 }
 
 // PolicyRule is a rule of the person's.
@@ -107,13 +141,11 @@ func defaultPolicy() Policy {
 	builtin := PolicyBuiltin{
 		Commands: "deny", Patterns: "deny", Substitution: "deny", Unparsed: "ask", Dynamic: "ask", Code: "ask", Script: "ask",
 		Interactive: "ask", Options: "ask", Destructive: "ask", Elevation: "ask", Environment: "ask", Files: "ask", Tether: "deny",
+		ACP: []string{"commands=ask", "patterns=ask", "substitution=allow", "code=allow", "script=allow", "interactive=allow"},
 	}
-	acp := builtin
-	acp.Commands, acp.Patterns, acp.Substitution = "ask", "ask", "allow"
-	acp.Code, acp.Script, acp.Interactive = "allow", "allow", "allow"
 	return Policy{
 		HideEnv: slices.Clone(agentMarkers), BlockList: "parsed", Default: "allow", AskTimeout: Duration(5 * time.Minute), AskWait: Duration(45 * time.Second), Notify: true, AuditBytes: 8 << 20,
 		Limits:  PolicyLimits{SpawnsPerMinute: 3, Background: 5, BackgroundTotal: 20, CommandsPerMinute: 120, Commands: 32, Processes: 4096, Questions: 3},
-		Builtin: builtin, ACP: acp,
+		Builtin: builtin,
 	}
 }

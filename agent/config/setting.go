@@ -92,6 +92,9 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 		switch near := Nearest(name, names); {
 		case name == "HOLDERS":
 			wrong = append(wrong, Problem{From: full, Text: "terminals always have a holder now; unset this variable"})
+		case strings.HasPrefix(name, formerPrefix):
+			rule := strings.ToLower(strings.TrimPrefix(name, formerPrefix))
+			wrong = append(wrong, Problem{From: printable(brief(full)), Text: "keys of the configuration have no variables; use tether daemon --set '" + formerACP(map[string]any{rule: value}) + "', or the file"})
 		case inVariable(keys[name]):
 			set = append(set, Setting{keys[name], value, FromEnvironment})
 		case near != "":
@@ -104,6 +107,9 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 	}
 	return set, strange, wrong
 }
+
+// formerPrefix began the variables of policy.acp, which was a section.
+const formerPrefix = "POLICY_ACP_"
 
 // ofSection reports whether a name begins like those of a section.
 func ofSection(name string, names []string) bool {
@@ -119,6 +125,8 @@ func (d *decoder) settings(root reflect.Value, over []Setting) map[string]Settin
 		path := strings.Split(s.Key, ".")
 		v, f := find(root, path)
 		switch {
+		case f == nil && len(path) == 3 && strings.HasPrefix(s.Key, "policy.acp."):
+			d.problem(path, "there is no such key any more; use --set '%s'", formerACP(map[string]any{path[2]: s.Value}))
 		case f == nil:
 			text := "there is no such key; tether config keys lists them"
 			if near := Nearest(s.Key, SettableKeys()); near != "" {

@@ -108,6 +108,10 @@ func TestValuesFromOutside(t *testing.T) {
 		{"local.listen", "0.0.0.0:1", `TETHER_LOCAL_LISTEN: "0.0.0.0:1" port`},
 		{"terminals.log_bytes", "1GiB", "TETHER_TERMINALS_LOG_BYTES: it is more than terminals.total_log_bytes, which is 256MiB"},
 		{"--policy.rules", "[]", "--set policy.rules: only the file can have it"},
+		{"--policy.acp.code", "deny", `--set policy.acp.code: there is no such key any more; use --set 'policy.builtin.acp=["commands=ask", "patterns=ask", "substitution=allow", "script=allow", "interactive=allow", "code=deny"]'`},
+		{"policy.builtin.acp", "unparsed=allow", `TETHER_POLICY_BUILTIN_ACP: "allow" must be one of ask, deny (the decision for commands that cannot be parsed)`},
+		{"policy.builtin.acp", "acp=deny", `TETHER_POLICY_BUILTIN_ACP: "acp=deny": want a rule and its effect, as in "commands=ask"`},
+		{"policy.builtin.acp", "destructive=deny", `["destructive=deny"]`},
 		{"--lend.default.more", "x", "--set lend.default.more: there is no such key; did you mean lend.default?"},
 	} {
 		t.Run(c.key+"="+c.value, func(t *testing.T) {
@@ -136,6 +140,7 @@ func TestVariablesThatAreNone(t *testing.T) {
 		{"TETHER_POLICY_SOMETHING_ELSE_ALTOGETHER", "tether config keys lists the keys", ""},
 		{"TETHER_LEND_RULES", "--set lend.", ""}, // of tables: only the file has it
 		{"TETHER_HOLDERS", "TETHER_HOLDERS: terminals always have a holder now", ""},
+		{"TETHER_POLICY_ACP_DESTRUCTIVE", `"interactive=allow", "destructive=x"]', or the file`, ""},
 		{"TETHER_WEATHER", "", "TETHER_WEATHER"},
 		{"TETHER_TERMINAL", "", "TETHER_TERMINAL"}, // unless it is known
 		{"TETHERED_LEND_DEFAULT", "", ""},

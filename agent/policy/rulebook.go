@@ -33,7 +33,8 @@ type identity struct {
 
 // newRulebook returns the rules of c, or an error that names everything that is wrong with c. home is the directory that "~" stands for.
 func newRulebook(c config.Policy, home string) (*rulebook, error) {
-	b := &rulebook{literal: c.BlockList == "literal", off: c.BlockList == "off", builtin: parseBuiltin(c.Builtin), acp: parseBuiltin(c.ACP)}
+	acp, _ := c.Builtin.AtACP() // the configuration has checked it
+	b := &rulebook{literal: c.BlockList == "literal", off: c.BlockList == "off", builtin: parseBuiltin(c.Builtin), acp: parseBuiltin(acp)}
 	var errs []error
 	if err := b.fallback.UnmarshalText([]byte(c.Default)); err != nil {
 		errs = append(errs, fmt.Errorf("policy.default: %w", err))

@@ -237,9 +237,11 @@ func TestBlockListModes(t *testing.T) {
 }
 
 func TestBuiltinEffectsCanBeChanged(t *testing.T) {
-	e := engine(t, settings(func(c *config.Policy) { c.Builtin.Substitution, c.Builtin.Code, c.ACP.Code = "allow", "deny", "ask" }))
+	e := engine(t, settings(func(c *config.Policy) {
+		c.Builtin.Substitution, c.Builtin.Code, c.Builtin.Dynamic, c.Builtin.ACP = "allow", "deny", "deny", []string{"code=ask"}
+	}))
 	for _, c := range []struct{ door, command, want string }{
-		{"mcp", "echo $(id)", "allow"}, {"mcp", "echo $(rm x)", "deny"}, {"mcp", "python3 -c 1", "deny"}, {"acp", "python3 -c 1", "ask"},
+		{"mcp", "echo $(id)", "allow"}, {"mcp", "echo $(rm x)", "deny"}, {"mcp", "python3 -c 1", "deny"}, {"acp", "python3 -c 1", "ask"}, {"acp", "$X y", "deny"},
 	} {
 		if d := e.Check(requestOf(t, c.door, c.command)); d.Effect.String() != c.want {
 			t.Errorf("%s at %s: %+v, want %s", c.command, c.door, d, c.want)
