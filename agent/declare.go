@@ -163,10 +163,9 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 	if err != nil {
 		return "", nil, err
 	}
-	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{
-		Actor: term.User, Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Audience: d.Audience,
-		Limits: limits,
-	})
+	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{Actor: term.User, Audience: d.Audience, SpawnRequest: localapi.SpawnRequest{
+		Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Limits: limits,
+	}})
 	if err != nil {
 		return "", nil, err
 	}

@@ -78,6 +78,11 @@ type feedState struct {
 	Exited    time.Time     `json:"exited,omitzero"`
 }
 
+func (t *terminal) feedStateLocked() feedState {
+	s := &t.state
+	return feedState{s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle, t.exited}
+}
+
 // appendItem appends an item: its kind, the owner's offset behind it, its length, and its data.
 func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
 	dst = append(dst, kind)
@@ -242,8 +247,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 		at += int64(p.size)
 	}
 	f.restSizes()
-	s := &t.state
-	data, _ := json.Marshal(feedState{s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle, t.exited}) // has nothing that cannot be encoded
+	data, _ := json.Marshal(t.feedStateLocked()) // has nothing that cannot be encoded
 	a.Items = appendItem(f.items, itemState, t.applied, data)
 	a.Number, a.Index = t.number, t.log.next
 	return a

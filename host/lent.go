@@ -16,17 +16,10 @@ const lentPath = "/lent"
 
 // Lent is a terminal as administrators see it: names, owners and sizes. It does not have the title, which a program may have set.
 type Lent struct {
-	ID       string    `json:"id"`
-	Machine  string    `json:"machine"`
-	Owner    string    `json:"owner,omitempty"` // the machine's owner; empty: the administrator
-	Name     string    `json:"name"`            // with which it was announced
-	State    string    `json:"state"`           // running, away (the machine is away) or exited
-	Cols     int       `json:"cols"`
-	Rows     int       `json:"rows"`
-	Bytes    int64     `json:"bytes"` // of text that is kept
-	Created  time.Time `json:"created"`
-	May      []string  `json:"may"`      // who may watch, as in grants; the owner first
-	Watching int       `json:"watching"` // number of watchers
+	Summary
+	Bytes   int64     `json:"bytes"` // of text that is kept
+	Created time.Time `json:"created"`
+	May     []string  `json:"may"` // who may watch, as in grants; the owner first
 }
 
 // Lent lists the terminals of all machines and of the host, oldest first. It is for administrators.
@@ -36,14 +29,8 @@ func (h *Host) Lent() []Lent {
 	all := make([]Lent, 0, len(h.order)+len(h.parked))
 	for t := range h.everyLocked() {
 		i := t.describeLocked(0)
-		one := Lent{ID: t.id, Machine: screen.Clean(i.Machine), Owner: h.roster.People[t.creator.principal.Owner], Name: screen.Clean(t.name), State: "running", Cols: i.Cols, Rows: i.Rows,
-			Bytes: t.content.end - t.content.oldest(), Created: t.created.UTC(), May: t.mayWatchLocked(), Watching: t.observersLocked()}
-		switch {
-		case i.Exit != nil:
-			one.State = "exited"
-		case t.isAwayLocked():
-			one.State = "away"
-		}
+		one := Lent{Summary: h.summaryLocked(t, &i), Bytes: t.content.end - t.content.oldest(), Created: t.created.UTC(), May: t.mayWatchLocked()}
+		one.Machine, one.Name = screen.Clean(one.Machine), screen.Clean(one.Name)
 		all = append(all, one)
 	}
 	return all

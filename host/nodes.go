@@ -64,29 +64,23 @@ type NodeEntry struct {
 	Role    Role   `json:"role,omitempty"`
 	Owner   string `json:"owner,omitempty"`
 
-	Announced string           `json:"name"` // name with which the terminal was announced
-	Title     string           `json:"title"`
-	Cwd       string           `json:"cwd,omitempty"`
-	Cols      int64            `json:"cols,omitempty"`
-	Rows      int64            `json:"rows,omitempty"`
-	Detection bool             `json:"detection,omitempty"`
-	Lifecycle ahp.Lifecycle    `json:"lifecycle"`
-	Meta      ahp.TerminalMeta `json:"meta,omitzero"`
-	Created   time.Time        `json:"created"`
-	Exited    time.Time        `json:"exited,omitzero"`
-	Away      bool             `json:"away,omitempty"`   // its machine is
-	Parked    *NodeParked      `json:"parked,omitempty"` // it is parked
-	Holds     bool             `json:"holds,omitempty"`
-	Input     *ahp.StateParams `json:"input,omitempty"`   // the owner's last report, without the channel; nil: none
-	Running   string           `json:"running,omitempty"` // the command line that runs, cut
-	Start     int64            `json:"start"`             // offsets of readers
-	End       int64            `json:"end"`
-	Commands  int64            `json:"commands"` // finished ones
-	Watching  int              `json:"watching,omitempty"`
-	Audience  ahp.Audience     `json:"audience,omitzero"`
-	Told      bool             `json:"told,omitempty"`   // the machine has sent an audience
-	Unsaid    bool             `json:"unsaid,omitempty"` // the machine has not answered yet whether it lends to a host that shows everything to everybody
-	Over      []NodeGrantee    `json:"over,omitempty"`   // grantees whose grant an administrator has ended
+	Announced string `json:"name"` // name with which the terminal was announced
+	feedState
+	Meta     ahp.TerminalMeta `json:"meta,omitzero"`
+	Created  time.Time        `json:"created"`
+	Away     bool             `json:"away,omitempty"`   // its machine is
+	Parked   *NodeParked      `json:"parked,omitempty"` // it is parked
+	Holds    bool             `json:"holds,omitempty"`
+	Input    *ahp.StateParams `json:"input,omitempty"`   // the owner's last report, without the channel; nil: none
+	Running  string           `json:"running,omitempty"` // the command line that runs, cut
+	Start    int64            `json:"start"`             // offsets of readers
+	End      int64            `json:"end"`
+	Commands int64            `json:"commands"` // finished ones
+	Watching int              `json:"watching,omitempty"`
+	Audience ahp.Audience     `json:"audience,omitzero"`
+	Told     bool             `json:"told,omitempty"`   // the machine has sent an audience
+	Unsaid   bool             `json:"unsaid,omitempty"` // the machine has not answered yet whether it lends to a host that shows everything to everybody
+	Over     []NodeGrantee    `json:"over,omitempty"`   // grantees whose grant an administrator has ended
 }
 
 // NodeParked describes a parked terminal to other nodes.
@@ -295,8 +289,8 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	s, cl, i := &t.state, t.creator, t.infoLocked(0)
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
-		Announced: t.name, Title: s.Title, Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows, Detection: s.SupportsCommandDetection, Lifecycle: s.Lifecycle,
-		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Exited: t.exited, Away: t.bound == nil, Holds: t.holds,
+		Announced: t.name, feedState: t.feedStateLocked(),
+		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Away: t.bound == nil, Holds: t.holds,
 		Running: head(i.Running), Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" {

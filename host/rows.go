@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/change"
 	"tether/screen"
@@ -18,26 +19,42 @@ const (
 	rowsAlive = 20 * time.Second       // an empty line, so that proxies and dead browsers are noticed
 )
 
+// Summary is what every list of terminals says of one.
+type Summary struct {
+	ID       string `json:"id"`
+	Machine  string `json:"machine"`
+	Owner    string `json:"owner,omitempty"` // of the machine; empty: the administrator
+	Name     string `json:"name"`            // with which it was announced
+	State    string `json:"state"`           // running, away (the machine is away) or exited
+	Cols     int    `json:"cols"`
+	Rows     int    `json:"rows"`
+	Watching int    `json:"watching"` // number of watchers
+}
+
+func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) Summary {
+	s := Summary{ID: i.ID, Machine: i.Machine, Owner: h.roster.People[t.creator.principal.Owner], Name: t.name, State: "running", Cols: i.Cols, Rows: i.Rows, Watching: t.observersLocked()}
+	switch {
+	case i.Exit != nil:
+		s.State = "exited"
+	case t.isAwayLocked():
+		s.State = "away"
+	}
+	return s
+}
+
 // row is a terminal as the page lists it.
 type row struct {
-	ID       string `json:"id"`
+	Summary
 	URI      string `json:"uri"`
-	Machine  string `json:"machine"`
-	Owner    string `json:"owner,omitempty"` // of the machine, once audiences are in force; empty: the administrator
-	Name     string `json:"name"`            // without the machine
 	Title    string `json:"title"`
 	Cwd      string `json:"cwd,omitempty"`
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
 	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while it waits for typed input
 	Ready    string `json:"ready,omitempty"`   // starting, ready, failed or stopped, if the owner has said when it is ready
-	State    string `json:"state"`             // running, away (the machine is away) or exited
 	ExitCode *int   `json:"exitCode,omitempty"`
-	Target   string `json:"target"` // client or server
-	Claim    string `json:"claim"`  // name of the claim's holder
-	Cols     int    `json:"cols"`
-	Rows     int    `json:"rows"`
-	Created  int64  `json:"created"` // Unix time in ms
-	Watching int    `json:"watching"`
+	Target   string `json:"target"`            // client or server
+	Claim    string `json:"claim"`             // name of the claim's holder
+	Created  int64  `json:"created"`           // Unix time in ms
 	Away     int64  `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
 	AwayWhy  string `json:"awayWhy,omitempty"` // why, if its machine may still be connected
 	Until    int64  `json:"until,omitempty"`   // until when the host keeps a parked terminal; Unix time in ms
@@ -61,16 +78,10 @@ func (r row) Kept() string {
 // rowLocked returns the row of t for a viewer who sees its text from a position on.
 func (h *Host) rowLocked(t *terminal, from int64) row {
 	i := t.describeLocked(from)
-	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running), State: "running",
-		Target: string(t.state.ExecutionTarget), Claim: h.holderLocked(t.state.Claim), Cols: i.Cols, Rows: i.Rows, Created: i.CreatedAt.UnixMilli()}
-	switch {
-	case i.Exit != nil:
-		r.State = "exited"
-		if t.state.Lifecycle.ExitCode != nil {
-			r.ExitCode = &i.Exit.Code
-		}
-	case t.isAwayLocked():
-		r.State = "away"
+	r := row{Summary: h.summaryLocked(t, &i), URI: t.uri, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running),
+		Target: string(t.state.ExecutionTarget), Claim: h.holderLocked(t.state.Claim), Created: i.CreatedAt.UnixMilli()}
+	if i.Exit != nil && t.state.Lifecycle.ExitCode != nil {
+		r.ExitCode = &i.Exit.Code
 	}
 	r.Awaits, r.Ready = t.awaitsLocked().String(), t.readyLocked()
 	if !i.Away.IsZero() {
@@ -79,9 +90,8 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	if !i.KeptUntil.IsZero() {
 		r.Until, r.Dropped = i.KeptUntil.UnixMilli(), i.Dropped
 	}
-	r.Watching = t.observersLocked()
-	if h.roster.On {
-		r.Owner = h.roster.People[t.creator.principal.Owner]
+	if !h.roster.On {
+		r.Owner = ""
 	}
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -87,9 +88,8 @@ func (a *agentTerminals) Spawn(ctx context.Context, r agenttools.SpawnRequest) (
 	if !filepath.IsAbs(r.Cwd) {
 		return agenttools.Info{}, fmt.Errorf("cwd %.60q is not an absolute path", r.Cwd)
 	}
-	req := start.Request{
-		Actor: a.access.Actor(), Door: a.door, Named: a.named, Command: r.Command, Cwd: filepath.Clean(r.Cwd), Background: true, Idle: true, Again: true,
-	}
+	req := start.Request{Actor: a.access.Actor(), Named: a.named, Background: true, Idle: true, Again: true,
+		SpawnRequest: localapi.SpawnRequest{Door: a.door, Command: r.Command, Cwd: filepath.Clean(r.Cwd)}}
 	if a.host != "" {
 		req.LendTo = []string{a.host}
 	}

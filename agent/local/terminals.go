@@ -186,10 +186,7 @@ func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error
 
 // startRequest returns the request of an actor at a door, without checking it.
 func startRequest(ctx context.Context, r *localapi.SpawnRequest, actor term.Actor, door string) start.Request {
-	return start.Request{
-		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
-		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
-		Name: r.Name, Cwd: r.Cwd, Cols: r.Cols, Rows: r.Rows, OnSlow: r.OnSlow, Private: r.Private, LendTo: r.LendTo, Leased: r.Leased,
-		Feed: r.Feed, Attaches: r.Attaches, Limits: r.Limits,
-	}
+	req := start.Request{SpawnRequest: *r, Actor: actor, Unsigned: actor == term.User && callerIn(ctx).Sign == ""}
+	req.Door = door
+	return req
 }

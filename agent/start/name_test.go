@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
 )
@@ -33,7 +34,7 @@ func TestNamesOfRunners(t *testing.T) {
 		"npm run $X": "app run", "npm run 'a b;$(c)'": "app a-b-c", "npm run -- --x": "app run", "npm run ../..": "app run", "npm run app": " app",
 		"npm run " + strings.Repeat("x", 100): "app " + strings.Repeat("x", 40), "npm run (": "", "htop": "", "sleep 1": "", "bash": "", "vite": "",
 	} {
-		r := Request{Line: line, Cwd: testkit.Abs("/home/me/src/app")}
+		r := Request{SpawnRequest: localapi.SpawnRequest{Line: line, Cwd: testkit.Abs("/home/me/src/app")}}
 		got := nameOf(&r)
 		if text := strings.TrimSuffix(got.Where+" "+got.What, " "); text != want {
 			t.Errorf("%s: %q, want %q", line, text, want)
@@ -52,12 +53,12 @@ func TestNamesOfDirectories(t *testing.T) {
 		testkit.Abs("/src/my app (2)"): "my-app-2", testkit.Abs("/src/@acme.web_x"): "acme.web_x", testkit.Abs("/src/--help"): "help", testkit.Abs("/src/.hidden"): "hidden",
 		testkit.Abs("/src/$(rm)"): "rm", testkit.Abs("/src/Überblick"): "Überblick", testkit.Abs("/src/a\xff\u202eb"): "a-b", testkit.Abs("/"): "", home: "", filepath.Join(home, "app"): "app", testkit.Abs("/src/dev"): "",
 	} {
-		r := Request{Command: []string{"npm", "run", "dev"}, Cwd: dir}
+		r := Request{SpawnRequest: localapi.SpawnRequest{Command: []string{"npm", "run", "dev"}, Cwd: dir}}
 		if got := nameOf(&r); got != (term.NameParts{Where: want, What: "dev"}) {
 			t.Errorf("%q: %+v, want %q", dir, got, want)
 		}
 	}
-	if got := nameOf(&Request{Shell: true, Command: []string{"make"}, Cwd: home}); got.What != "" {
+	if got := nameOf(&Request{SpawnRequest: localapi.SpawnRequest{Shell: true, Command: []string{"make"}, Cwd: home}}); got.What != "" {
 		t.Errorf("a shell: %+v", got)
 	}
 }

@@ -3,50 +3,25 @@ package start
 import (
 	"slices"
 
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/platform/proc"
 	"tether/platform/shell"
 )
 
 // Request holds the actor and the command to start. A door fills it in; it has already refused values that the actor may not use there.
 type Request struct {
-	Actor    term.Actor
-	Door     string // one of policy's constants
-	Named    string // a host's name for its own agent, for people to read
-	Approved string // who has approved exactly this request at the door
+	// The request as every door takes it; its fields for bytes are unpacked already.
+	localapi.SpawnRequest
+	Actor term.Actor
+	Named string // a host's name for its own agent, for people to read
 	// Background says that the terminal is the agent's own. It then ends after Options.AgentIdle if Idle is set, and not after the policy's
 	// time limit.
 	Background bool
 	Idle       bool
-	Again      bool // the caller repeats the request when told so, see policy.Request
-	Unsigned   bool // the person asks, but without a sign of a person
-
-	// One of Command, Line and Shell names the program. Shell alone is the person's login shell; with Command it is that shell.
-	Command       []string
-	Line          string // a line for the system's shell
-	Shell         bool   // start it as a login shell
-	NoIntegration bool   // start a shell without the scripts that report commands
-
-	Env    []string // the whole environment, NAME=value; nil means the environment of the person's interactive login
-	SetEnv []string // variables added to Env; the last one of a name wins
-	Name   string
-	Cwd    string // absolute
-	Cols   uint16
-	Rows   uint16
-	OnSlow string // "lag" or "hold"; "" means the owner's configured value
-
-	// Limits are the umask, nice value and soft limits of the caller; nil means the umask
-	// 022, or a stricter one that the person's login has, and the daemon's others. An
-	// agent's are never looser than these.
-	Limits *proc.Limits
-
-	Feed     bool // see term.Spec
-	Attaches bool // see term.Spec
-	Private  bool
-	LendTo   []string // names of hosts; nil means the default host, if there is one and the rules let it
-	Audience []string // see term.Spec
-	Leased   bool     // see term.Spec
+	Again      bool     // the caller repeats the request when told so, see policy.Request
+	Unsigned   bool     // the person asks, but without a sign of a person
+	Audience   []string // see term.Spec
 }
 
 // agentEnv tells programs that nobody watches: a pager would wait for a key.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/config"
+	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -69,10 +70,10 @@ func TestStart(t *testing.T) {
 		r           start.Request
 		idle, limit bool
 	}{
-		{"the person", start.Request{Actor: term.User, Door: policy.DoorCLI}, false, false},
-		{"an agent's tool", start.Request{Actor: agent, Door: policy.DoorMCP, Background: true, Idle: true, Again: true}, true, false},
-		{"an agent's command line", start.Request{Actor: agent, Door: policy.DoorCLI, Background: true}, false, false},
-		{"an agent's editor", start.Request{Actor: agent, Door: policy.DoorACP}, false, true},
+		{"the person", start.Request{Actor: term.User, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI}}, false, false},
+		{"an agent's tool", start.Request{Actor: agent, Background: true, Idle: true, Again: true, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorMCP}}, true, false},
+		{"an agent's command line", start.Request{Actor: agent, Background: true, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI}}, false, false},
+		{"an agent's editor", start.Request{Actor: agent, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorACP}}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := open(t, func(p *config.Policy) { p.Limits.CommandTime = config.Duration(time.Hour) })
@@ -103,7 +104,7 @@ func TestTerminalsFindTheirDaemon(t *testing.T) {
 	t.Setenv(dirs.HomeVar, home)
 	for _, actor := range []term.Actor{term.User, term.Agent("bob")} {
 		w := open(t, func(*config.Policy) {})
-		if _, err := w.Start(t.Context(), start.Request{Actor: actor, Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/")}); err != nil {
+		if _, err := w.Start(t.Context(), start.Request{Actor: actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/")}}); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(w.spec.Env, dirs.HomeVar+"="+home) {
@@ -141,7 +142,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := open(t, func(*config.Policy) {})
 			w.specs.Own, w.specs.Umask = c.own, func(context.Context) int { return c.login }
-			h, err := w.Start(t.Context(), start.Request{Actor: c.actor, Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/"), Limits: c.asked})
+			h, err := w.Start(t.Context(), start.Request{Actor: c.actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/"), Limits: c.asked}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,12 +161,12 @@ func TestRefused(t *testing.T) {
 		r    start.Request
 		is   func(error) bool
 	}{
-		{"denied", start.Request{Actor: term.Agent("mallory"), Command: []string{"true"}}, func(err error) bool { return errorAs[*policy.Refusal](err) != nil }},
-		{"a line and a command", start.Request{Command: []string{"true"}, Line: "true"}, invalid},
-		{"a NUL", start.Request{Command: []string{"a\x00"}}, invalid},
-		{"a variable without a name", start.Request{Command: []string{"true"}, SetEnv: []string{"=1"}}, invalid},
-		{"a policy that is none", start.Request{Command: []string{"true"}, OnSlow: "stop"}, invalid},
-		{"no sandbox", start.Request{Actor: agent, Command: []string{"true"}}, func(err error) bool { return err != nil && strings.Contains(err.Error(), "no sandbox") }},
+		{"denied", start.Request{Actor: term.Agent("mallory"), SpawnRequest: localapi.SpawnRequest{Command: []string{"true"}}}, func(err error) bool { return errorAs[*policy.Refusal](err) != nil }},
+		{"a line and a command", start.Request{SpawnRequest: localapi.SpawnRequest{Command: []string{"true"}, Line: "true"}}, invalid},
+		{"a NUL", start.Request{SpawnRequest: localapi.SpawnRequest{Command: []string{"a\x00"}}}, invalid},
+		{"a variable without a name", start.Request{SpawnRequest: localapi.SpawnRequest{Command: []string{"true"}, SetEnv: []string{"=1"}}}, invalid},
+		{"a policy that is none", start.Request{SpawnRequest: localapi.SpawnRequest{Command: []string{"true"}, OnSlow: "stop"}}, invalid},
+		{"no sandbox", start.Request{Actor: agent, SpawnRequest: localapi.SpawnRequest{Command: []string{"true"}}}, func(err error) bool { return err != nil && strings.Contains(err.Error(), "no sandbox") }},
 	} {
 		w := open(t, func(p *config.Policy) {
 			p.Principals = []config.PolicyIdentity{{Name: "agent:mallory", Default: "deny"}}
@@ -184,7 +185,7 @@ func TestRefused(t *testing.T) {
 // A prepared start has its id before, and asks the policy when it begins.
 func TestPrepare(t *testing.T) {
 	w := open(t, func(*config.Policy) {})
-	id, begin, err := w.Prepare(t.Context(), start.Request{Actor: term.User, Door: policy.DoorConfig, Line: "true", Cwd: testkit.Abs("/")})
+	id, begin, err := w.Prepare(t.Context(), start.Request{Actor: term.User, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorConfig, Line: "true", Cwd: testkit.Abs("/")}})
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
