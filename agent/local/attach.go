@@ -16,7 +16,6 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/agent/uiws"
 	"tether/platform/pty"
 )
 
@@ -53,7 +52,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 		w.Header().Set(localapi.OffsetsHeader, "1")
 	}
 	a.lent = h.Info().LentTo // read before the client knows that it is attached, so that it gets all later changes
-	if a.conn, err = uiws.Upgrade(w, r); err != nil {
+	if a.conn, err = upgrade(w, r); err != nil {
 		return nil // upgrade has answered
 	}
 	s.stirred()

@@ -20,7 +20,6 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/agent/term"
-	"tether/agent/uiws"
 	"tether/internal/testkit"
 	"tether/platform/rawio"
 )
@@ -199,12 +198,12 @@ func TestInterfacesAreBounded(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a", "b"} {
-		for range uiws.MaxAgents {
+		for range local.MaxViewersOfAgent {
 			w.uiOf(w.client.As(name))
 		}
 		full(w.client.As(name))
 	}
-	for range uiws.MaxViewers {
+	for range local.MaxViewers {
 		w.ui()
 	}
 	full(w.client)

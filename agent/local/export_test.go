@@ -210,3 +210,12 @@ func (s *Server) BusyConns(of term.Actor) int {
 	}
 	return n
 }
+
+// Bounds of user interfaces.
+const (
+	MaxViewers        = maxViewers
+	MaxViewersOfAgent = maxViewersOfAgent
+	MaxStreams        = maxStreams
+	HistorySize       = historySize
+	AckWindow         = ackWindow
+)

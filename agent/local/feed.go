@@ -15,7 +15,6 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/agent/uiws"
 )
 
 // feedEnd bounds the request that ends a standard input whose writer is gone.
@@ -45,7 +44,7 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request, h term.Handle) err
 		return err
 	}
 	defer s.attached.Done()
-	conn, err := uiws.Upgrade(w, r)
+	conn, err := upgrade(w, r)
 	if err != nil {
 		return nil // upgrade has answered
 	}

@@ -80,7 +80,6 @@ var agentRoutes = map[string][]string{
 	"GET /v1/terminals/{ref}/screen":   {"/v1/terminals/ID/screen", "/v1/terminals/ID/screen?colours=1", "/v1/terminals/OWN/screen?colours=1"},
 	"GET /v1/terminals/{ref}/attach":   {""},
 	"GET /v1/terminals/{ref}/wait":     {"/v1/terminals/ID/wait?pattern=error&timeout_ms=5000", "/v1/terminals/ID/wait?command=1&timeout_ms=5000"},
-	"GET /v1/terminals/{ref}/ports":    {"/v1/terminals/ID/ports"},
 	"POST /v1/events":                  {""},
 	"POST /v1/events/command":          {""},
 	"GET /v1/mcp":                      {""},

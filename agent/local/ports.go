@@ -3,7 +3,6 @@ package local
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 
@@ -12,19 +11,6 @@ import (
 	"tether/agenttools"
 	"tether/platform/proc"
 )
-
-// ports answers with the ports on which a terminal's programs listen.
-func (s *Server) ports(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	all, err := listening(h)
-	if err != nil {
-		return err
-	}
-	p := localapi.Ports{SchemaVersion: localapi.SchemaVersion, ID: string(h.ID()), Ports: all[h.ID()]}
-	if p.Ports == nil {
-		p.Ports = []localapi.Listening{}
-	}
-	return reply(w, p)
-}
 
 // listening returns the ports on which the programs of running terminals listen.
 func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, error) {

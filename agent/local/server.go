@@ -22,7 +22,6 @@ import (
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
-	"tether/agent/uiws"
 	"tether/agenttools"
 	"tether/internal/checkout"
 	"tether/internal/jsonspan"
@@ -139,7 +138,7 @@ type Server struct {
 	entering sync.Mutex     // held while a request is added to attached, or draining begins
 	attached sync.WaitGroup // hijacked connections
 
-	ui       *uiws.Handler
+	ui       ui
 	leases   leases
 	sizes    sizes
 	typing   typing
@@ -168,7 +167,6 @@ func NewServer(o Options) *Server {
 	}
 	s.matching = s.newMatching()
 	s.draining, s.drain = context.WithCancel(context.Background())
-	s.ui = uiws.New(uiws.Options{Server: uiDoor{s}, Draining: s.draining, WriteTimeout: o.WriteTimeout})
 	routes := s.unlessDraining(s.routes())
 	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
 	s.conns = newConns(o.Files, func(p peer) term.Actor { return s.caller(p).Actor })
@@ -296,7 +294,6 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/terminals/{ref}/attach":   s.onTerminal(s.attach),
 		"GET /v1/terminals/{ref}/input":    s.onTerminal(s.feed),
 		"GET /v1/terminals/{ref}/wait":     s.onTerminal(s.wait),
-		"GET /v1/terminals/{ref}/ports":    s.onTerminal(s.ports),
 		"POST /v1/events":                  withBody(s.subscribe),
 		"POST /v1/events/command":          withBody(s.mayRun),
 		"GET /v1/mcp":                      s.onlySocket(s.mcpLines),
@@ -325,7 +322,7 @@ func (s *Server) handlers() map[string]handler {
 		"DELETE /v1/approvals/{id}":        s.person(s.revoke),
 		"GET /v1/audit/head":               s.person(s.auditHead),
 		"POST /v1/sandbox":                 s.onlySocket(withBody(s.sandbox)),
-		"GET /pty":                         s.ui.Serve,
+		"GET /pty":                         s.serveUI,
 		"POST /pty/spawn":                  s.person(s.spawnPty),
 		"/":                                noRoute,
 	}

@@ -12,7 +12,7 @@ import (
 // It is safe for concurrent use.
 type sizes struct {
 	mu  sync.Mutex
-	all map[term.ID]map[any]term.Size // by client: an *attachment, or what uiws names one
+	all map[term.ID]map[any]term.Size // by client: an *attachment or a *client
 }
 
 // want records the size of a person's screen and gives the terminal the size that fits all. Errors are those of Handle.Resize.

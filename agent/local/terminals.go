@@ -123,7 +123,20 @@ func (s *Server) onTerminal(h func(http.ResponseWriter, *http.Request, term.Hand
 }
 
 func (s *Server) info(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	return reply(w, s.terminal(h, s.views(r)))
+	q := paramsOf(r)
+	withPorts := q.Get("ports") == "1"
+	if err := q.unknown(); err != nil {
+		return err
+	}
+	t := s.terminal(h, s.views(r))
+	if withPorts {
+		ports, err := listening(h)
+		if err != nil {
+			return err
+		}
+		t.Listening = ports[h.ID()]
+	}
+	return reply(w, t)
 }
 
 func (s *Server) commands(w http.ResponseWriter, r *http.Request, h term.Handle) error {

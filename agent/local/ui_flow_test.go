@@ -14,7 +14,6 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
-	"tether/agent/uiws"
 	"tether/internal/testkit"
 	"tether/platform/pty"
 )
@@ -42,7 +41,7 @@ func TestHistoryIsTheNewestLines(t *testing.T) {
 	u.ask("pty:attach", tm.ID)
 	got := u.next()
 	_, history := got.drawn()
-	if !strings.HasSuffix(all.String(), history) || len(history) > uiws.HistorySize || len(history) < uiws.HistorySize-100 {
+	if !strings.HasSuffix(all.String(), history) || len(history) > local.HistorySize || len(history) < local.HistorySize-100 {
 		t.Errorf("the history has %d bytes and is not the end", len(history))
 	}
 	if all.String()[got.at("offset")-1] != '\n' {
@@ -59,7 +58,7 @@ func TestHistoryIsTheNewestLines(t *testing.T) {
 	u.ask("pty:attach", long.ID)
 	got = u.nextOf("pty:attached")
 	_, history = got.drawn()
-	if !strings.HasSuffix(text, history) || len(history) < uiws.HistorySize-8 || len(history) > uiws.HistorySize || strings.ContainsRune(history, '\ufffd') {
+	if !strings.HasSuffix(text, history) || len(history) < local.HistorySize-8 || len(history) > local.HistorySize || strings.ContainsRune(history, '\ufffd') {
 		t.Errorf("%d bytes of a long line", len(history))
 	}
 }
@@ -232,7 +231,7 @@ func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 				t.Errorf("resynchronised at %d with %d lost, truncated %v; it had %d", m.at("offset"), m.at("lost"), m["truncated"], sent)
 			}
 			resyncs, lost = resyncs+1, lost+m.at("lost")
-			if _, h := m.drawn(); len(h) > uiws.HistorySize || !strings.HasPrefix(h, "ff") {
+			if _, h := m.drawn(); len(h) > local.HistorySize || !strings.HasPrefix(h, "ff") {
 				t.Errorf("history of %d bytes, %.10q", len(h), h)
 			}
 		case "pty:output":
@@ -292,10 +291,10 @@ func TestAcknowledgingClientGetsAWindow(t *testing.T) {
 			got = m.at("end")
 		}
 	}
-	for got < uiws.AckWindow {
+	for got < local.AckWindow {
 		got = u.nextOf("pty:output").at("end")
 	}
-	if left := streamed(u.settled()); len(left) > 0 || got > uiws.AckWindow+64<<10 {
+	if left := streamed(u.settled()); len(left) > 0 || got > local.AckWindow+64<<10 {
 		t.Errorf("%d bytes and %d messages more without an acknowledgement", got, len(left))
 	}
 	for got < total {
@@ -349,13 +348,13 @@ func TestTenThousandAttachments(t *testing.T) {
 }
 
 func TestTooManyAttachments(t *testing.T) {
-	w := serve(t, local.Options{}, term.Options{MaxTerminals: uiws.MaxStreams + 1})
+	w := serve(t, local.Options{}, term.Options{MaxTerminals: local.MaxStreams + 1})
 	go func() {
 		for range w.children { // nobody plays them
 		}
 	}()
 	u := w.ui()
-	for range uiws.MaxStreams {
+	for range local.MaxStreams {
 		tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)

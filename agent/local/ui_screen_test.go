@@ -7,7 +7,6 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
-	"tether/agent/uiws"
 	"tether/internal/testkit"
 	"tether/internal/xterm"
 )
@@ -70,7 +69,7 @@ func TestInterfacesJoinAtTheScreen(t *testing.T) {
 			u := w.ui()
 			u.ask("pty:attach", tm.ID)
 			m := u.nextOf("pty:attached")
-			if m["screenTruncated"] != nil || m["truncated"] != true || m.at("end")-m.at("offset") < uiws.HistorySize/2 {
+			if m["screenTruncated"] != nil || m["truncated"] != true || m.at("end")-m.at("offset") < local.HistorySize/2 {
 				t.Errorf("round %d: at %d: screenTruncated %v, truncated %v", round, m.at("offset"), m["screenTruncated"], m["truncated"])
 			}
 			late = append(late, m.stream())

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/localapi"
-	"tether/agent/uiws"
 	"tether/agenttools"
 	"tether/ahp"
 )
@@ -25,7 +24,7 @@ var spoken = []any{
 	localapi.LendRequest{}, localapi.UnlendRequest{}, localapi.ShareRequest{}, localapi.NewShare{}, localapi.Shares{}, localapi.ApprovalList{},
 	localapi.DeclareRequest{}, localapi.DeclaredList{}, localapi.Status{}, localapi.Digest{},
 	agenttools.Metadata{}, agenttools.ReadAnswer{}, agenttools.WaitAnswer{}, agenttools.ProblemsAnswer{},
-	uiws.SpawnRequest{}, uiws.Spawned{},
+	ptySpawn{}, ptySpawned{},
 	ahp.StateParams{}, ahp.AudienceParams{}, ahp.WatchersParams{}, ahp.ShareParams{}, ahp.UnshareParams{}, ahp.ShareResult{},
 }
 

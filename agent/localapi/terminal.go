@@ -110,7 +110,7 @@ type Listening struct {
 	URL     string `json:"url,omitempty"` // for a browser here; if bound to a loopback address or to all
 }
 
-// Ports is the answer to a request for the listening ports of a terminal.
+// Ports are the listening ports of a terminal, as tether ports prints them.
 type Ports struct {
 	SchemaVersion int         `json:"schema_version"`
 	ID            string      `json:"id"`

@@ -62,7 +62,8 @@ func (c *Client) Commands(ctx context.Context, ref string) (localapi.CommandList
 
 // Ports returns the ports on which the programs of a terminal listen.
 func (c *Client) Ports(ctx context.Context, ref string) (localapi.Ports, error) {
-	return ask[localapi.Ports](ctx, c, http.MethodGet, terminalPath(ref, "/ports"), nil)
+	t, err := ask[localapi.Terminal](ctx, c, http.MethodGet, terminalPath(ref, "?ports=1"), nil)
+	return localapi.Ports{SchemaVersion: localapi.SchemaVersion, ID: t.ID, Ports: append([]localapi.Listening{}, t.Listening...)}, err
 }
 
 // Screen returns a terminal's present screen, its rows also with colours if requested.

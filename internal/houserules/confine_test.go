@@ -24,7 +24,7 @@ var confined = []struct {
 	{"syscall", append([]string{"cmd/*", "cmd/tether/internal/attach"}, systemPlaces...), "differences between systems live in one place"},
 	{"unsafe", systemPlaces, "only system calls need it"},
 	{"github.com/creack/pty", []string{"platform/pty", "bench"}, "it hands out blocking descriptors; platform/pty does not"},
-	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local", "agent/localclient", "agent/uiws"}, "the doors set its limits and check origins"},
+	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local", "agent/localclient"}, "the doors set its limits and check origins"},
 	{"github.com/pelletier/go-toml", []string{"agent/config", "internal/mcpentry"}, "there is one configuration file, and its errors are ours; files of agents are only checked"},
 	{"github.com/tailscale/hujson", []string{"internal/mcpentry"}, "only files of other programs have comments in JSON"},
 	{"github.com/zalando/go-keyring", []string{"platform/keyring"}, "it may hang"},

@@ -14,15 +14,15 @@ var rawDecoders = map[string]string{
 	"internal/jsonspan/": "it is where text is checked",
 
 	// Checked before.
-	"agent/acp/params.go":     "checks first",
-	"agent/local/server.go":   "checks first",
-	"agent/uiws/message.go":   "checks first",
-	"agenttools/tool.go":      "checks first",
-	"host/webhook/webhook.go": "checks first",
-	"jsonrpc/request.go":      "checks first",
-	"ahp/":                    "types inside params, results and actions, which are checked as a whole; output may have anything",
-	"agent/acp/message.go":    "ids and methods, which are compared and echoed as they came",
-	"mcp/stdio.go":            "the id of a message that is refused",
+	"agent/acp/params.go":       "checks first",
+	"agent/local/server.go":     "checks first",
+	"agent/local/ui_message.go": "checks first",
+	"agenttools/tool.go":        "checks first",
+	"host/webhook/webhook.go":   "checks first",
+	"jsonrpc/request.go":        "checks first",
+	"ahp/":                      "types inside params, results and actions, which are checked as a whole; output may have anything",
+	"agent/acp/message.go":      "ids and methods, which are compared and echoed as they came",
+	"mcp/stdio.go":              "the id of a message that is refused",
 
 	// What this program has written itself.
 	"agent/audit/verify.go":      "the daemon's own log",

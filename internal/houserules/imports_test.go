@@ -54,10 +54,9 @@ const layers = `
 	agent/term, ahp/client < agent/uplink;
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
-	agent/localapi, agent/term, internal/jsonspan < agent/uiws;
 	NONE < internal/checkout;
 	internal/checkout < agent/local;
-	agent/uiws, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
+	agent/localapi, agent/term, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;

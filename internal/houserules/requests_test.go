@@ -15,7 +15,7 @@ import (
 // servingPlaces are the packages that decode the requests of local clients, by a call of
 // a function in decoders.
 var (
-	servingPlaces = []string{"agent/local", "agent/uiws", "agenttools"}
+	servingPlaces = []string{"agent/local", "agenttools"}
 	decoders      = []string{"withBody", "decode", "decodeTyped", "Unmarshal"}
 )
 

@@ -1,4 +1,4 @@
-package uiws
+package local
 
 import (
 	"encoding/json"
@@ -74,11 +74,11 @@ type terminalEvent struct {
 	Missed   bool      `json:"truncated,omitempty"`
 }
 
-// events records of which terminals a client was told. Only run uses it.
+// uiEvents records of which terminals a client was told. Only run uses it.
 //
 // Events are made from the difference between this record and the pool when they can be sent, so that none is queued. A client that reads
 // late gets fewer events, for the difference that there is then.
-type events struct {
+type uiEvents struct {
 	known    map[term.ID]*knownTerminal
 	previews []*preview
 	dirty    bool // the record must be compared with the pool
@@ -95,7 +95,7 @@ func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.
 
 // begin records the existing terminals, for which there are no events. It runs before the first answer, so that a client that has got an
 // answer misses no later output.
-func (e *events) begin(c *client) {
+func (e *uiEvents) begin(c *client) {
 	e.known = map[term.ID]*knownTerminal{}
 	for _, h := range c.access.List() {
 		i := h.Info()
@@ -106,7 +106,7 @@ func (e *events) begin(c *client) {
 	e.dirty = true
 }
 
-func (e *events) end() {
+func (e *uiEvents) end() {
 	for _, p := range e.previews {
 		p.reader.Close()
 	}
@@ -115,12 +115,12 @@ func (e *events) end() {
 
 // attached ends the preview of a terminal to which the client has attached. detached makes the next step compare the record with the pool,
 // which may begin the preview again.
-func (e *events) attached(id string) { e.drop(term.ID(id)) }
+func (e *uiEvents) attached(id string) { e.drop(term.ID(id)) }
 
-func (e *events) detached() { e.dirty = true }
+func (e *uiEvents) detached() { e.dirty = true }
 
 // step sends the events and previews that are due.
-func (e *events) step(c *client) (worked bool, err error) {
+func (e *uiEvents) step(c *client) (worked bool, err error) {
 	if c.changed.Swap(false) || e.dirty {
 		e.dirty = false
 		if worked, err = e.compare(c); err != nil {
@@ -149,7 +149,7 @@ func (e *events) step(c *client) (worked bool, err error) {
 }
 
 // compare sends the difference between the record and the pool.
-func (e *events) compare(c *client) (worked bool, err error) {
+func (e *uiEvents) compare(c *client) (worked bool, err error) {
 	tell := func(event eventKind, i term.Info) {
 		if err == nil {
 			worked, err = true, c.tell(terminalEvent{Event: event, Terminal: sessionFrom(i)})
@@ -192,7 +192,7 @@ func (e *events) compare(c *client) (worked bool, err error) {
 }
 
 // look starts or ends the preview of a terminal as needed. The preview of an exited terminal continues to its last output.
-func (e *events) look(c *client, h term.Handle, k *knownTerminal, attached bool) {
+func (e *uiEvents) look(c *client, h term.Handle, k *knownTerminal, attached bool) {
 	switch {
 	case attached || !background(k.info):
 		e.drop(k.info.ID)
@@ -208,7 +208,7 @@ func (e *events) look(c *client, h term.Handle, k *knownTerminal, attached bool)
 }
 
 // drop ends the preview of a terminal, if there is one.
-func (e *events) drop(id term.ID) {
+func (e *uiEvents) drop(id term.ID) {
 	if k := e.known[id]; k != nil && k.preview != nil {
 		k.preview.ended = true
 		e.sweep()
@@ -216,7 +216,7 @@ func (e *events) drop(id term.ID) {
 }
 
 // sweep removes the previews that have ended.
-func (e *events) sweep() {
+func (e *uiEvents) sweep() {
 	e.previews = slices.DeleteFunc(e.previews, func(p *preview) bool {
 		if !p.ended {
 			return false
@@ -229,7 +229,7 @@ func (e *events) sweep() {
 
 // arm makes the previews that are due wake run at the next output. It returns when the first of the other previews is due; zero if there is
 // none.
-func (e *events) arm(now time.Time) (first time.Time) {
+func (e *uiEvents) arm(now time.Time) (first time.Time) {
 	for _, p := range e.previews {
 		switch {
 		case !p.due.After(now):

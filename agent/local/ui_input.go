@@ -1,4 +1,4 @@
-package uiws
+package local
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []
 func (c *client) input(ctx context.Context, r request) error {
 	h, err := c.persons(r.ID)
 	if err == nil {
-		err = c.mayType(h.Info())
+		err = c.hands.mayType(h.Info())
 	}
 	if err != nil {
 		return err
@@ -81,9 +81,9 @@ func (c *client) resize(r request) error {
 	if !c.sizes(r.ID, h) {
 		return nil
 	}
-	err = c.handler.opts.Server.Resize(h, c, term.Size{Cols: *r.Cols, Rows: *r.Rows})
+	err = c.server.sizes.want(h, c, term.Size{Cols: *r.Cols, Rows: *r.Rows})
 	if !c.sizes(r.ID, h) { // the client has gone meanwhile
-		c.handler.opts.Server.Unsize(h, c)
+		c.server.sizes.leave(h, c)
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (c *client) unsize(id string) {
 	}
 	c.sizing.Unlock()
 	for _, h := range ended {
-		c.handler.opts.Server.Unsize(h, c)
+		c.server.sizes.leave(h, c)
 	}
 }
 

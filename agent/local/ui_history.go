@@ -1,4 +1,4 @@
-package uiws
+package local
 
 import (
 	"errors"
@@ -26,10 +26,10 @@ type historyStart struct {
 	at sizeAt
 }
 
-// history opens a new reader and returns the newest text of the terminal, at most HistorySize bytes, with the screen before it. It reads up
+// history opens a new reader and returns the newest text of the terminal, at most historySize bytes, with the screen before it. It reads up
 // to about the raw offset until, where it leaves the stream's reader.
 func (st *stream) history(c *client, until int64) (attached, error) {
-	if err := st.open(c, term.ReaderOptions{Tail: HistorySize}); err != nil {
+	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
 		return attached{}, err
 	}
 	from, err := st.startAt(c)
@@ -41,7 +41,7 @@ func (st *stream) history(c *client, until int64) (attached, error) {
 	if t.lagged {
 		from.is.Doubt()
 	}
-	t.sizes = from.cut(&t, HistorySize)
+	t.sizes = from.cut(&t, historySize)
 	said := st.said(t, t.Off > 0)
 	if t.Off == 0 {
 		return said, nil

@@ -1,4 +1,4 @@
-package uiws
+package local
 
 import (
 	"errors"
@@ -39,7 +39,7 @@ func (c *client) attach(r request) error {
 	st, _ := c.stream(r.ID)
 	fresh := st == nil
 	if fresh {
-		if len(c.streams) >= MaxStreams {
+		if len(c.streams) >= maxStreams {
 			return &localapi.Error{Code: localapi.CodeLimit, Message: "attached to too many terminals", Hint: "detach from one"}
 		}
 		st = &stream{id: r.ID, terminal: h}
@@ -112,7 +112,7 @@ func (st *stream) resume(c *client, since int64) (said attached, ok bool, err er
 		return attached{}, false, nil
 	}
 	first := sizeAt{since, st.reader.Size()}
-	t := collect(st.reader, c.buf.text, until, HistorySize)
+	t := collect(st.reader, c.buf.text, until, historySize)
 	c.buf.text, t.sizes = t.Data, append([]sizeAt{first}, t.sizes...)
 	return st.said(t, false), !t.lagged && t.Off == since && len(t.sizes) <= maxSizes, nil
 }
@@ -196,7 +196,7 @@ func (st *stream) step(c *client) (worked bool, err error) {
 		return false, err
 	case ev.Mark == nil:
 		st.sent = ev.Off + int64(len(ev.Data))
-		st.due = c.handler.bulk.reserve(len(ev.Data), time.Now())
+		st.due = c.server.ui.bulk.reserve(len(ev.Data), time.Now())
 		return true, c.send(appendOutput(frame, st.id, piece{ev.Data, ev.Off}))
 	case ev.Mark.Kind == term.MarkResized:
 		return true, c.send(appendResized(frame, st.id, ev.Mark.Size))
@@ -219,13 +219,13 @@ func (st *stream) resync(c *client) error {
 	sent := st.sent
 	said, err := st.begin(c, nil)
 	if err != nil { // the client may not read the terminal any more
-		if err := c.send(appendError(c.buf.frame[:0], st.id, c.handler.opts.Server.ErrorFor(err))); err != nil {
+		if err := c.send(appendError(c.buf.frame[:0], st.id, errorFor(err))); err != nil {
 			return err
 		}
 		return errStreamEnded
 	}
 	said.lost = max(said.history.Off-sent, 0)
-	st.due = c.handler.bulk.reserve(len(said.history.Data), time.Now())
+	st.due = c.server.ui.bulk.reserve(len(said.history.Data), time.Now())
 	return c.send(appendAttached(c.buf.frame[:0], said))
 }
 
@@ -233,7 +233,7 @@ func (st *stream) resync(c *client) error {
 func (st *stream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st.sent) }
 
 // full reports whether the client must acknowledge output before more is sent.
-func (st *stream) full() bool { return st.acks && st.sent-st.acked >= AckWindow }
+func (st *stream) full() bool { return st.acks && st.sent-st.acked >= ackWindow }
 
 // arm makes the reader wake run at the next output, unless the client must acknowledge first. If the stream has to pause before it may send
 // more, arm returns when the pause ends instead; else due is zero.

@@ -1,4 +1,4 @@
-package uiws
+package local
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package uiws
+package local
 
 import (
 	"context"
@@ -37,23 +37,23 @@ const (
 // place in the logs, and is told so.
 type client struct {
 	// Set at construction.
-	handler *Handler
-	conn    *websocket.Conn
-	raw     net.Conn // network connection under conn
-	access  term.Access
-	mayType func(term.Info) error // refuses input for a terminal; used by read only
-	wake    chan struct{}         // one slot; receives a value when a reader has output or the pool has changed
-	asked   chan ask              // requests, from read to run, in order
+	server *Server
+	conn   *websocket.Conn
+	raw    net.Conn // network connection under conn
+	access term.Access
+	hands  hands         // used by read only
+	wake   chan struct{} // one slot; receives a value when a reader has output or the pool has changed
+	asked  chan ask      // requests, from read to run, in order
 
 	sizing sync.Mutex
 	sized  map[string]term.Handle // terminals for which the window's size counts; nil when the client has gone; guarded by sizing
 
-	changed atomic.Bool // the pool has changed since events.compare has looked at it
+	changed atomic.Bool // the pool has changed since uiEvents.compare has looked at it
 
 	// Used by run only.
 	streams []*stream // take turns in sending
 	turns   int       // index of the stream that had the last turn
-	events  events
+	events  uiEvents
 	buf     *buffer // nil while there is nothing to send
 }
 
@@ -71,7 +71,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 func (c *client) serve(request context.Context) {
 	ctx, cancel := context.WithCancel(request)
 	defer cancel()
-	defer context.AfterFunc(c.handler.opts.Draining, cancel)()
+	defer context.AfterFunc(c.server.draining, cancel)()
 	c.events.begin(c)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -85,7 +85,7 @@ func (c *client) serve(request context.Context) {
 	defer stop()
 	c.run(ctx)
 	switch {
-	case c.handler.opts.Draining.Err() != nil:
+	case c.server.draining.Err() != nil:
 		_ = c.conn.Close(websocket.StatusGoingAway, "the daemon is shutting down")
 	case request.Err() != nil:
 		_ = c.conn.Close(websocket.StatusPolicyViolation, context.Cause(request).Error())
@@ -192,7 +192,7 @@ func (c *client) answer(a ask) error {
 	if a.err == nil || errors.Is(a.err, errGone) {
 		return a.err
 	}
-	return c.send(appendError(c.buf.frame[:0], a.ID, c.handler.opts.Server.ErrorFor(a.err)))
+	return c.send(appendError(c.buf.frame[:0], a.ID, errorFor(a.err)))
 }
 
 // errGone is returned when a message could not be sent.
@@ -201,7 +201,7 @@ var errGone = errors.New("the client does not read what is sent")
 // send writes one message, which is built in c.buf.frame. It fails if the client does not read it within WriteTimeout.
 func (c *client) send(frame []byte) error {
 	c.buf.frame = frame
-	ctx, cancel := context.WithTimeout(context.Background(), c.handler.opts.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.server.opts.WriteTimeout)
 	defer cancel()
 	if c.conn.Write(ctx, websocket.MessageText, frame) != nil {
 		return errGone
