@@ -6,10 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -19,48 +16,49 @@ import (
 	"tether/platform/pty"
 )
 
-const (
-	maxTail = 1 << 30 // bytes, as large as a log may be
-)
+const maxTail = 1 << 30 // bytes, as large as a log may be
 
-// attach shows a terminal to one person and takes their input. It returns when the terminal has exited, the client has gone, or the server
-// drains.
-func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) error {
-	q := paramsOf(r)
+// attachment makes a client the screen of one terminal: it gets the terminal's own bytes, and what it sends is typed. The client's run owns
+// what is sent, its read what is typed.
+type attachment struct {
+	*client
+	terminal term.Handle
+	reader   *term.Reader
+	seat     *term.Seat // nil for a client without a terminal
+	offsets  bool       // messages to the client begin with the raw offset
+	lent     []string   // hosts to which the terminal is lent, as the client was told
+	first    []byte     // sent before the reader's next output
+	earlier  *past      // earlier output that is to be sent; nil if there is none
+	drawn    bool       // the client wants the screen drawn where it has missed output
+	whole    bool       // the input is a script's: a line that the terminal would cut ends it
+	line     int        // with whole: bytes typed since the last end of a line, -1 if no more is taken
+}
+
+// attachTo makes the client a screen, as the parameters say. leave ends that.
+func (c *client) attachTo(q params) (leave func(), err error) {
 	start, err := parseStart(q)
-	drawn, whole := q.Get("screen") == "1" && start.Tail > 0, q.Get("input") == "lines"
-	seated, offsets := q.Get("terminal") != "0" && !h.IsMasked(), q.Get("offsets") == "1"
-	if err = cmp.Or(err, q.unknown()); err != nil {
-		return err
+	h, notFound := c.access.Find(q.Get("attach"))
+	a := &attachment{client: c, terminal: h, drawn: q.Get("screen") == "1" && start.Tail > 0, whole: q.Get("input") == "lines", offsets: q.Get("offsets") == "1"}
+	terminal := q.Get("terminal") != "0"
+	if err = cmp.Or(notFound, err, q.unknown()); err != nil {
+		return nil, err
 	}
-	rd, err := h.Reader(start)
+	start.Wake = c.wake
+	if a.reader, err = h.Reader(start); err != nil {
+		return nil, err
+	}
+	stands, err := a.sit(terminal && !h.IsMasked(), start)
 	if err != nil {
-		return err
-	}
-	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, drawn: drawn, whole: whole, offsets: offsets}
-	defer func() { a.reader.Close() }()
-	leave, err := a.sit(seated, start)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.attached.Done()
-	if a.offsets {
-		w.Header().Set(localapi.OffsetsHeader, "1")
+		a.reader.Close()
+		return nil, err
 	}
 	a.lent = h.Info().LentTo // read before the client knows that it is attached, so that it gets all later changes
-	if a.conn, err = upgrade(w, r); err != nil {
-		return nil // upgrade has answered
-	}
-	s.stirred()
-	defer s.stirred()
-	a.conn.SetReadLimit(localapi.MaxFrame)
-	defer s.sizes.leave(h, a)
-	a.run(r.Context())
-	return nil
+	c.screen = a
+	return func() {
+		c.server.sizes.leave(h, a)
+		stands()
+		a.reader.Close()
+	}, nil
 }
 
 // sit counts the client as attached. A client with a terminal answers what the program
@@ -98,7 +96,7 @@ func (a *attachment) lookBack() (err error) {
 
 // readFrom makes the reader continue at a raw offset.
 func (a *attachment) readFrom(at int64) error {
-	rd, err := a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true, From: at})
+	rd, err := a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true, From: at, Wake: a.wake})
 	if err != nil {
 		return err
 	}
@@ -122,110 +120,43 @@ func parseStart(q params) (term.ReaderOptions, error) {
 	return o, err
 }
 
-// attachment is one client on one terminal. run's goroutine is the only one that writes; input's reads.
-type attachment struct {
-	conn     *websocket.Conn
-	terminal term.Handle
-	access   term.Access
-	reader   *term.Reader // output's
-	seat     *term.Seat   // input's; nil for a client without a terminal
-	server   *Server
-	hands    hands    // input's
-	offsets  bool     // messages to the client begin with the raw offset
-	lent     []string // hosts to which the terminal is lent, as the client was told; owned by lendings
-	first    []byte   // sent before the reader's next output; owned by output
-	earlier  *past    // earlier output that is to be sent; nil if there is none. Owned by output
-	drawn    bool     // the client wants the screen drawn where it has missed output
-	whole    bool     // the input is a script's: a line that the terminal would cut ends it
-	line     int      // with whole: bytes typed since the last end of a line, -1 if no more is taken; owned by input
+// step sends the next message. It returns errStreamEnded after the last one.
+func (a *attachment) step() (worked bool, err error) {
+	c := a.client
+	c.buf.text = slices.Grow(c.buf.text[:0], localapi.OffsetBytes+localapi.AttachChunk)
+	buf := c.buf.text[:localapi.OffsetBytes+localapi.AttachChunk]
+	if c.changed.Swap(false) {
+		if now := a.terminal.Info().LentTo; !slices.Equal(a.lent, now) { // the person who types should know
+			a.lent = now
+			return true, a.say(localapi.Control{Type: localapi.ControlLent, Hosts: now})
+		}
+	}
+	if a.first != nil || a.earlier != nil {
+		if err := cmp.Or(a.sendFirst(buf), a.pass(nil, a.reader.Offset(), buf)); err != nil {
+			return false, err
+		}
+	}
+	ev, ready, err := a.reader.TryNext(buf[localapi.OffsetBytes:])
+	var lagged *term.LaggedError
+	switch {
+	case errors.As(err, &lagged):
+		return true, a.lagged(lagged.Lost, buf)
+	case err != nil || !ready:
+		return false, err
+	case len(ev.Data) > 0 && a.earlier != nil:
+		return true, a.pass(ev.Data, ev.Raw, buf)
+	case len(ev.Data) > 0:
+		return true, a.sendOutput(buf[:localapi.OffsetBytes+len(ev.Data)], ev.Raw)
+	case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
+		return true, cmp.Or(a.say(localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}), errStreamEnded)
+	case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
+		return true, a.say(localapi.Control{Type: localapi.ControlResized, Cols: ev.Mark.Size.Cols, Rows: ev.Mark.Size.Rows})
+	}
+	return true, nil
 }
 
-// run returns when the terminal has exited, the client has gone, the server drains, or the request's context ends, since its token was
-// revoked.
-func (a *attachment) run(request context.Context) {
-	ctx, cancel := context.WithCancel(request)
-	defer context.AfterFunc(a.server.draining, cancel)()
-	var wg sync.WaitGroup
-	beside := make(chan localapi.Control, 1) // messages from input and lendings; kept until output reads them
-	wg.Go(func() {
-		defer cancel()
-		a.input(ctx, beside)
-	})
-	wg.Go(func() { a.lendings(ctx, beside) })
-	finished := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { // a blocked write must not delay the end
-		select {
-		case <-finished:
-		case <-time.After(closeMessageTimeout):
-			a.conn.CloseNow()
-		}
-	})
-	last, ok := a.output(ctx, beside)
-	if request.Err() != nil {
-		last, ok = localapi.Control{Type: localapi.ControlDropped, Message: context.Cause(request).Error()}, true
-	}
-	if ok {
-		word, done := context.WithTimeout(context.Background(), closeMessageTimeout)
-		_ = a.conn.Write(word, websocket.MessageText, last.Encode())
-		done()
-	}
-	close(finished)
-	stop()
-	cancel()
-	a.conn.CloseNow()
-	wg.Wait()
-}
-
-// output sends the terminal's stream until its end and returns the close message for the client; ok is false if the client is gone.
-func (a *attachment) output(ctx context.Context, beside <-chan localapi.Control) (last localapi.Control, ok bool) {
-	buf := make([]byte, localapi.OffsetBytes+localapi.AttachChunk)
-	if !a.sendFirst(buf) || a.pass(nil, a.reader.Offset(), buf) != nil {
-		return localapi.Control{}, false
-	}
-	for {
-		select {
-		case c := <-beside: // checked for every event, because output may never pause
-			if a.send(websocket.MessageText, c.Encode()) != nil {
-				return localapi.Control{}, false
-			}
-		default:
-		}
-		ev, ready, err := a.reader.TryNext(buf[localapi.OffsetBytes:])
-		if err == nil && !ready {
-			if err = a.pass(nil, a.reader.Offset(), buf); err != nil {
-				return localapi.Control{}, false
-			}
-			select {
-			case <-a.reader.Ready(1):
-			case c := <-beside:
-				err = a.send(websocket.MessageText, c.Encode())
-			case <-ctx.Done():
-				return a.dropped()
-			}
-		}
-		var lagged *term.LaggedError
-		switch {
-		case errors.As(err, &lagged):
-			err = a.lagged(lagged.Lost, buf)
-		case err != nil:
-		case len(ev.Data) > 0 && a.earlier != nil:
-			err = a.pass(ev.Data, ev.Raw, buf)
-		case len(ev.Data) > 0:
-			err = a.sendOutput(buf[:localapi.OffsetBytes+len(ev.Data)], ev.Raw)
-		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
-			return localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
-		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
-			size := ev.Mark.Size
-			err = a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlResized, Cols: size.Cols, Rows: size.Rows}.Encode())
-		}
-		if err != nil {
-			return localapi.Control{}, false
-		}
-		if ctx.Err() != nil {
-			return a.dropped()
-		}
-	}
-}
+// say sends a message that is not output.
+func (a *attachment) say(c localapi.Control) error { return a.write(websocket.MessageText, c.Encode()) }
 
 // pass sends what the client gets of earlier output that ends at the raw offset to. It does nothing once all of it was sent.
 func (a *attachment) pass(data []byte, to int64, buf []byte) error {
@@ -252,7 +183,7 @@ func (a *attachment) sendOutput(frame []byte, to int64) error {
 	if !a.offsets {
 		frame = frame[localapi.OffsetBytes:]
 	}
-	return a.send(websocket.MessageBinary, frame)
+	return a.write(websocket.MessageBinary, frame)
 }
 
 // lagged tells the client how much it has missed, and sends it the screen if it wants that.
@@ -270,84 +201,67 @@ func (a *attachment) lagged(lost int64, buf []byte) error {
 			return err
 		}
 	}
-	if err := a.send(websocket.MessageText, localapi.Control{Type: localapi.ControlLagged, Lost: lost, Redrawn: a.first != nil}.Encode()); err != nil {
+	if err := a.say(localapi.Control{Type: localapi.ControlLagged, Lost: lost, Redrawn: a.first != nil}); err != nil {
 		return err
 	}
-	if !a.sendFirst(buf) {
-		return errNotRead
-	}
-	return nil
+	return a.sendFirst(buf)
 }
 
-// errNotRead is returned when a message could not be sent.
-var errNotRead = errors.New("the client does not read what is sent")
-
 // sendFirst sends the present screen. Its bytes do not count in offsets.
-func (a *attachment) sendFirst(buf []byte) bool {
+func (a *attachment) sendFirst(buf []byte) error {
 	for rest := a.first; len(rest) > 0; {
 		n := copy(buf[localapi.OffsetBytes:], rest)
-		if a.sendOutput(buf[:localapi.OffsetBytes+n], a.reader.Offset()) != nil {
-			return false
+		if err := a.sendOutput(buf[:localapi.OffsetBytes+n], a.reader.Offset()); err != nil {
+			return err
 		}
 		rest = rest[n:]
 	}
 	a.first = nil
-	return true
+	return nil
 }
 
-// dropped returns the message for a client that is disconnected because the daemon ends; ok is false if it is not.
-func (a *attachment) dropped() (localapi.Control, bool) {
-	if a.server.draining.Err() == nil {
-		return localapi.Control{}, false
+// dropped tells the client that it is disconnected because the daemon ends, or its token was revoked.
+func (a *attachment) dropped(request context.Context) {
+	c := localapi.Control{Type: localapi.ControlDropped}
+	switch {
+	case request.Err() != nil:
+		c.Message = context.Cause(request).Error()
+	case a.server.draining.Err() == nil:
+		return
+	case a.server.keeping.Load() && a.terminal.Info().Held:
+		c.Message, c.Keep = "another daemon takes over", true
+	default:
+		c.Message = "the daemon is shutting down"
 	}
-	if a.server.keeping.Load() && a.terminal.Info().Held {
-		return localapi.Control{Type: localapi.ControlDropped, Message: "another daemon takes over", Keep: true}, true
+	word, done := context.WithTimeout(context.Background(), closeTimeout)
+	defer done()
+	_ = a.conn.Write(word, websocket.MessageText, c.Encode())
+}
+
+// accept carries out a message of the client. An error goes to run, which answers it with complain.
+func (a *attachment) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
+	var err error
+	if kind == websocket.MessageBinary {
+		err = a.typed(ctx, data)
+	} else {
+		err = a.control(data)
 	}
-	return localapi.Control{Type: localapi.ControlDropped, Message: "the daemon is shutting down"}, true
-}
-
-// send writes one message. A client that does not read for WriteTimeout is disconnected; until then its terminal waits or continues without
-// it, see term.Reader. The write has no context that ends with the server, because that would close the connection before the close
-// message; run handles the server's end.
-func (a *attachment) send(kind websocket.MessageType, p []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), a.server.opts.WriteTimeout)
-	defer cancel()
-	return a.conn.Write(ctx, kind, p)
-}
-
-// input passes the client's input to the terminal until the client is gone. While the child does not read, input blocks, which delays only
-// this client. It reads without a context, because the end of a context would close the connection before the close message; run closes it.
-func (a *attachment) input(ctx context.Context, wrong chan<- localapi.Control) {
-	for {
-		kind, data, err := a.conn.Read(context.Background())
-		if err != nil {
-			return
-		}
-		if kind == websocket.MessageBinary {
-			err = a.typed(ctx, data)
-		} else {
-			err = a.control(data)
-		}
-		if err == nil || errors.Is(err, term.ErrExited) {
-			continue
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		select {
-		case wrong <- a.complaint(err):
-		default: // one waiting complaint is enough
-		}
+	if errors.Is(err, term.ErrExited) {
+		err = nil
 	}
+	if err != nil && a.whole { // a script's input ends with it
+		a.line = -1
+	}
+	return ask{err: err}
 }
 
-// complaint tells the client of an error. A script's input ends with it.
-func (a *attachment) complaint(err error) localapi.Control {
+// complain tells the client of an error in what it has sent.
+func (a *attachment) complain(err error) error {
 	c := localapi.Control{Type: localapi.ControlError, Message: err.Error()}
 	if a.whole {
-		c.Error, a.line = errorFor(err), -1
+		c.Error = errorFor(err)
 	}
-	return c
+	return a.say(c)
 }
 
 // typed passes input to the terminal. The policy judges an agent's input, as it does through MCP.
@@ -393,26 +307,6 @@ func (a *attachment) passing(data []byte) ([]byte, error) {
 		}
 	}
 	return data, nil
-}
-
-// lendings tells the client who can watch whenever that changes, because the person who types should know.
-func (a *attachment) lendings(ctx context.Context, beside chan<- localapi.Control) {
-	for since := uint64(0); ; {
-		var err error
-		if since, err = a.access.Changed(ctx, since); err != nil {
-			return
-		}
-		now := a.terminal.Info().LentTo
-		if slices.Equal(a.lent, now) {
-			continue
-		}
-		a.lent = now
-		select {
-		case beside <- localapi.Control{Type: localapi.ControlLent, Hosts: now}:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (a *attachment) control(data []byte) error {

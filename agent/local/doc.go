@@ -3,7 +3,7 @@
 // the socket's other end.
 //
 // The language is HTTP with JSON bodies under versioned paths, because every program can speak it (curl --unix-socket), a WebSocket for an
-// attached terminal (/v1/terminals/{ref}/attach) and one for user interfaces (/pty). agent/localapi has the types; docs/LOCAL-API.md is the
+// attached terminal or a user interface (/pty). agent/localapi has the types; docs/LOCAL-API.md is the
 // contract.
 //
 // The caller is identified before anything else (guard.go, tcp.go) and stored in the request's context, see [ActorFrom]; agent/term decides

@@ -78,7 +78,6 @@ var agentRoutes = map[string][]string{
 	"GET /v1/terminals/{ref}/problems": {"/v1/terminals/ID/problems", "/v1/terminals/ID/problems?raw=1", "/v1/terminals/OWN/problems?raw=1"},
 	"GET /v1/terminals/{ref}/digest":   {"/v1/terminals/ID/digest", "/v1/terminals/ID/digest?raw=1", "/v1/terminals/OWN/digest?raw=1"},
 	"GET /v1/terminals/{ref}/screen":   {"/v1/terminals/ID/screen", "/v1/terminals/ID/screen?colours=1", "/v1/terminals/OWN/screen?colours=1"},
-	"GET /v1/terminals/{ref}/attach":   {""},
 	"GET /v1/terminals/{ref}/wait":     {"/v1/terminals/ID/wait?pattern=error&timeout_ms=5000", "/v1/terminals/ID/wait?command=1&timeout_ms=5000"},
 	"POST /v1/events":                  {""},
 	"POST /v1/events/command":          {""},
@@ -201,7 +200,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	}
 
 	c := w.client.As("claude")
-	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTP()})
+	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty?attach="+own.ID+"&from=0", &websocket.DialOptions{HTTPClient: c.HTTP()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,31 +60,37 @@ func (u *ui) come(a term.Actor) (leave func(), err error) {
 	}, nil
 }
 
-// serveUI serves a user interface until it disconnects, the server drains, or the request's context ends because its token was revoked. It
+// serveUI serves a user interface, or the screen of one terminal if the parameter attach names one, until it disconnects, the server drains, or the request's context ends because its token was revoked. It
 // returns an error if the WebSocket was not opened and the request has no answer yet.
 func (s *Server) serveUI(w http.ResponseWriter, r *http.Request) error {
-	access := s.access(r)
-	goes, err := s.ui.come(access.Actor())
+	c := &client{
+		server: s, access: s.access(r), hands: hands{server: s, request: r},
+		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead), sized: map[string]term.Handle{},
+	}
+	come := func() (func(), error) { return s.ui.come(c.access.Actor()) }
+	if q := paramsOf(r); q.Has("attach") {
+		come = func() (func(), error) { return c.attachTo(q) }
+	}
+	leave, err := come()
 	if err != nil {
 		return err
 	}
-	defer goes()
+	defer leave()
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.attached.Done()
+	if a := c.screen; a != nil && a.offsets {
+		w.Header().Set(localapi.OffsetsHeader, "1")
+	}
 	raw := &hijacked{ResponseWriter: w}
-	conn, err := upgrade(raw, r)
-	if err != nil {
+	if c.conn, err = upgrade(raw, r); err != nil {
 		return nil // upgrade has answered
 	}
 	s.stirred()
 	defer s.stirred()
-	conn.SetReadLimit(localapi.MaxFrame)
-	c := &client{
-		server: s, conn: conn, raw: raw.conn, access: access, hands: hands{server: s, request: r},
-		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead), sized: map[string]term.Handle{},
-	}
+	c.conn.SetReadLimit(localapi.MaxFrame)
+	c.raw = raw.conn
 	c.serve(r.Context())
 	return nil
 }

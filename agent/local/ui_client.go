@@ -30,7 +30,7 @@ const (
 	closeTimeout = 500 * time.Millisecond // bounds the close message and handshake
 )
 
-// client is one user interface on its WebSocket, attached to any number of terminals. It has three goroutines: run writes to the socket,
+// client is one user interface on its WebSocket, attached to any number of terminals, or the screen of one terminal. It has three goroutines: run writes to the socket,
 // read reads from it, and watch waits for changes of the pool.
 //
 // No output is queued for a client: run reads it from the terminals' logs when it can send it. A client that reads too slowly loses its
@@ -49,6 +49,8 @@ type client struct {
 	sized  map[string]term.Handle // terminals for which the window's size counts; nil when the client has gone; guarded by sizing
 
 	changed atomic.Bool // the pool has changed since uiEvents.compare has looked at it
+
+	screen *attachment // not nil: this is the screen of one terminal instead of a user interface
 
 	// Used by run only.
 	streams []*stream // take turns in sending
@@ -72,7 +74,9 @@ func (c *client) serve(request context.Context) {
 	ctx, cancel := context.WithCancel(request)
 	defer cancel()
 	defer context.AfterFunc(c.server.draining, cancel)()
-	c.events.begin(c)
+	if c.screen == nil {
+		c.events.begin(c)
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer cancel()
@@ -85,6 +89,8 @@ func (c *client) serve(request context.Context) {
 	defer stop()
 	c.run(ctx)
 	switch {
+	case c.screen != nil:
+		c.screen.dropped(request)
 	case c.server.draining.Err() != nil:
 		_ = c.conn.Close(websocket.StatusGoingAway, "the daemon is shutting down")
 	case request.Err() != nil:
@@ -129,6 +135,9 @@ func (c *client) turn() (worked bool, err error) {
 			more = false
 		}
 	}
+	if c.screen != nil {
+		return c.screen.step()
+	}
 	if worked, err := c.events.step(c); worked || err != nil {
 		return worked, err
 	}
@@ -150,6 +159,9 @@ func (c *client) turn() (worked bool, err error) {
 // wait returns when there may be something to send, or ctx ends.
 func (c *client) wait(ctx context.Context) error {
 	now := time.Now()
+	if c.screen != nil {
+		c.screen.reader.Ready(1)
+	}
 	first := c.events.arm(now)
 	for _, st := range c.streams {
 		if due := st.arm(now); first.IsZero() || !due.IsZero() && due.Before(first) {
@@ -175,6 +187,9 @@ func (c *client) wait(ctx context.Context) error {
 
 // answer carries out a request that concerns the streams, which run owns. It sends an error message if the request fails.
 func (c *client) answer(a ask) error {
+	if c.screen != nil {
+		return c.screen.complain(a.err)
+	}
 	if a.err == nil {
 		switch a.Type {
 		case ptyPing:
@@ -198,12 +213,19 @@ func (c *client) answer(a ask) error {
 // errGone is returned when a message could not be sent.
 var errGone = errors.New("the client does not read what is sent")
 
-// send writes one message, which is built in c.buf.frame. It fails if the client does not read it within WriteTimeout.
+// send writes one message, which is built in c.buf.frame.
 func (c *client) send(frame []byte) error {
 	c.buf.frame = frame
+	return c.write(websocket.MessageText, frame)
+}
+
+// write writes one message. A client that does not read it within WriteTimeout is dropped. Until then its terminal waits or continues
+// without it, see term.Reader. The write has no context that ends with the server, because that would close the connection before the close
+// message; serve handles the server's end.
+func (c *client) write(kind websocket.MessageType, frame []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.opts.WriteTimeout)
 	defer cancel()
-	if c.conn.Write(ctx, websocket.MessageText, frame) != nil {
+	if c.conn.Write(ctx, kind, frame) != nil {
 		return errGone
 	}
 	return nil

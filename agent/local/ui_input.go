@@ -34,6 +34,9 @@ func (c *client) read(ctx context.Context) {
 // accept carries out input and resize messages, and returns other messages for run. If the result has neither a type nor an error, nothing
 // is left to do.
 func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
+	if c.screen != nil {
+		return c.screen.accept(ctx, kind, data)
+	}
 	if kind != websocket.MessageText {
 		return ask{err: localapi.BadRequest("messages are JSON in text frames")}
 	}
