@@ -14,31 +14,37 @@ var (
 	errBusy     = errors.New("too many requests at a time")
 )
 
+// feature returns the feature without which nobody sends frames of this kind, 0 if there is none.
+func (k kind) feature() uint64 {
+	switch k {
+	case kindKeep:
+		return featureKeep
+	case kindUntil:
+		return featureUntil
+	case kindScreen:
+		return featureScreen
+	case kindSignal:
+		return featureSignal
+	case kindReading:
+		return featureReading
+	case kindFeed:
+		return featureFeed
+	default:
+		return 0
+	}
+}
+
 // handle carries out one frame. It does not block; an error ends the connection. p is valid until it returns.
 func (s *session) handle(k kind, p []byte) error {
+	if need := k.feature(); s.features&need != need {
+		return errFrame
+	}
 	f := fields{b: p}
 	switch k {
-	case kindStream:
-		return s.stream(f.offset(), int64(f.u32()), f.err)
-	case kindTaken:
-		off, rest := f.offset(), time.Duration(0)
-		if len(f.b) > 0 {
-			rest = time.Duration(f.u32()) * time.Microsecond
-		}
-		return s.took(off, min(rest, restMax), f.err)
-	}
-	switch {
-	case k == kindCancel:
-		return s.cancel(f.u32(), f.err)
-	case k == kindKeep && s.features&featureKeep != 0:
-		return s.keep(f.offset(), f.err)
-	case k == kindUntil && s.features&featureUntil != 0:
-		return s.paceUntil(f.offset(), f.err)
-	case k == kindScreen && s.features&featureScreen != 0:
+	case kindStream, kindTaken, kindKeep, kindUntil, kindCancel:
+		return s.note(k, &f)
+	case kindScreen:
 		return s.screen(&f)
-	case k == kindKeep, k == kindUntil, k == kindScreen, k == kindSignal && s.features&featureSignal == 0, k == kindReading && s.features&featureReading == 0,
-		k == kindFeed && s.features&featureFeed == 0:
-		return errFrame
 	}
 	request := f.u32()
 	if f.bad {
@@ -48,45 +54,83 @@ func (s *session) handle(k kind, p []byte) error {
 		s.reply(request, errReplaced) // most likely not sent any more
 		return nil
 	}
+	return s.answer(k, request, &f)
+}
+
+// note handles what the daemon says without waiting for an answer.
+func (s *session) note(k kind, f *fields) error {
+	var off int64
+	var n uint32
+	if k != kindCancel {
+		off = f.offset()
+	}
+	if k == kindStream || k == kindCancel || k == kindTaken && len(f.b) > 0 {
+		n = f.u32()
+	}
+	if f.bad {
+		return errFrame
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch k {
+	case kindStream:
+		return s.streamLocked(off, int64(n))
+	case kindTaken:
+		return s.tookLocked(off, min(time.Duration(n)*time.Microsecond, restMax))
+	case kindKeep: // the offset from which on the daemon needs output although it has taken it: the other bound of the floor
+		if h.session == s && off != h.keep {
+			h.keep, h.free = off, false
+			h.movedLocked()
+		}
+	case kindUntil: // the offset beyond which the child waits a little; half a log ahead, the readers have caught up
+		s.until = off
+		if off-h.log.End() >= int64(h.log.Limit()/2) {
+			s.spent = false
+		}
+		h.lookLocked()
+	case kindCancel: // the grace of a kill; nothing if it has ended
+		if cancel := s.kills[n]; cancel != nil {
+			cancel()
+		}
+	}
+	return nil
+}
+
+// answer handles a request and answers it, now or later.
+func (s *session) answer(k kind, request uint32, f *fields) error {
+	var err error
 	switch k {
 	case kindInput:
-		return s.input(request, f.rest(maxInput), f.err)
+		if p := append([]byte(nil), f.rest(maxInput)...); !f.bad {
+			return s.input(request, p)
+		}
 	case kindKill:
-		return s.kill(request, time.Duration(f.u32())*time.Millisecond, f.err)
+		if grace := time.Duration(f.u32()) * time.Millisecond; !f.bad {
+			return s.kill(request, grace)
+		}
 	case kindFeed:
-		return s.feed(request, &f)
+		return s.feed(request, f)
 	case kindReading:
 		s.reading(request)
 		return nil
 	case kindForget:
 		s.forget(request)
 		return nil
-	}
-	return s.change(k, request, &f)
-}
-
-// change handles the requests that only set something.
-func (s *session) change(k kind, request uint32, f *fields) error {
-	var err error
-	switch k {
 	case kindSignal:
-		name := string(f.rest(maxSignal))
-		if !f.bad {
+		if name := string(f.rest(maxSignal)); !f.bad {
 			err = s.h.signal(name)
 		}
 	case kindResize:
-		size := pty.Size{Cols: f.u16(), Rows: f.u16()}
-		if !f.bad {
+		if size := (pty.Size{Cols: f.u16(), Rows: f.u16()}); !f.bad {
 			err = s.h.resize(size)
 		}
 	case kindSetMeta:
-		meta := append([]byte(nil), f.rest(maxBlob)...)
-		if !f.bad {
+		if meta := append([]byte(nil), f.rest(maxBlob)...); !f.bad {
 			s.h.setMeta(meta)
 		}
 	case kindCheckpoint:
-		c, bad := decodeCheckpoint(f, maxBlob)
-		if bad == nil {
+		if c, bad := decodeCheckpoint(f, maxBlob); bad == nil {
 			err = s.h.checkpoint(c)
 		}
 	}
@@ -103,14 +147,9 @@ func (s *session) replaced() bool {
 	return s.h.session != s
 }
 
-// stream begins to send output.
-func (s *session) stream(off, window int64, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
+// streamLocked begins to send output.
+func (s *session) streamLocked(off, window int64) error {
 	h := s.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if s.streaming || off > h.log.End() {
 		return errFrame
 	}
@@ -126,14 +165,9 @@ func (s *session) stream(off, window int64, check func() error) error {
 	return nil
 }
 
-// took records that the daemon has taken output up to off, which moves the floor, and how long the pump rests in a flood.
-func (s *session) took(off int64, rest time.Duration, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
+// tookLocked records that the daemon has taken output up to off, which moves the floor, and how long the pump rests in a flood.
+func (s *session) tookLocked(off int64, rest time.Duration) error {
 	h := s.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if !s.streaming || off > s.next {
 		return errFrame
 	}
@@ -145,21 +179,6 @@ func (s *session) took(off int64, rest time.Duration, check func() error) error 
 	h.free = false
 	h.movedLocked()
 	s.poke()
-	return nil
-}
-
-// keep records the offset from which on the daemon needs output although it has taken it: the other bound of the floor.
-func (s *session) keep(off int64, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
-	h := s.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.session == s && off != h.keep {
-		h.keep, h.free = off, false
-		h.movedLocked()
-	}
 	return nil
 }
 
@@ -178,28 +197,9 @@ func (s *session) screen(f *fields) error {
 	return nil
 }
 
-// paceUntil records the offset beyond which the child waits a little. If that is half a log ahead, the readers have caught up.
-func (s *session) paceUntil(off int64, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
-	h := s.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.until = off
-	if off-h.log.End() >= int64(h.log.Limit()/2) {
-		s.spent = false
-	}
-	h.lookLocked()
-	return nil
-}
-
 // input queues bytes for writeInput. A daemon sends one piece at a time, so only a misbehaving one finds the queue full.
-func (s *session) input(request uint32, p []byte, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
-	in := input{s, request, append([]byte(nil), p...)}
+func (s *session) input(request uint32, p []byte) error {
+	in := input{s, request, p}
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	select {
@@ -225,10 +225,7 @@ func (s *session) reading(request uint32) {
 }
 
 // kill ends the child's tree, on a goroutine of its own that a lost connection does not stop.
-func (s *session) kill(request uint32, grace time.Duration, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
+func (s *session) kill(request uint32, grace time.Duration) error {
 	h := s.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,19 +244,6 @@ func (s *session) kill(request uint32, grace time.Duration, check func() error) 
 		h.mu.Unlock()
 		s.reply(request, err)
 	})
-	return nil
-}
-
-// cancel ends the grace of a kill. It does nothing for a kill that has ended.
-func (s *session) cancel(request uint32, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
-	s.h.mu.Lock()
-	defer s.h.mu.Unlock()
-	if cancel := s.kills[request]; cancel != nil {
-		cancel()
-	}
 	return nil
 }
 
