@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"sort"
+	"strconv"
 
 	"tether/internal/escape"
 )
@@ -45,23 +46,8 @@ type joiner struct {
 	// control sequences that pass with any parameters.
 	plainFrom, plainTo int64
 
-	// The sequence that is pending.
-	within joinState
-	begun  int64 // where its ESC is in the stream
-	prefix byte  // of a control sequence, 0: none
-	inter  byte  // the last intermediate byte, 0: none
-	param  int   // the last parameter
-	kept   byte  // its last byte, if it is the only one behind the introducer: a secret behind half a sequence may begin with it
+	seq []byte // the sequence that is pending, from its ESC on
 }
-
-type joinState uint8
-
-const (
-	joinText    joinState = iota
-	joinEscape            // behind ESC
-	joinInter             // behind its intermediate bytes
-	joinControl           // behind ESC [
-)
 
 // seam says that joined text from off on, up to the next seam, is in the stream at raw.
 type seam struct {
@@ -76,7 +62,7 @@ func newJoiner(off int64) joiner {
 // next joins the first n bytes of p. joined is a part of p, or is overwritten by the next call. It ends at the latest where another
 // maxDropped bytes of sequences have been removed.
 func (j *joiner) next(p []byte) (joined []byte, n int) {
-	if j.within == joinText {
+	if len(j.seq) == 0 {
 		n = bytes.IndexByte(p, esc)
 		if n < 0 {
 			n = len(p)
@@ -92,13 +78,14 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 	out, base, until := j.buf, j.raw, j.dropped/maxDropped
 	k, n := 0, 0
 	for n < len(p) && k < joinedPiece && j.dropped/maxDropped == until {
-		if j.within != joinText {
-			symbol, ended, again := j.step(p[n], base+int64(n))
+		if len(j.seq) > 0 {
+			ended, again := j.step(p[n])
 			if !again {
 				n++
 			}
 			if ended {
-				k = j.leave(symbol, k, base+int64(n))
+				k = j.leave(j.seq, !again, k, base+int64(n))
+				j.seq = j.seq[:0]
 			}
 			continue
 		}
@@ -122,42 +109,44 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 			j.seam(j.off+int64(k), base+int64(n))
 			continue
 		}
-		j.begun = base + int64(n)
-		if end := escape.Complete(p[n:]); end > len("\x1b[m") && end <= maxSequence && escapeLeft[p[n+end-1]] && prefixIndex(p[n+2]) == 0 {
-			n, j.kept = n+end, 0
-			k = j.leave(esc, k, base+int64(n))
+		end := escape.Complete(p[n:])
+		if end == 0 || end > maxSequence || !controls[prefixIndex(p[n+2])][p[n+end-1]] {
+			j.plainTo = min(j.plainTo, base+int64(n))
+		}
+		if end > 0 && end <= maxSequence {
+			k = j.leave(p[n:n+end], true, k, base+int64(n+end))
+			n += end
 			continue
 		}
-		j.plainTo = min(j.plainTo, j.begun)
-		j.within, j.prefix, j.inter, j.param, j.kept = joinEscape, 0, 0, 0, 0
+		j.seq = append(j.seq, esc)
 		n++
 	}
 	j.raw, j.off = base+int64(n), j.off+int64(k)
 	return out[:k], n
 }
 
-// leave ends the pending sequence in front of the stream's offset end. It puts the replacement behind k bytes of joined text, and returns
-// their new number.
-func (j *joiner) leave(symbol byte, k int, end int64) int {
+// leave takes out a sequence that ends in front of the stream's offset end; without its
+// final byte it is incomplete. leave puts the replacement behind k bytes of joined text,
+// and returns their new number.
+func (j *joiner) leave(seq []byte, complete bool, k int, end int64) int {
+	symbol, columns, kept := byte(esc), 1, byte(0)
+	if complete {
+		symbol, columns, kept = left(seq)
+	}
 	if symbol != 0 {
-		j.seam(j.off+int64(k), j.begun)
-		columns := 1
-		if symbol == forward || symbol == backward {
-			columns = max(j.param, 1)
-		}
+		j.seam(j.off+int64(k), end-int64(len(seq)))
 		for range columns {
 			j.buf[k] = symbol
 			k++
 		}
-		if j.kept != 0 {
+		if kept != 0 {
 			j.seams = append(j.seams, seam{j.off + int64(k), end - 1, true})
-			j.buf[k] = j.kept
+			j.buf[k] = kept
 			k++
 		}
 	}
 	j.seam(j.off+int64(k), end)
-	j.dropped += end - j.begun
-	j.within = joinText
+	j.dropped += int64(len(seq))
 	j.plainFrom = min(j.plainFrom, end)
 	return k
 }
@@ -165,7 +154,7 @@ func (j *joiner) leave(symbol byte, k int, end int64) int {
 // clear resets plainFrom and plainTo.
 func (j *joiner) clear() {
 	j.plainFrom, j.plainTo = math.MaxInt64, math.MaxInt64
-	if j.within == joinText {
+	if len(j.seq) == 0 {
 		j.plainFrom = j.raw
 	}
 }
@@ -179,21 +168,18 @@ func (j *joiner) seam(off, raw int64) {
 	j.seams = append(j.seams, seam{off: off, raw: raw})
 }
 
-// plainEnd returns the length of the control sequence at the start of p if it is complete
-// and leaves nothing, as nearly all are; otherwise 0.
+// plainEnd returns the length of the control sequence at the start of p if it is short,
+// complete, and leaves nothing, as nearly all are; otherwise 0. left says the same, more
+// slowly.
 func plainEnd(p []byte) int {
 	if len(p) > 1+word {
-		// Most parameters are short: the first byte with another upper half ends them.
+		// The first byte with another upper half ends the parameters.
 		v := binary.LittleEndian.Uint64(p[1:]) ^ ('[' | 0x30*(ones-1))
 		if i := bits.TrailingZeros64(v&(0xf0*ones&^0xff|0xff)) / 8; i >= 2 && i < word && byte(v>>8) < 0x0c && quiet[p[1+i]] {
 			return i + 2
 		}
 	}
-	n := escape.Complete(p)
-	if n == 0 || n > maxSequence || prefixIndex(p[2]) > 0 || !quiet[p[n-1]] || n == 3 && !bare[p[2]] {
-		return 0
-	}
-	return n
+	return 0
 }
 
 // quiet has the final bytes of control sequences without a prefix that neither print nor move the cursor: colours, erasing, repeating, and
@@ -201,61 +187,52 @@ func plainEnd(p []byte) int {
 // erasing, keyboards.
 var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
 
-// escapeLeft has the final bytes of harmless sequences without a prefix that leave an ESC,
-// whatever their parameters are.
-var escapeLeft = func() (t [256]bool) {
-	for c, pass := range controls[0] {
-		t[c] = pass && !quiet[c] && c != 'C' && c != 'a' && c != 'D'
+// step takes a byte of the pending sequence. ended means that the sequence has ended with
+// this byte, and again that it had ended before it, incomplete.
+func (j *joiner) step(c byte) (ended, again bool) {
+	if c < 0x20 || c >= del || len(j.seq) >= maxSequence {
+		return true, true
 	}
-	return t
-}()
-
-// step takes a byte of the pending sequence, at an offset in the stream. ended means that the sequence has ended with this byte, and symbol
-// is what it leaves, 0 for nothing. again means that it had ended before this byte.
-func (j *joiner) step(c byte, at int64) (symbol byte, ended, again bool) {
-	switch {
-	case c == esc, c < 0x20, c >= del, at-j.begun >= maxSequence:
-		return esc, true, true
-	case j.within == joinEscape && c == '[':
-		j.within = joinControl
-		return 0, false, false
-	case j.within == joinControl:
-		return j.control(c, at == j.begun+2)
-	case c < 0x30:
-		j.within, j.inter = joinInter, c
-		return 0, false, false
-	case j.within == joinInter && j.inter >= '(' && j.inter <= '/', j.within == joinEscape && (c == '=' || c == '>' || c == '7'):
-		return 0, true, false // a character set, as terminfo resets colours with one; the keypad; the cursor's place is kept
-	case j.within == joinEscape && isWord(c):
-		j.kept = c
-	}
-	return esc, true, false
+	j.seq = append(j.seq, c)
+	return c >= 0x40 && !(len(j.seq) == 2 && c == '[') || c >= 0x30 && j.seq[1] != '[', false
 }
 
-// control is step behind ESC [; first means that c follows directly.
-func (j *joiner) control(c byte, first bool) (symbol byte, ended, again bool) {
-	switch {
-	case c >= '<' && c <= '?':
-		j.prefix = c
-	case c >= '0' && c <= '9':
-		j.param = min(j.param*10+int(c-'0'), 1<<20)
-	case c == ';' || c == ':':
-		j.param = 0
-	case c < 0x30:
-		j.inter = c
-	case first && isWord(c) && !bare[c]:
-		j.kept = c
-		return esc, true, false
-	case j.inter == 0 && (j.prefix == 0 && quiet[c] || j.prefix != 0 && quietPrivate[c]), j.inter == ' ' && c == 'q':
-		return 0, true, false
-	case j.inter == 0 && j.prefix == 0 && (c == 'C' || c == 'a') && j.param <= maxMove:
-		return forward, true, false
-	case j.inter == 0 && j.prefix == 0 && c == 'D' && j.param <= maxMove:
-		return backward, true, false
-	default:
-		return esc, true, false
+// left returns what a complete sequence leaves: a symbol, 0 for nothing, how often, and the
+// final byte if it is the only one behind the introducer: a secret behind half a sequence
+// may begin with it.
+func left(seq []byte) (symbol byte, columns int, kept byte) {
+	before, final := seq[len(seq)-2], seq[len(seq)-1]
+	if seq[1] != '[' {
+		switch {
+		case before >= '(' && before <= '/', before == esc && (final == '=' || final == '>' || final == '7'):
+			return 0, 0, 0 // a character set, as terminfo resets colours with one; the keypad; the cursor's place is kept
+		case before == esc && isWord(final):
+			return esc, 1, final
+		}
+		return esc, 1, 0
 	}
-	return 0, false, false
+	params, private, inter := seq[2:len(seq)-1], false, byte(0)
+	for _, c := range params {
+		if c < '0' {
+			inter = c
+		}
+		private = private || c >= '<'
+	}
+	switch {
+	case len(params) == 0 && isWord(final) && !bare[final]:
+		return esc, 1, final
+	case inter == 0 && (!private && quiet[final] || private && quietPrivate[final]), inter == ' ' && final == 'q':
+		return 0, 0, 0
+	case inter == 0 && !private && (final == 'C' || final == 'a' || final == 'D'):
+		n, _ := strconv.Atoi(string(params[bytes.LastIndexAny(params, ";:")+1:]))
+		if symbol = forward; final == 'D' {
+			symbol = backward
+		}
+		if n <= maxMove {
+			return symbol, max(n, 1), 0
+		}
+	}
+	return esc, 1, 0
 }
 
 // at returns the index of the seam that joined text at off belongs to.

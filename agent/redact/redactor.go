@@ -469,7 +469,7 @@ func isWord(b byte) bool {
 }
 
 // atRest reports whether no pattern and no sequence is pending.
-func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 && r.text.within == joinText }
+func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 && len(r.text.seq) == 0 }
 
 // prefixLen is the length of the token prefix at the start of w, 0 if there is none.
 func prefixLen(w []byte) int {
