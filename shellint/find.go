@@ -18,9 +18,6 @@ type finder struct {
 
 func newFinder(s *Scanner, buf []byte) finder {
 	f := finder{seq: -1, c1: -1, enq: -1, seen: -1}
-	if bytes.IndexByte(buf, esc) < 0 {
-		f.seq = len(buf)
-	}
 	if s.ctx.state == inEscape && !s.body.open {
 		if i := skipInert(buf, 0); i < len(buf) && opens(buf[i]) {
 			f.seq = i
@@ -69,23 +66,14 @@ func (f *finder) escape(buf []byte, i int) int {
 			i += n
 			continue
 		}
-		j := i + 1
-		if j < len(buf) && inert(buf[j]) {
-			j = skipInert(buf, j)
-		}
+		j := skipInert(buf, i+1)
 		switch {
-		case i+1 == len(buf):
+		case j == i+1 && (j == len(buf) || opens(buf[j])):
 			return i
-		case j == len(buf):
+		case j == len(buf) || opens(buf[j]):
 			return j
-		case !opens(buf[j]):
-			i = j
-			continue
 		}
-		if j == i+1 {
-			return i
-		}
-		return j
+		i = j
 	}
 }
 

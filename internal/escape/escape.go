@@ -1,7 +1,8 @@
 // Package escape separates text from escape sequences in a terminal's output, for callers
 // that show only the text. It knows the grammar of ECMA-48 as xterm.js reads it, and not
-// the meaning of sequences; package shellint finds those of shells, screen obeys those
-// that move the cursor.
+// the meaning of sequences; package shellint finds those of shells, redact blanks those
+// that could harm, screen obeys those that move the cursor. These three follow 8-bit and
+// malformed sequences, too, each for its own end; what is usual they take from [Complete].
 //
 //	var s escape.Scanner
 //	for len(output) > 0 {
