@@ -12,11 +12,13 @@ import (
 	"tether/vocab"
 )
 
-// build prints a failing build of 20 MB, or 4 MB with the race detector, into a terminal whose log keeps the last megabyte.
+// build prints a failing build of 20 MB into a terminal whose log keeps the last megabyte, or,
+// with the race detector, 1 MB into one that keeps a quarter of it.
 func build(t *testing.T, x *fakeTerminal, errors int) {
 	t.Helper()
 	const size = 100
-	lines := testkit.Load(200_000, 40_000)
+	lines := testkit.Load(200_000, 10_000)
+	kept := int64(testkit.Load(1<<20, 1<<18))
 	var b strings.Builder
 	b.WriteString("the very first line\n")
 	for n := range lines {
@@ -28,7 +30,7 @@ func build(t *testing.T, x *fakeTerminal, errors int) {
 			x.print(strings.ReplaceAll(b.String(), "\n", "\r\n"))
 			b.Reset()
 			synctest.Wait()
-			x.drop(max(x.Info().End-1<<20, 0))
+			x.drop(max(x.Info().End-kept, 0))
 		}
 	}
 	x.print("building 10%\rbuilding 99%\rbuild failed\r\nretry\r\nretry\r\nretry\r\nthe very last line\r\n")

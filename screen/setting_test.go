@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit"
 	"tether/internal/xterm"
 	"tether/screen"
 )
@@ -32,7 +33,7 @@ func randomSettings(rng *rand.Rand) (text string) {
 // A replay brings what is set, too: a terminal that was left and comes back has kitty's keyboard, modifyOtherKeys and all modes again.
 func TestReplayBringsSettings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 8))
-	for range 5000 {
+	for range testkit.Load(5000, 1000) {
 		text := randomSettings(rng)
 		s := screen.NewState(20, 6)
 		s.Write([]byte(text))
@@ -53,7 +54,7 @@ func TestReplayBringsSettings(t *testing.T) {
 // Catch brings the settings of one screen to a terminal that has those of another.
 func TestCatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
-	for range 5000 {
+	for range testkit.Load(5000, 1000) {
 		one, other := randomSettings(rng), randomSettings(rng)
 		s, from := screen.NewState(20, 6), screen.NewState(20, 6)
 		s.Write([]byte(one + "\x1b[?47l"))

@@ -704,7 +704,7 @@ func TestOrdinaryWork(t *testing.T) {
 	for _, c := range []struct{ name, needs, line, want string }{
 		{"git", "git", "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one && git log --format=%s", "one"},
 		{"C", "gcc", `echo 'int main(){return 7;}' > a.c && gcc -o a a.c && ./a; echo $?`, "7"},
-		{"Go", "go", "unset GOCACHE GOMODCACHE GOPATH; printf 'module x\\ngo 1.26\\n' > go.mod && printf 'package x\\nimport \"testing\"\\nfunc TestX(*testing.T){}\\n' > x_test.go && go test . | cut -c1-2", "ok"},
+		{"Go", "go", "unset GOCACHE GOMODCACHE GOPATH; printf 'package main\\nfunc main() { println(6*7) }\\n' > x.go && go run x.go 2>&1", "42"}, // without imports: it compiles few packages
 		{"Node", "node", `node -e 'require("child_process").exec("echo child",(e,o)=>process.stdout.write(o))'`, "child"},
 		{"npm", "npm", `echo '{"scripts":{"t":"echo ran"}}' > package.json && npm run --silent t`, "ran"},
 		{"python", "python3", `python3 -c 'import multiprocessing as m, tempfile; tempfile.mkdtemp(); q=m.Queue(); q.put(1); print(q.get())'`, "1"},
