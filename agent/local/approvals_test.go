@@ -358,7 +358,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 		},
 	} {
 		t.Run(door, func(t *testing.T) {
-			w, _ := judged(t, func(p *config.Policy) { p.ACP.Script = "ask" })
+			w, _ := judged(t, func(p *config.Policy) { p.Builtin.ACP = append(p.Builtin.ACP, "script=ask") })
 			dir := t.TempDir()
 			script := filepath.Join(dir, "x.sh")
 			write := func(text string) {
