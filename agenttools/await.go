@@ -26,6 +26,15 @@ const never = 365 * 24 * time.Hour
 // Wait waits as wait_terminal does, for doors other than MCP. It returns ctx's error when ctx ends, and an error for an invalid request.
 // locator is nil if the daemon itself waits.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
+	w, err := newWait(t, locator, r)
+	if err != nil {
+		return nil, err
+	}
+	return w.run(ctx)
+}
+
+// newWait checks a request. Its error is for whoever asks.
+func newWait(t Terminal, locator Locator, r WaitRequest) (*wait, error) {
 	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, verified: r.Verified, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {
 		w.timeout = never
@@ -35,7 +44,7 @@ func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*Wai
 		return nil, err
 	}
 	if r.Port != 0 {
-		if err := w.addPort(locator, t.Info().ID, int64(r.Port)); err != nil {
+		if err := w.addPort(locator, t.Info().ID, r.Port); err != nil {
 			return nil, err
 		}
 	}
@@ -44,8 +53,5 @@ func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*Wai
 			return nil, err
 		}
 	}
-	if err := w.ready(); err != nil {
-		return nil, err
-	}
-	return w.run(ctx)
+	return w, w.ready()
 }

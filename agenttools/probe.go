@@ -28,30 +28,13 @@ type probe interface {
 	tell(*WaitAnswer)
 }
 
-// addProbes adds the probes that the arguments ask for to the wait.
-func (s *Set) addProbes(w *wait, a *waitArgs) error {
-	if (a.Port != nil || a.URL != "") && !s.opts.Loopback {
-		return errors.New("port and url are not available here: the terminals run on another machine")
-	}
-	locator, _ := s.opts.Terminals.(Locator)
-	if a.Port != nil {
-		if err := w.addPort(locator, a.TerminalID, *a.Port); err != nil {
-			return err
-		}
-	}
-	if a.URL != "" {
-		return w.addURL(locator, a.URL)
-	}
-	return nil
-}
-
 // addPort adds a probe of a port of this machine.
-func (w *wait) addPort(l Locator, id string, port int64) error {
-	if err := inRange("port", port, 1, 65535); err != nil {
+func (w *wait) addPort(l Locator, id string, port int) error {
+	if err := inRange("port", int64(port), 1, 65535); err != nil {
 		return err
 	}
-	w.probes = append(w.probes, &portProbe{id: id, port: int(port), locator: l})
-	return mayEver(l, int(port), false)
+	w.probes = append(w.probes, &portProbe{id: id, port: port, locator: l})
+	return mayEver(l, port, false)
 }
 
 // addURL adds a probe of a URL of this machine.

@@ -1,6 +1,7 @@
 package agenttools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,21 +116,21 @@ func (s *Set) waitTool() tool {
 }
 
 func (s *Set) waitFor(a *waitArgs, t Terminal) (*wait, error) {
-	w := &wait{terminal: t, since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command || a.Verified, verified: a.Verified}
-	var err error
-	if w.pattern, err = pattern("pattern", a.Pattern); err != nil {
-		return nil, err
-	}
+	r := WaitRequest{Pattern: a.Pattern, Command: a.Command || a.Verified, Verified: a.Verified, URL: a.URL, Since: -1, Timeout: defaultWait}
 	const ms = int64(time.Millisecond)
 	if err := errors.Join(
-		optional("idleMs", a.IdleMs, 1, int64(maxWait)/ms, func(v int64) { w.idle = time.Duration(v * ms) }),
-		optional("timeoutMs", a.TimeoutMs, 0, int64(maxWait)/ms, func(v int64) { w.timeout = time.Duration(v * ms) }),
-		optional("settleMs", a.SettleMs, 0, int64(maxSettle)/ms, func(v int64) { w.settle = time.Duration(v * ms) }),
-		optional("since", a.Since, 0, 1<<53, func(v int64) { w.since = v }),
-		s.addProbes(w, a)); err != nil {
+		optional("idleMs", a.IdleMs, 1, int64(maxWait)/ms, func(v int64) { r.Idle = time.Duration(v * ms) }),
+		optional("timeoutMs", a.TimeoutMs, 0, int64(maxWait)/ms, func(v int64) { r.Timeout = max(1, time.Duration(v*ms)) }),
+		optional("settleMs", a.SettleMs, 0, int64(maxSettle)/ms, func(v int64) { r.Settle = cmp.Or(time.Duration(v*ms), -1) }),
+		optional("since", a.Since, 0, 1<<53, func(v int64) { r.Since = v }),
+		optional("port", a.Port, 1, 65535, func(v int64) { r.Port = int(v) })); err != nil {
 		return nil, err
 	}
-	return w, w.ready()
+	if (a.Port != nil || a.URL != "") && !s.opts.Loopback {
+		return nil, errors.New("port and url are not available here: the terminals run on another machine")
+	}
+	locator, _ := s.opts.Terminals.(Locator)
+	return newWait(t, locator, r)
 }
 
 // ready checks that the terminal supports the wait's conditions.

@@ -140,19 +140,15 @@ func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 // notification.
 func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	defer rd.Close()
-	buf := make([]byte, 32<<10)
+	var buf [512]byte
 	for {
-		ev, err := rd.Next(ctx, buf)
+		ev, err := rd.Next(ctx, buf[:])
 		if err != nil {
 			return
 		}
 		ended := ev.Exited
-		for !ended {
-			more, ok, err := rd.TryNext(buf)
-			if err != nil || !ok {
-				break
-			}
-			ended = more.Exited
+		for more := range agenttools.Available(rd) {
+			ended = ended || more.Exited
 		}
 		_ = s.server.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 		if ended {
