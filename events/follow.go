@@ -74,12 +74,13 @@ func (e *Engine) join(p *part, own *watch) {
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
 	own.cancel = cancel
-	own.idle = func() {
+	own.idle = func() (alone bool) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.mergeLocked(own) {
 			cancel()
 		}
+		return e.watches[own.key] != own
 	}
 	e.wg.Go(func() { e.follow(ctx, own) })
 }

@@ -62,7 +62,9 @@ type watch struct {
 	rd     agenttools.Reader
 	key    watchKey
 	cancel context.CancelFunc // of the following goroutine, or nil
-	idle   func()             // called by that goroutine when all output is examined, or nil
+	// idle is called by that goroutine when all output is examined; alone says that the
+	// watch has to meet the shared one yet. Or nil.
+	idle func() (alone bool)
 }
 
 // newWatch reads a terminal from a place on.
@@ -298,8 +300,8 @@ func (w *watch) See(ev agenttools.Event) (more bool) {
 
 // Stands implements agenttools.Follower.
 func (w *watch) Stands() (at time.Time) {
-	if w.idle != nil {
-		w.idle()
+	if w.idle != nil && w.idle() {
+		at = time.Now().Add(stands) // to try again
 	}
 	w.locked(func() {
 		if w.waiting() {
@@ -311,7 +313,11 @@ func (w *watch) Stands() (at time.Time) {
 
 // Stand implements agenttools.Follower.
 func (w *watch) Stand() (more bool) {
-	w.locked(w.stand)
+	w.locked(func() {
+		if w.waiting() && time.Since(w.moved) >= stands {
+			w.stand()
+		}
+	})
 	return true
 }
 
