@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -316,11 +317,7 @@ func (d *digest) counts(errors []problems.Problem, room int) string {
 	for _, p := range errors {
 		by[d.seen(p.File)]++
 	}
-	names := make([]string, 0, len(by))
-	for name := range by {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(by[b]-by[a], strings.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(by[b]-by[a], strings.Compare(a, b)) })
 	var b strings.Builder
 	b.WriteString("errors by file:\n")
 	for i, name := range names {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tether/internal/clip"
 	"tether/internal/jsonspan"
 	"tether/vocab"
 )
@@ -113,7 +114,7 @@ func (q query) choose(text string) (_ string, cut bool) {
 		text = b.String()
 	}
 	if q.tail > 0 {
-		text = lastLines(text, q.tail)
+		text = clip.Last(text, q.tail)
 	}
 	return q.fit(text)
 }
@@ -130,18 +131,6 @@ func (q query) fit(text string) (_ string, cut bool) {
 		}
 		text, cut = newest(text, len(text)*q.bytes/n), true
 	}
-}
-
-// lastLines returns the last n lines of s. An incomplete last line counts as a line.
-func lastLines(s string, n int) string {
-	end := len(strings.TrimSuffix(s, "\n"))
-	for ; n > 0; n-- {
-		end = strings.LastIndexByte(s[:end], '\n')
-		if end < 0 {
-			return s
-		}
-	}
-	return s[end+1:]
 }
 
 // newest returns the end of s, at most n bytes. It begins at the start of a line if one is there, else at the start of a character.

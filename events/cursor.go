@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -39,11 +40,7 @@ func (p *position) encode(hash uint32) string {
 	if p.epoch != 0 {
 		return cursorText.EncodeToString(binary.AppendUvarint(b, p.seq))
 	}
-	ids := make([]string, 0, len(p.places))
-	for id := range p.places {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	ids := slices.Sorted(maps.Keys(p.places))
 	for _, id := range ids[:min(len(ids), maxPlaces)] {
 		at := p.places[id]
 		b = append(append(b, byte(len(id))), id...)

@@ -2,6 +2,8 @@ package events
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -190,11 +192,7 @@ func (e *Engine) heartbeats() {
 func (e *Engine) all() []*Sub {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make([]*Sub, 0, len(e.subs))
-	for s := range e.subs {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Keys(e.subs))
 }
 
 // roster applies each change of the list of terminals.
@@ -222,10 +220,7 @@ func (e *Engine) roster() {
 func (e *Engine) apply() {
 	subs := e.all()
 	e.mu.Lock()
-	sources := make([]*source, 0, len(e.sources))
-	for _, src := range e.sources {
-		sources = append(sources, src)
-	}
+	sources := slices.Collect(maps.Values(e.sources))
 	e.mu.Unlock()
 	list := e.opts.Terminals.List() // after subs: a terminal that a subscription has seen is not missing in it
 	for _, s := range subs {
@@ -247,10 +242,8 @@ func (e *Engine) apply() {
 }
 
 func listedIn(list []agenttools.Info, id string) *agenttools.Info {
-	for i := range list {
-		if list[i].ID == id {
-			return &list[i]
-		}
+	if at := slices.IndexFunc(list, func(i agenttools.Info) bool { return i.ID == id }); at >= 0 {
+		return &list[at]
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"tether/agenttools"
@@ -61,16 +62,11 @@ func (e *Engine) spec(r *Request) (*Spec, error) {
 	if r.Name == "" {
 		return nil, invalid("name", "is missing; events/list lists the events")
 	}
-	var k *Kind
-	for i := range e.kinds {
-		if e.kinds[i].Name == r.Name {
-			k = &e.kinds[i]
-		}
-	}
-	if k == nil {
+	i := slices.IndexFunc(e.kinds, func(k Kind) bool { return k.Name == r.Name })
+	if i < 0 {
 		return nil, &Error{Reason: NotFound, Text: fmt.Sprintf("no such event: %.60q; events/list lists them", r.Name), Data: map[string]any{"kind": "event"}}
 	}
-	s := &Spec{kind: k}
+	s := &Spec{kind: &e.kinds[i]}
 	if err := s.decode(r.Arguments); err != nil {
 		return nil, err
 	}
@@ -88,7 +84,7 @@ func (e *Engine) spec(r *Request) (*Spec, error) {
 	}
 	canonical, _ := json.Marshal(s.arguments) // cannot fail
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(k.Name + "\n"))
+	_, _ = h.Write([]byte(s.kind.Name + "\n"))
 	_, _ = h.Write(canonical)
 	s.hash = h.Sum32()
 	return s, nil

@@ -25,9 +25,6 @@ var NewestFirst = newestFirst
 // Reachable is reachable.
 var Reachable = reachable
 
-// LastLines is lastLines.
-var LastLines = lastLines
-
 // DecodeBody is decode for a request with this body.
 func DecodeBody(body []byte, into any) error {
 	return decode(httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)

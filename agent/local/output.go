@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -17,6 +16,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
+	"tether/internal/clip"
 )
 
 const (
@@ -188,8 +188,8 @@ func openTail(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err
 			return nil, head, err
 		}
 		head, err := readUntil(rd, now.Bytes)
-		if start := lastLines(head.Data, q.lines); err == nil && (start > 0 || whole) {
-			head.Data = head.Data[start:]
+		if last := clip.Last(head.Data, q.lines); err == nil && (len(last) < len(head.Data) || whole) {
+			head.Data = last
 			return rd, head, nil
 		}
 		rd.Close()
@@ -216,18 +216,6 @@ func readUntil(rd *term.Reader, end int64) (all term.Event, err error) {
 			return all, nil
 		}
 	}
-}
-
-// lastLines returns the index at which the last n lines of p begin. An unfinished line counts.
-func lastLines(p []byte, n int) int {
-	end := len(bytes.TrimSuffix(p, []byte{'\n'}))
-	for ; n > 0; n-- {
-		end = bytes.LastIndexByte(p[:end], '\n')
-		if end < 0 {
-			return 0
-		}
-	}
-	return end + 1
 }
 
 // deadlined is a writer that flushes each write and gives it a deadline of its own.

@@ -262,21 +262,6 @@ func TestLongOutputHasLastLines(t *testing.T) {
 	}
 }
 
-func TestLastLines(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		n    int
-		want string
-	}{
-		{"", 1, ""}, {"a", 1, "a"}, {"a\n", 1, "a\n"}, {"a\nb", 1, "b"}, {"a\nb\n", 1, "b\n"}, {"a\nb\n", 2, "a\nb\n"},
-		{"a\n\n", 1, "\n"}, {"\n\n\n", 2, "\n\n"}, {"a\nb\nc", 2, "b\nc"},
-	} {
-		if got := c.text[local.LastLines([]byte(c.text), c.n):]; got != c.want {
-			t.Errorf("the last %d lines of %q: %q, want %q", c.n, c.text, got, c.want)
-		}
-	}
-}
-
 func TestDrainRefuses(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("x")

@@ -27,3 +27,17 @@ func Marked(s string, n int) string {
 	}
 	return Text(s, n) + "…"
 }
+
+// Last returns the last n lines of p, which is all of it if it has no more. A line without
+// an end counts.
+func Last[T ~string | ~[]byte](p T, n int) T {
+	for i := len(p) - 1; i > 0; i-- {
+		if p[i-1] != '\n' {
+			continue
+		}
+		if n--; n == 0 {
+			return p[i:]
+		}
+	}
+	return p
+}

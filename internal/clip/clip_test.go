@@ -35,6 +35,18 @@ func TestClip(t *testing.T) {
 	}
 }
 
+func TestLast(t *testing.T) {
+	for _, c := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"", 1, ""}, {"a", 1, "a"}, {"a\nb", 1, "b"}, {"a\nb\n", 1, "b\n"}, {"a\nb\n", 2, "a\nb\n"}, {"\n\n", 1, "\n"}, {"a\n\nb", 2, "\nb"}, {"a\nb", 9, "a\nb"}} {
+		if got := clip.Last(c.s, c.n); got != c.want {
+			t.Errorf("Last(%q, %d) is %q, want %q", c.s, c.n, got, c.want)
+		}
+	}
+}
+
 // Valid UTF-8 stays valid, and as much of it as fits is kept.
 func FuzzText(f *testing.F) {
 	f.Add("a€😀", 5)
