@@ -162,7 +162,7 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-shown
-	a.end()
+	a.stop()
 	select {
 	case x := <-exits:
 		if x.ExitCode == nil || *x.ExitCode != 143 && filepath.Separator == '/' {
