@@ -131,9 +131,7 @@ func fields(of types.Type, name string, to map[*types.Var]string) {
 		fields(u.Elem(), name, to)
 	case *types.Struct:
 		for f := range u.Fields() {
-			if f.Embedded() {
-				fields(f.Type(), name, to) // its fields are read by their own names
-			} else if to[f] == "" {
+			if to[f] == "" {
 				to[f] = name + "." + f.Name()
 				fields(f.Type(), to[f], to)
 			}
