@@ -646,6 +646,9 @@ func TestEveryDoorAsks(t *testing.T) {
 				if star, ok := of.(*ast.StarExpr); ok {
 					of = star.X
 				}
+				if generic, ok := of.(*ast.IndexExpr); ok {
+					of = generic.X
+				}
 				name = of.(*ast.Ident).Name + "." + name
 			}
 			ast.Inspect(fn.Body, func(n ast.Node) bool {

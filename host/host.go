@@ -183,6 +183,19 @@ func (h *Host) ServeChannel(ctx context.Context, ch jsonrpc.Channel) error {
 	return h.serve(ctx, ch, remote{name: "channel"})
 }
 
+// afterLocked calls do with the mutex after d, unless the timer that it puts at t is stopped, replaced or forgotten before.
+func (h *Host) afterLocked(t **time.Timer, d time.Duration, do func()) {
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if *t == timer && !h.closed {
+			do()
+		}
+	})
+	*t = timer
+}
+
 // nextSeqLocked returns the serverSeq for a new envelope.
 func (h *Host) nextSeqLocked() int64 {
 	h.seq++

@@ -79,7 +79,7 @@ func (h *Host) listerLocked(v viewer) *lister {
 	}
 	l := h.listers[key]
 	if l == nil {
-		l = &lister{viewer: v, key: key, book: rowBook{version: h.rowVersion, from: h.rowVersion}}
+		l = &lister{viewer: v, key: key, book: rowBook{version: h.rowVersion, gone: tombstones[string]{from: h.rowVersion}}}
 		h.listers[key] = l
 		h.byOwner[v.Owner] = append(h.byOwner[v.Owner], l)
 		for t := range h.everyLocked() {

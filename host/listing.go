@@ -41,13 +41,7 @@ func (h *Host) tellSoonLocked() {
 	case wait <= 0:
 		h.tellListLocked()
 	default:
-		l.timer = time.AfterFunc(max(wait, 0), func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if l.timer != nil && !h.closed {
-				h.tellListLocked()
-			}
-		})
+		h.afterLocked(&l.timer, wait, h.tellListLocked)
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -278,26 +279,31 @@ func (h *Host) Launch(p Principal) string {
 	return launchPath + "#" + h.logins.launch(p)
 }
 
-// cookieName is the name of the session's cookie. With https, no other name below the host's domain and no port without TLS can set it;
+// CookieName is the name of a cookie of the host's. With https, no other name below the host's domain and no port without TLS can set it;
 // otherwise the name distinguishes ports, which cookies do not.
-func (h *Host) cookieName(r *http.Request) string {
-	if h.https(r) {
-		return "__Host-tether_host"
+func CookieName(of string, r *http.Request, https bool) string {
+	if https {
+		return "__Host-tether_" + of
 	}
-	port := "80"
-	if _, p, err := net.SplitHostPort(r.Host); err == nil {
-		port = p
-	}
-	return "tether_host_" + port
+	_, port, _ := net.SplitHostPort(r.Host)
+	return "tether_" + of + "_" + cmp.Or(port, "80")
 }
+
+// cookieName is the name of the session's cookie, and guestCookie of a guest's, which has nothing to do with it.
+func (h *Host) cookieName(r *http.Request) string  { return CookieName("host", r, h.https(r)) }
+func (h *Host) guestCookie(r *http.Request) string { return CookieName("guest", r, h.https(r)) }
 
 // https reports whether the browser uses https.
 func (h *Host) https(r *http.Request) bool { return r.TLS != nil || h.opts.Secure }
 
-// setCookie logs the browser in. The browser sends the cookie only with requests that begin at the page itself, and no script sees it.
-func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal, proof Proof) {
-	http.SetCookie(w, &http.Cookie{Name: h.cookieName(r), Value: h.logins.login(p, proof), Path: "/", MaxAge: int(loginTime.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
+// setCookie gives a browser a cookie, which it sends only with requests that begin at the page itself, and no script sees.
+func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, name, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
+}
+
+// admitBrowser logs the browser in.
+func (h *Host) admitBrowser(w http.ResponseWriter, r *http.Request, p Principal, proof Proof) {
+	h.setCookie(w, r, h.cookieName(r), h.logins.login(p, proof), loginTime)
 }
 
 // LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller must have verified that p asks for it; token is the
@@ -305,7 +311,7 @@ func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal, pr
 func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string, proof Proof) {
 	p.token = sha256.Sum256([]byte(token))
 	PageHeaders(w.Header())
-	h.setCookie(w, r, p, proof)
+	h.admitBrowser(w, r, p, proof)
 	goOn(w)
 }
 

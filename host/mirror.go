@@ -291,7 +291,7 @@ func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	case t.applied < t.mirror.end && t.parked.dropped == "":
 		t.parked.dropped = droppedWithNode
 	}
-	h.abandonAfterLocked(t, within)
+	h.afterLocked(&t.grace, within, func() { h.abandonLocked(t) })
 	h.rowChangedLocked(t)
 	h.awaitsAgainLocked(t)
 }

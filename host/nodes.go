@@ -116,16 +116,10 @@ type NodeChanges struct {
 // nodeBook records the changes for other nodes. Guarded by the host's mutex.
 type nodeBook struct {
 	moved change.Signal // entries have changed
-	gone  []nodeGone    // oldest first
-	from  int64         // version up to which removed terminals were forgotten
+	gone  tombstones[NodeGone]
 
 	conns   map[string]map[string]int // connections of names that have many, by node
 	resyncs int64                     // how often the text of a mirror was reset
-}
-
-type nodeGone struct {
-	NodeGone
-	version int64
 }
 
 // firstSeq is the host's first serverSeq. Nodes count from different random numbers, so that a client's position at another node is not
@@ -224,12 +218,7 @@ func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	if h.opts.Nodes == nil {
 		return
 	}
-	b := &h.nodes
-	b.gone = append(b.gone, nodeGone{NodeGone{t.uri, moved}, h.nextRowLocked()})
-	if len(b.gone) > maxNodeGone {
-		b.from = b.gone[maxNodeGone/4].version
-		b.gone = slices.Delete(b.gone, 0, maxNodeGone/4+1)
-	}
+	h.nodes.gone.add(NodeGone{t.uri, moved}, h.nextRowLocked(), maxNodeGone)
 	h.nodes.moved.Raise()
 }
 
@@ -259,9 +248,10 @@ func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChang
 }
 
 func (h *Host) changesLocked(since int64, most int) NodeChanges {
-	c := NodeChanges{Version: h.rowVersion, On: h.roster.On, Whole: since == 0 || since < h.nodes.from}
-	if c.Whole {
-		since = 0
+	c := NodeChanges{Version: h.rowVersion, On: h.roster.On}
+	after := since
+	if _, some := h.nodes.gone.since(after, 0); !some {
+		c.Whole, since = true, 0
 	}
 	var due []*terminal
 	for t := range h.everyLocked() {
@@ -277,11 +267,7 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 	for _, t := range due {
 		c.Entries = append(c.Entries, h.nodeEntryLocked(t))
 	}
-	for _, g := range h.nodes.gone {
-		if !c.Whole && g.version > since && g.version <= c.Version {
-			c.Gone = append(c.Gone, g.NodeGone)
-		}
-	}
+	c.Gone, _ = h.nodes.gone.since(after, c.Version)
 	return c
 }
 

@@ -128,7 +128,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *
 		return nil
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
-	h.setCookie(w, r, p, h.shown(p))
+	h.admitBrowser(w, r, p, h.shown(p))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
@@ -158,7 +158,7 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 		return nil
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by token"})
-	h.setCookie(w, r, p, h.shown(p))
+	h.admitBrowser(w, r, p, h.shown(p))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }

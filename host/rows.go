@@ -119,18 +119,45 @@ func head(line string) string {
 type rowBook struct {
 	version int64 // of the newest change
 	moved   change.Signal
-	gone    []goneRow // removed rows, oldest first
-	from    int64     // version up to which removed rows were dropped from gone
+	gone    tombstones[string] // the ids of removed rows
 }
 
-// goneRow is a removed row.
-type goneRow struct {
-	id      string
+// maxGone bounds the removed rows that are remembered. A page that has missed more gets the whole list.
+const maxGone = 1024
+
+// tombstones are the removed members of a list, oldest first, for readers that are sent only what has changed.
+type tombstones[T any] struct {
+	all  []tombstone[T]
+	from int64 // version up to which they were forgotten
+}
+
+type tombstone[T any] struct {
+	of      T
 	version int64
 }
 
-// maxGone bounds gone. A page that has missed more gets the whole list.
-const maxGone = 1024
+// add adds one. Beyond most it forgets the oldest quarter.
+func (g *tombstones[T]) add(of T, version int64, most int) {
+	g.all = append(g.all, tombstone[T]{of, version})
+	if len(g.all) > most {
+		g.from = g.all[most/4].version
+		g.all = slices.Delete(g.all, 0, most/4+1)
+	}
+}
+
+// since returns those after one version and up to another. It returns false for a reader that needs the whole list: it has none, or some were
+// forgotten.
+func (g *tombstones[T]) since(after, upTo int64) (gone []T, ok bool) {
+	if after == 0 || after < g.from {
+		return nil, false
+	}
+	for _, one := range g.all {
+		if one.version > after && one.version <= upTo {
+			gone = append(gone, one.of)
+		}
+	}
+	return gone, true
+}
 
 // nextRowLocked returns the version for another change.
 func (h *Host) nextRowLocked() int64 {
@@ -159,11 +186,7 @@ func (h *Host) rowChangedLocked(t *terminal) {
 // goneLocked records that a terminal is not listed any more.
 func (b *rowBook) goneLocked(id string, version int64) {
 	b.changedLocked(version)
-	b.gone = append(b.gone, goneRow{id, version})
-	if len(b.gone) > maxGone {
-		b.from = b.gone[maxGone/4].version
-		b.gone = slices.Delete(b.gone, 0, maxGone/4+1)
-	}
+	b.gone.add(id, version, maxGone)
 }
 
 // rows returns the whole list of a principal, in the order of the page: by machine, running before exited, the newest first.
@@ -207,16 +230,13 @@ func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved
 	h.mu.Lock()
 	b := &use.l.book
 	now, moved = b.version, b.moved.Next()
-	u.Whole = version == 0 || version < b.from
+	var some bool
+	u.Gone, some = b.gone.since(version, now)
+	u.Whole = !some
 	var due []*terminal
 	for _, t := range use.l.terminals {
 		if u.Whole || t.rowVersion > version {
 			due = append(due, t)
-		}
-	}
-	for _, g := range b.gone {
-		if !u.Whole && g.version > version {
-			u.Gone = append(u.Gone, g.id)
 		}
 	}
 	if u.Whole && h.roster.On {

@@ -252,17 +252,10 @@ func (h *Host) absentLocked(cl *client) {
 	if cl.absence != nil {
 		cl.absence.Stop()
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(h.opts.Grace, func() {
-		h.mu.Lock()
-		var procs []ServerProcess
-		if cl.absence == timer && !h.closed {
-			procs = h.departLocked(cl)
-		}
-		h.mu.Unlock()
-		kill(procs)
+	h.afterLocked(&cl.absence, h.opts.Grace, func() {
+		procs := h.departLocked(cl)
+		h.work.Go(func() { kill(procs) }) // without the mutex
 	})
-	cl.absence = timer
 }
 
 func (h *Host) departLocked(cl *client) (procs []ServerProcess) {

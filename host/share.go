@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"mime"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -300,15 +298,6 @@ func (h *Host) keepGuest(id string, token [sha256.Size]byte) bool {
 	return slices.Contains(s.Guests, token)
 }
 
-// guestCookie is the name of a guest's cookie, which has nothing to do with a login's.
-func (h *Host) guestCookie(r *http.Request) string {
-	if h.https(r) {
-		return "__Host-tether_guest"
-	}
-	_, port, _ := net.SplitHostPort(r.Host)
-	return "tether_guest_" + cmp.Or(port, "80")
-}
-
 // guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A cookie counts at a name of this host's alone.
 func (h *Host) guest(r *http.Request) (Principal, bool) {
 	if token, ok := requestToken(r); ok {
@@ -382,8 +371,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		h.answerGuest(w, p, token)
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: h.guestCookie(r), Value: token, Path: "/", MaxAge: int(guestCookieTime.Seconds()), HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
+	h.setCookie(w, r, h.guestCookie(r), token, guestCookieTime)
 	h.answerGuest(w, p, "")
 	return nil
 }

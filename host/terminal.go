@@ -221,20 +221,7 @@ func (h *Host) orphanLocked(t *terminal) {
 	if end := t.keep.loanEnd; !end.IsZero() {
 		grace = min(grace, max(0, time.Until(end)))
 	}
-	h.abandonAfterLocked(t, grace)
-}
-
-// abandonAfterLocked calls abandonLocked after d, unless t.grace is stopped or replaced before.
-func (h *Host) abandonAfterLocked(t *terminal, d time.Duration) {
-	var timer *time.Timer
-	timer = time.AfterFunc(d, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if t.grace == timer && !h.closed {
-			h.abandonLocked(t)
-		}
-	})
-	t.grace = timer
+	h.afterLocked(&t.grace, grace, func() { h.abandonLocked(t) })
 }
 
 // abandonLocked parks a terminal whose owner did not come back, or ends and removes it if it must not be parked. It also ends a parked

@@ -34,16 +34,10 @@ func (t *terminal) watchersLocked() {
 		t.oweWatchersLocked()
 		return
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(wait, func() {
-		t.host.mu.Lock()
-		defer t.host.mu.Unlock()
-		if w.timer == timer {
-			w.timer = nil
-			t.oweWatchersLocked()
-		}
+	t.host.afterLocked(&w.timer, wait, func() {
+		w.timer = nil
+		t.oweWatchersLocked()
 	})
-	w.timer = timer
 }
 
 func (t *terminal) oweWatchersLocked() {

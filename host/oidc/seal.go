@@ -3,9 +3,10 @@ package oidc
 import (
 	"encoding/base64"
 	"encoding/json"
-	"net"
 	"net/http"
 	"time"
+
+	"tether/host"
 )
 
 // attemptTime is how long a login at the provider may take.
@@ -23,15 +24,8 @@ type attempt struct {
 	Again    bool      `json:"a,omitempty"` // the person was to log in at the provider, whether they were logged in there or not
 }
 
-// cookieName returns the name of an attempt's cookie. With https, no other name below the host's domain can set it. Without https, the name
-// contains the port, because cookies do not distinguish ports.
-func (p *Provider) cookieName(r *http.Request) string {
-	if p.secure {
-		return "__Host-tether_login"
-	}
-	_, port, _ := net.SplitHostPort(r.Host)
-	return "tether_login_" + port
-}
+// cookieName returns the name of an attempt's cookie.
+func (p *Provider) cookieName(r *http.Request) string { return host.CookieName("login", r, p.secure) }
 
 // setAttempt stores an attempt in the browser; nil removes it. The browser returns from another site, the provider's, so the cookie must be
 // sent with links from other sites.

@@ -24,9 +24,6 @@ func ParseTCPTable(table []byte, six bool) []Listener {
 // LsofArgs are all arguments for the sockets on which a user's processes listen.
 func LsofArgs(uid int) []string { return slices.Concat(lsofFormat, lsofArgs(uid)) }
 
-// LsofFormat is lsofFormat.
-func LsofFormat() []string { return lsofFormat }
-
 // ConnectionIn returns the ends and the process of the first row of a table of IPv4, or of IPv6.
 func ConnectionIn(table []byte, six bool) (local, remote netip.AddrPort, pid int) {
 	row := tcpRow4
