@@ -148,3 +148,22 @@ type Watcher struct {
 	Kind  string    `json:"kind"` // person, agent, guest or machine
 	Since time.Time `json:"since"`
 }
+
+// Lent is one terminal at one host.
+type Lent struct {
+	ID        string    `json:"id"`
+	URI       string    `json:"uri"`
+	Unacked   int64     `json:"unacked_bytes"` // text that the host is not known to have, sent or not
+	Lost      int64     `json:"lost_bytes"`    // text that was dropped before it was sent
+	There     bool      `json:"there"`         // the host has the terminal now
+	Problem   string    `json:"problem,omitempty"`
+	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may keep its text
+	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
+	Watchers  *Watchers `json:"host_says,omitempty"`
+}
+
+// Who sees a terminal at a host if nobody is named.
+const (
+	LentToEverybody = "everybody"
+	LentToAudience  = "audience"
+)

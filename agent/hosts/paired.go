@@ -126,7 +126,7 @@ func (p *Paired) Status() []localapi.HostStatus {
 
 func (p *Paired) hostStatus(h host) localapi.HostStatus {
 	first, ok := p.store.byDefault()
-	s := localapi.HostStatus{Name: h.Name, URL: h.URL, Also: h.Also, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []localapi.Lent{}}
+	s := localapi.HostStatus{Name: h.Name, URL: h.URL, Also: h.Also, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []vocab.Lent{}}
 	if h.HostKey != nil {
 		s.HostKey = pairing.Fingerprint(h.HostKey)
 	}
@@ -152,7 +152,7 @@ func (p *Paired) hostStatus(h host) localapi.HostStatus {
 	}
 	s.Withdrawn, s.KeptUntil = link.Withdrawn, link.KeptUntil
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, localapi.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, KeptUntil: t.KeptUntil, Observers: t.Observers, Watchers: t.Watchers})
+		s.Lent = append(s.Lent, t.Lent)
 	}
 	return s
 }

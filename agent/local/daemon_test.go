@@ -14,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/vocab"
 )
 
 // LogLevel makes the fake a local.Leveler.
@@ -35,7 +36,7 @@ var metricLine = regexp.MustCompile(`^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (gauge|
 
 func TestMetrics(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	w.daemon.hosts = []localapi.HostStatus{{Name: "work", State: "online", Gaps: 2, Lent: make([]localapi.Lent, 3)}, {Name: "b\"\n\\", State: "waiting"}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "work", State: "online", Gaps: 2, Lent: make([]vocab.Lent, 3)}, {Name: "b\"\n\\", State: "waiting"}}
 	text, err := w.client.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -165,13 +165,7 @@ func unlend(h term.Handle, host string) error {
 }
 
 // hostViews are what the hosts say about lent terminals, by terminal and host.
-type hostViews map[[2]string]view
-
-type view struct {
-	state     string
-	observers *int
-	watchers  *vocab.Watchers
-}
+type hostViews map[[2]string]localapi.Loan
 
 // views returns what the hosts say about lent terminals; nil for agents.
 func (s *Server) views(r *http.Request) hostViews {
@@ -181,14 +175,14 @@ func (s *Server) views(r *http.Request) hostViews {
 	all := hostViews{}
 	for _, h := range s.opts.Daemon.Status().Hosts {
 		for _, l := range h.Lent {
-			all[[2]string{l.ID, h.Name}] = view{loanState(h.State, l), l.Observers, l.Watchers}
+			all[[2]string{l.ID, h.Name}] = localapi.Loan{State: loanState(h.State, l), Observers: l.Observers, Watchers: l.Watchers}
 		}
 	}
 	return all
 }
 
 // loanState returns the state of a loan, given the state of the link to its host.
-func loanState(link string, l localapi.Lent) string {
+func loanState(link string, l vocab.Lent) string {
 	switch {
 	case l.There:
 		return localapi.LoanThere
@@ -208,7 +202,7 @@ func (s *Server) terminal(h term.Handle, seen hostViews) localapi.Terminal {
 	t.Keyboard = in
 	for n := range t.Loans {
 		v := seen[[2]string{t.ID, t.Loans[n].Host}]
-		t.Loans[n].State, t.Loans[n].Observers, t.Loans[n].Watchers = v.state, v.observers, v.watchers
+		t.Loans[n].State, t.Loans[n].Observers, t.Loans[n].Watchers = v.State, v.Observers, v.Watchers
 		if seen != nil { // agents are not told names
 			t.Loans[n].Audience = audienceFrom(&i.Loans[n].Audience)
 		}

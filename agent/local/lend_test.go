@@ -20,7 +20,7 @@ func TestLendAndUnlend(t *testing.T) {
 	ctx := t.Context()
 	tm, _ := w.spawn("build")
 	two := 2
-	w.daemon.hosts[1].Lent = []localapi.Lent{{ID: tm.ID, Observers: &two}}
+	w.daemon.hosts[1].Lent = []vocab.Lent{{ID: tm.ID, Observers: &two}}
 
 	got, err := w.client.Lend(ctx, "build", localapi.LendRequest{})
 	if err != nil || len(got.Loans) != 1 || got.Loans[0].Host != "lab" || got.Loans[0].Until != nil || got.Loans[0].Observers != nil {
@@ -190,7 +190,7 @@ func TestHostSays(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, _ := w.spawn("build")
 	said := &vocab.Watchers{May: []string{"ann"}, Refused: []string{}, Watching: []vocab.Watcher{{Who: "ann", Kind: "person", Since: time.Now().UTC()}}, More: 1}
-	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true, Lent: []localapi.Lent{{ID: tm.ID, There: true, Watchers: said}}}}
+	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true, Lent: []vocab.Lent{{ID: tm.ID, There: true, Watchers: said}}}}
 	got, err := w.client.Lend(t.Context(), "build", localapi.LendRequest{})
 	if diff := cmp.Diff(said, got.Loans[0].Watchers); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

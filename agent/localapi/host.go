@@ -38,55 +38,36 @@ type PairOffer struct {
 
 // HostStatus is one paired host and the link to it.
 type HostStatus struct {
-	Name       string    `json:"name"`
-	URL        string    `json:"url"`            // without credentials
-	Also       []string  `json:"also,omitempty"` // further URLs
-	At         string    `json:"at,omitempty"`   // the connected one of several URLs
-	Pin        string    `json:"pin,omitempty"`
-	Credential string    `json:"credential"`         // key (this machine's own), token or none
-	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if the pairing is by keys
-	Default    bool      `json:"default"`
-	State      string    `json:"state"` // connecting, online, waiting, refused, unsupported
-	Since      time.Time `json:"since"`
-	DownSince  time.Time `json:"down_since,omitzero"` // absent while online
-	NextRetry  time.Time `json:"next_retry,omitzero"`
-	Error      string    `json:"error,omitempty"`    // error of the last attempt; absent while online
-	Protocol   string    `json:"protocol,omitempty"` // this and the next two fields are set only while online
-	Server     string    `json:"server,omitempty"`
-	Resume     bool      `json:"resume"`
-	Refused    int64     `json:"refused_actions"`
-	LentMeans  string    `json:"lent_means,omitempty"`         // to whom, if nobody is named: everybody, or an audience
-	Owner      string    `json:"machine_owner,omitempty"`      // according to the host; absent if its administrators own this machine
-	Shares     bool      `json:"shares"`                       // the host accepts links for guests
-	Park       int64     `json:"park_ms,omitempty"`            // for how long the host may keep text while this machine is away
-	ClockSkew  int64     `json:"clock_skew_seconds,omitempty"` // the host's clock is ahead; absent if they agree
-	Unacked    int64     `json:"unacked_bytes"`                // text that the host has not acknowledged
-	Gaps       int       `json:"gaps"`                         // how often bytes were dropped before they could be sent
-	GapBytes   int64     `json:"gap_bytes"`
-	Lent       []Lent    `json:"lent"`
-	Withdrawn  int       `json:"withdrawn,omitempty"` // terminals that an offline host may still keep
-	KeptUntil  time.Time `json:"kept_until,omitzero"` // when it forgets the last of them
-	Tools      HostTools `json:"tools"`
+	Name       string       `json:"name"`
+	URL        string       `json:"url"`            // without credentials
+	Also       []string     `json:"also,omitempty"` // further URLs
+	At         string       `json:"at,omitempty"`   // the connected one of several URLs
+	Pin        string       `json:"pin,omitempty"`
+	Credential string       `json:"credential"`         // key (this machine's own), token or none
+	HostKey    string       `json:"host_key,omitempty"` // fingerprint of the host's key, if the pairing is by keys
+	Default    bool         `json:"default"`
+	State      string       `json:"state"` // connecting, online, waiting, refused, unsupported
+	Since      time.Time    `json:"since"`
+	DownSince  time.Time    `json:"down_since,omitzero"` // absent while online
+	NextRetry  time.Time    `json:"next_retry,omitzero"`
+	Error      string       `json:"error,omitempty"`    // error of the last attempt; absent while online
+	Protocol   string       `json:"protocol,omitempty"` // this and the next two fields are set only while online
+	Server     string       `json:"server,omitempty"`
+	Resume     bool         `json:"resume"`
+	Refused    int64        `json:"refused_actions"`
+	LentMeans  string       `json:"lent_means,omitempty"`         // to whom, if nobody is named: everybody, or an audience
+	Owner      string       `json:"machine_owner,omitempty"`      // according to the host; absent if its administrators own this machine
+	Shares     bool         `json:"shares"`                       // the host accepts links for guests
+	Park       int64        `json:"park_ms,omitempty"`            // for how long the host may keep text while this machine is away
+	ClockSkew  int64        `json:"clock_skew_seconds,omitempty"` // the host's clock is ahead; absent if they agree
+	Unacked    int64        `json:"unacked_bytes"`                // text that the host has not acknowledged
+	Gaps       int          `json:"gaps"`                         // how often bytes were dropped before they could be sent
+	GapBytes   int64        `json:"gap_bytes"`
+	Lent       []vocab.Lent `json:"lent"`
+	Withdrawn  int          `json:"withdrawn,omitempty"` // terminals that an offline host may still keep
+	KeptUntil  time.Time    `json:"kept_until,omitzero"` // when it forgets the last of them
+	Tools      HostTools    `json:"tools"`
 }
-
-// Lent is one terminal at one host.
-type Lent struct {
-	ID        string          `json:"id"`
-	URI       string          `json:"uri"`
-	Unacked   int64           `json:"unacked_bytes"`
-	Lost      int64           `json:"lost_bytes"`
-	There     bool            `json:"there"` // the host has the terminal now
-	Problem   string          `json:"problem,omitempty"`
-	KeptUntil time.Time       `json:"kept_until,omitzero"` // until when an offline host may keep its text
-	Observers *int            `json:"observers,omitempty"` // their number, if the host reports it
-	Watchers  *vocab.Watchers `json:"host_says,omitempty"`
-}
-
-// Values of HostStatus.LentMeans.
-const (
-	LentToEverybody = "everybody"
-	LentToAudience  = "audience"
-)
 
 // HostChange changes the kept settings of a paired host.
 type HostChange struct {

@@ -221,7 +221,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 		w.link.Nudge()
 		w.online()
 		st := w.link.Status()
-		if st.LentMeans != uplink.LentToEverybody || st.Owner != "" || len(fake.created) > 0 || st.Terminals[0].Problem == "" {
+		if st.LentMeans != vocab.LentToEverybody || st.Owner != "" || len(fake.created) > 0 || st.Terminals[0].Problem == "" {
 			t.Errorf("%+v; %d were created", st, len(fake.created))
 		}
 		if _, err := w.link.CheckAudience(t.Context(), nil); !errors.Is(err, uplink.ErrOpen) {
@@ -246,7 +246,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 		w.link.Nudge()
 		w.online()
 		for _, l := range w.link.Status().Terminals {
-			if l.ID == other.ID() && l.There {
+			if l.ID == string(other.ID()) && l.There {
 				t.Errorf("%+v is shown", l)
 			}
 		}
@@ -271,7 +271,7 @@ func TestWatchers(t *testing.T) {
 		w.link.Nudge()
 		w.online()
 		w.spawn(term.Spec{})
-		if st := w.link.Status(); st.LentMeans != uplink.LentToAudience || st.Owner != "ann[2J" || !st.Shares {
+		if st := w.link.Status(); st.LentMeans != vocab.LentToAudience || st.Owner != "ann[2J" || !st.Shares {
 			t.Errorf("%+v", st)
 		}
 		if refused, err := w.link.CheckAudience(t.Context(), []string{"bob", "nobody"}); err != nil || !cmp.Equal(refused, []string{"nobody"}) {

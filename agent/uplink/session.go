@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/jsonrpc"
+	"tether/vocab"
 )
 
 // session is one connection to the host.
@@ -112,9 +113,9 @@ func (s *session) greet() error {
 	st := &s.link.status
 	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
 	st.ClockSkew, _ = s.conn.ClockSkew()
-	st.LentMeans = LentToEverybody
+	st.LentMeans = vocab.LentToEverybody
 	if marker.KeepsAudiences() {
-		st.LentMeans, st.Owner = LentToAudience, fit(marker.Audiences.Owner, maxWho)
+		st.LentMeans, st.Owner = vocab.LentToAudience, fit(marker.Audiences.Owner, maxWho)
 	}
 	st.Shares, st.Park = marker.Shares, s.keeps()
 	s.left, s.link.session = s.link.left, s

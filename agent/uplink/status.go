@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/term"
 	"tether/vocab"
 )
 
@@ -61,27 +60,9 @@ type Status struct {
 
 // TerminalStatus is one lent terminal.
 type TerminalStatus struct {
-	ID      term.ID
-	URI     string
-	Unacked int64  // text bytes that the host is not known to have, sent or not
-	Lost    int64  // text bytes that the log dropped before they were sent
-	Over    bool   // the host knows of its exit
-	There   bool   // the host has confirmed on this connection that it has it
-	Problem string // why it is not shown at the host, "" if it is
-	// KeptUntil is until when the host may keep the terminal's text while there is no connection. It is zero while there is a connection,
-	// and if the host keeps nothing beyond its grace time.
-	KeptUntil time.Time
-	// Observers is how many observers watch at the host, nil if the host does not say.
-	Observers *int
-	// Watchers lists who may watch at the host and who does, nil if the host does not report them.
-	Watchers *vocab.Watchers
+	vocab.Lent
+	Over bool // the host knows of its exit
 }
-
-// Values of Status.LentMeans; "" while there is no connection.
-const (
-	LentToEverybody = "everybody"
-	LentToAudience  = "audience"
-)
 
 // Status returns a snapshot. It asks nobody.
 func (l *Link) Status() Status {
@@ -96,12 +77,13 @@ func (l *Link) Status() Status {
 	}
 	kept := l.keptNowLocked()
 	for _, h := range lent {
-		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
+		t := TerminalStatus{Lent: vocab.Lent{ID: string(h.ID())}} // not announced yet, as while the link is down
 		if le := l.lendings[h.ID()]; le != nil {
-			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.finished, There: le.there, Problem: le.problem, Observers: le.observers, Watchers: le.watchers}
+			t.Over = le.finished
+			t.URI, t.Unacked, t.Lost, t.There, t.Problem, t.Observers, t.Watchers = le.uri, -le.acked, le.lost, le.there, le.problem, le.observers, le.watchers
 		}
-		t.KeptUntil = kept[t.ID]
-		delete(kept, t.ID)
+		t.KeptUntil = kept[h.ID()]
+		delete(kept, h.ID())
 		s.Terminals = append(s.Terminals, t)
 	}
 	l.mu.Unlock()
@@ -119,7 +101,7 @@ func (l *Link) Status() Status {
 	for _, t := range s.Terminals {
 		s.Unacked += t.Unacked
 	}
-	slices.SortFunc(s.Terminals, func(a, b TerminalStatus) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortFunc(s.Terminals, func(a, b TerminalStatus) int { return strings.Compare(a.ID, b.ID) })
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/dirs"
+	"tether/vocab"
 )
 
 func lendCommand(a *app) *cobra.Command {
@@ -181,11 +182,11 @@ func (a *app) sayNobody(c *cobra.Command, client *localclient.Client, t localapi
 // meansText describes the meaning of lending at a host, "" if unknown.
 func meansText(h localapi.HostStatus) string {
 	switch {
-	case h.LentMeans == localapi.LentToEverybody:
+	case h.LentMeans == vocab.LentToEverybody:
 		return "shared terminals are shown to everybody at this host"
-	case h.LentMeans == localapi.LentToAudience && h.Owner == "":
+	case h.LentMeans == vocab.LentToAudience && h.Owner == "":
 		return "shared terminals are shown to those whom you name; the host says that this machine has no owner there"
-	case h.LentMeans == localapi.LentToAudience:
+	case h.LentMeans == vocab.LentToAudience:
 		return "shared terminals are shown to " + display.Printable(h.Owner, 70) + ", to whom this machine belongs as the host says, and to those whom you name"
 	case h.State == "online":
 		return ""

@@ -19,6 +19,7 @@ import (
 	"tether/cmd/tether/internal/display"
 	"tether/internal/version"
 	"tether/platform/dirs"
+	"tether/vocab"
 )
 
 // statusTimeout is how long an answer may take before the daemon counts as stuck. The daemon asks nobody for the answer.
@@ -224,7 +225,7 @@ func skippedText(bytes int64) string { return display.Size(bytes) + " skipped (t
 var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
 
 // lentTrouble returns what a person should know of a lent terminal: watchers, output that is not delivered or was skipped, and a problem.
-func lentTrouble(l localapi.Lent) string {
+func lentTrouble(l vocab.Lent) string {
 	text := ""
 	if l.Observers != nil && *l.Observers > 0 {
 		text += fmt.Sprintf(", %d watching", *l.Observers)

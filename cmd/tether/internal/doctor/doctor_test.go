@@ -28,6 +28,7 @@ import (
 	"tether/platform/keyring"
 	"tether/platform/secret"
 	"tether/platform/shell"
+	"tether/vocab"
 )
 
 // healthy is a machine on which all is well, without a daemon.
@@ -361,7 +362,7 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 			if err := secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)); err != nil {
 				t.Fatal(err)
 			}
-			all := checkHost(t.Context(), m, &localapi.HostStatus{Name: "x", URL: address, State: c.state, Lent: []localapi.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
+			all := checkHost(t.Context(), m, &localapi.HostStatus{Name: "x", URL: address, State: c.state, Lent: []vocab.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
 			if all[0].Result != Fail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "; 1 shared terminals are not visible there") ||
 				strings.Contains(all[0].Reason, "next attempt in ") != (c.state == "unsupported") {
 				t.Errorf("the link: %+v", all[0])
@@ -376,7 +377,7 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 			}
 		})
 	}
-	up := &localapi.HostStatus{Name: "x", URL: address, State: "online", Lent: []localapi.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
+	up := &localapi.HostStatus{Name: "x", URL: address, State: "online", Lent: []vocab.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
 	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != Warn || !strings.Contains(all[0].Reason, "pty-2 is not visible there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
 		t.Errorf("a terminal that is not there: %+v", all[0])
 	}
