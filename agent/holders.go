@@ -18,6 +18,7 @@ import (
 	"tether/agent/flow"
 	"tether/agent/holder"
 	"tether/agent/term"
+	"tether/internal/retry"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -226,9 +227,7 @@ func (s *holders) adoptOne(id string, tried func()) {
 		}
 		s.log.Warn().Err(err).Str("terminal", id).Dur("retry", pause).Msg("not taken up yet")
 		tried()
-		select {
-		case <-time.After(pause):
-		case <-s.ctx.Done():
+		if !retry.Wait(s.ctx, pause) {
 			return
 		}
 	}

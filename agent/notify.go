@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/policy"
+	"tether/internal/retry"
 	"tether/platform/notify"
 )
 
@@ -38,10 +39,7 @@ func (a *Agent) notifyQuestions(ctx context.Context, server *local.Server) (wait
 				} else {
 					a.notify(ctx, text)
 				}
-				select {
-				case <-time.After(notifyPause):
-				case <-ctx.Done():
-				}
+				retry.Wait(ctx, notifyPause)
 			}
 			if _, err := a.policy.Changed(ctx, version); err != nil {
 				return

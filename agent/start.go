@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/start"
+	"tether/internal/retry"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
 	"tether/platform/secret"
@@ -94,10 +95,8 @@ func (a *Agent) askLoginAgain(ctx context.Context) (wait func()) {
 					break
 				}
 				a.log.Warn().Err(err).Msg("login environment still unknown")
-				select {
-				case <-ctx.Done():
+				if !retry.Wait(ctx, pause) {
 					return
-				case <-time.After(pause):
 				}
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"tether/internal/retry"
 )
 
 // Times and bounds of a probe.
@@ -78,9 +80,7 @@ func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) fun
 				if closed, is := errors.AsType[*ClosedError](err); is && closed.Other {
 					every = otherEvery
 				}
-				select {
-				case <-time.After(every):
-				case <-ctx.Done():
+				if !retry.Wait(ctx, every) {
 					return
 				}
 			}

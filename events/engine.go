@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/retry"
 )
 
 // Bounds for one principal, and the intervals of idle work.
@@ -208,9 +209,7 @@ func (e *Engine) roster() {
 			pause = settleRoster
 		}
 		e.apply()
-		select {
-		case <-time.After(pause):
-		case <-e.ctx.Done():
+		if !retry.Wait(e.ctx, pause) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tether/agenttools"
 	"tether/internal/clip"
+	"tether/internal/retry"
 	"tether/problems"
 	"tether/screen"
 	"tether/vocab"
@@ -18,18 +19,6 @@ func freshEpoch() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint32(b[:]) | 1
-}
-
-// wait returns false when ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // awaitOutput waits until the terminal has printed something after an offset, and returns the end of the output; ok is false if ctx ends or
@@ -69,7 +58,7 @@ func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools
 			if left <= 0 {
 				break
 			}
-			if !wait(ctx, min(left, most/8)) {
+			if !retry.Wait(ctx, min(left, most/8)) {
 				return
 			}
 			i := t.Info()
@@ -94,7 +83,7 @@ func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id 
 		now, changed := t.State()
 		if data := src.stateData(was, now); data != nil {
 			src.add(entry{terminal: id, data: data, text: true})
-			if !wait(ctx, apart) {
+			if !retry.Wait(ctx, apart) {
 				return
 			}
 			was = now
@@ -151,7 +140,7 @@ func (src *source) problems(ctx context.Context, t agenttools.Terminal, id strin
 			src.add(entry{terminal: id, data: data, text: true})
 		}
 		was = now
-		if !wait(ctx, apart) {
+		if !retry.Wait(ctx, apart) {
 			return
 		}
 	}
@@ -209,7 +198,7 @@ func problemData(was, now []problems.Problem) map[string]any {
 // ports looks for listening ports every 2 s while somebody is subscribed.
 func (src *source) ports() {
 	was, _ := src.e.ports()
-	for wait(src.ctx, portsEvery) {
+	for retry.Wait(src.ctx, portsEvery) {
 		now, err := src.e.ports()
 		if err != nil {
 			continue

@@ -10,6 +10,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/change"
+	"tether/internal/retry"
 	"tether/jsonrpc"
 )
 
@@ -239,10 +240,7 @@ func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChang
 		case <-ctx.Done():
 		}
 		if first { // changes that come together go into one answer
-			select {
-			case <-time.After(listedEvery):
-			case <-ctx.Done():
-			}
+			retry.Wait(ctx, listedEvery)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/change"
+	"tether/internal/retry"
 	"tether/mcp"
 )
 
@@ -154,10 +155,7 @@ func (h *Host) FollowTools(ctx context.Context, node string) {
 		if failed { // it does not know the question, or NATS is not reached
 			pause = askSlack
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		retry.Wait(ctx, pause)
 	}
 }
 
@@ -382,10 +380,7 @@ func (h *Host) callAt(ctx context.Context, node string, q callQuestion) (string,
 		case errors.Is(err, ErrNoNode) || err != nil && time.Since(heard) > callLost-toolsHold-askSlack:
 			return "", errNodeCall
 		case err != nil:
-			select {
-			case <-time.After(listedEvery):
-			case <-ctx.Done():
-			}
+			retry.Wait(ctx, listedEvery)
 			continue
 		case len(answer) == 0:
 			return "", ErrNoTool

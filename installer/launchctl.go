@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tether/internal/retry"
 )
 
 // launchd is the Manager of macOS: LaunchAgents of users, LaunchDaemons of the machine.
@@ -120,9 +122,7 @@ func (m *launchd) bootout(ctx context.Context) error {
 		if _, _, ok := m.loaded(ctx); !ok {
 			return nil
 		}
-		select {
-		case <-time.After(bootPause):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, bootPause) {
 			return ctx.Err()
 		}
 	}
@@ -178,9 +178,7 @@ func (m *launchd) Stop(ctx context.Context) error {
 		if said, _, ok := m.loaded(ctx); !ok || !isRunning(said) {
 			return nil
 		}
-		select {
-		case <-time.After(bootPause):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, bootPause) {
 			return ctx.Err()
 		}
 	}

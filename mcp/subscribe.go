@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/retry"
 )
 
 const (
@@ -154,9 +155,7 @@ func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 		if ended {
 			return
 		}
-		select {
-		case <-time.After(updateEvery):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, updateEvery) {
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/config"
+	"tether/internal/retry"
 	"tether/platform/proc"
 	"tether/vocab"
 )
@@ -253,14 +254,7 @@ func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Du
 func (e *entry) rest(ctx context.Context, d time.Duration) bool {
 	e.change(func() { e.next = time.Now().Add(d) })
 	e.enter(Waiting)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return retry.Wait(ctx, d)
 }
 
 // runs records that t runs.

@@ -18,6 +18,7 @@ import (
 
 	"tether/ahp/client"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 	"tether/internal/webproxy"
 	"tether/pairing"
 )
@@ -155,9 +156,7 @@ func (p *Pairing) Wait(ctx context.Context) (principal string, err error) {
 		case w.Approved:
 			return w.Principal, nil
 		}
-		select {
-		case <-time.After(pause - min(pause, time.Since(began))):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, pause-min(pause, time.Since(began))) {
 			return "", context.Cause(ctx)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/ahp/client"
+	"tether/internal/retry"
 	"tether/pairing"
 )
 
@@ -90,9 +91,7 @@ func (t *Typed) Wait(ctx context.Context) (in pairing.LoggedIn, err error) {
 		case in.Token != "":
 			return in, nil
 		}
-		select {
-		case <-time.After(pause - min(pause, time.Since(began))):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, pause-min(pause, time.Since(began))) {
 			return in, context.Cause(ctx)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/internal/retry"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -97,10 +98,8 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 			if !holds(pid, path) {
 				break
 			}
-			select {
-			case <-ctx.Done():
+			if !retry.Wait(ctx, 20*time.Millisecond) {
 				return n, ctx.Err()
-			case <-time.After(20 * time.Millisecond):
 			}
 		}
 		_ = os.Remove(path) // the holder removes it, but on Windows the question who holds a lock makes the file again

@@ -26,6 +26,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 	"tether/platform/ipc"
 )
 
@@ -142,9 +143,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 		if err == nil || !repeatable(ctx, method, err) || time.Now().After(end) {
 			return resp, err
 		}
-		select {
-		case <-time.After(secondLook):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, secondLook) {
 			return nil, ctx.Err()
 		}
 	}
@@ -257,9 +256,7 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 		if !errors.Is(err, ipc.ErrNotRunning) || looks > 0 && !locked(socket) || time.Now().After(end) {
 			return conn, err
 		}
-		select {
-		case <-time.After(secondLook):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, secondLook) {
 			return nil, ctx.Err()
 		}
 	}

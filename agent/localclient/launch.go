@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -146,9 +147,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(lastLook):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, lastLook) {
 			return ctx.Err()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/internal/retry"
 )
 
 // Set once, before anything runs. Tests of commands raise them, so that they do not depend on the speed of the machine.
@@ -47,9 +48,7 @@ func (b *Comeback) Do(ctx context.Context, cause error, open func() error) error
 	}
 	timeout := cmp.Or(b.Timeout, AwayTimeout)
 	for answered := (time.Time{}); ; pause, next = next, min(2*next, lastPause) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, pause) {
 			return ctx.Err()
 		}
 		if b.Revive != nil && !errors.Is(cause, ErrStopped) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/internal/retry"
 	"tether/platform/ipc"
 )
 
@@ -70,9 +71,7 @@ func (c *Client) Watch(ctx context.Context, busy func() bool, say func(silent bo
 	go func() {
 		defer close(ended)
 		for silent := false; ; {
-			select {
-			case <-time.After(c.after):
-			case <-ctx.Done():
+			if !retry.Wait(ctx, c.after) {
 				return
 			}
 			if !silent && busy != nil && !busy() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/retry"
 	"tether/jsonrpc"
 )
 
@@ -55,9 +56,7 @@ func (o *Observer) run(ctx context.Context) error {
 		}
 		// Full jitter: after a host's restart, its observers do not all come back at the same moment.
 		ceiling = min(max(2*ceiling, firstRetry), maxRetry)
-		select {
-		case <-time.After(rand.N(ceiling)):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, rand.N(ceiling)) {
 			return ctx.Err()
 		}
 	}

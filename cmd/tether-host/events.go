@@ -16,6 +16,7 @@ import (
 	"tether/events"
 	"tether/host"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 )
 
 // eventsAt is the command tether-host events.
@@ -125,9 +126,7 @@ func (e *eventsAt) run(ctx context.Context) error {
 			return err
 		}
 		fmt.Fprintln(e.err, "tether-host: the connection to the host is lost; connecting again")
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, pause) {
 			return nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/cmd/tether/internal/display"
+	"tether/internal/retry"
 )
 
 // askAfter is how long a spawn may take before the daemon is asked whether it waits for the person.
@@ -18,9 +19,7 @@ const askAfter = 100 * time.Millisecond
 // approved waits until the daemon asks for approval of c, which it may never do, and passes the question to the editor's user. If tether
 // approve answers first, ctx ends. An error means that the command is no longer wanted.
 func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
-	select {
-	case <-time.After(askAfter):
-	case <-ctx.Done():
+	if !retry.Wait(ctx, askAfter) {
 		return nil
 	}
 	for since := (*uint64)(nil); ; {

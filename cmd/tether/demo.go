@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/internal/demo"
+	"tether/internal/retry"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 	"tether/platform/tty"
@@ -199,9 +200,7 @@ func (s *stage) until(ctx context.Context, what string, so func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, demoWithin)
 	defer cancel()
 	for !so() {
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, 20*time.Millisecond) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return fmt.Errorf("did not see %s within %v", what, demoWithin)
 			}

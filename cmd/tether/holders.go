@@ -17,6 +17,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
+	"tether/internal/retry"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/secret"
@@ -86,9 +87,7 @@ func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 		if !busy {
 			return next, err
 		}
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, lookAgain) {
 			return nil, &hinted{fmt.Errorf("process %d is replacing the daemon and has not finished", other.Pid), "end that process, then try again"}
 		}
 	}
@@ -100,9 +99,7 @@ func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	for pid != 0 && agent.Running(d) == pid {
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, lookAgain) {
 			return ctx.Err()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"tether/internal/change"
 	"tether/internal/jsonspan"
 	"tether/internal/lines"
+	"tether/internal/retry"
 )
 
 // mcpPipe passes lines between an MCP client and the daemon. It outlives the daemon: when the daemon was killed or replaced, the pipe sends
@@ -388,21 +389,13 @@ func (p *mcpPipe) watchParent(ctx context.Context) {
 	if p.orphan == nil {
 		return
 	}
-	wait := func(d time.Duration) bool {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(d):
-			return true
-		}
-	}
 	for !p.orphan() {
-		if !wait(parentTick) {
+		if !retry.Wait(ctx, parentTick) {
 			return
 		}
 	}
 	before := p.messages()
-	if wait(orphanTime) && p.messages() == before {
+	if retry.Wait(ctx, orphanTime) && p.messages() == before {
 		p.finish()
 	}
 }

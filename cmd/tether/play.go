@@ -11,6 +11,7 @@ import (
 
 	"tether/cmd/tether/internal/view"
 	"tether/internal/asciicast"
+	"tether/internal/retry"
 	"tether/platform/tty"
 	"tether/screen"
 )
@@ -95,12 +96,5 @@ func (p player) pause(ctx context.Context, d time.Duration) bool {
 	if p.idle > 0 {
 		d = min(d, p.idle)
 	}
-	timer := time.NewTimer(time.Duration(float64(d) / p.speed))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return retry.Wait(ctx, time.Duration(float64(d)/p.speed))
 }

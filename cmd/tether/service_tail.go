@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/internal/retry"
 	"tether/internal/rotated"
 	"tether/platform/secret"
 )
@@ -61,10 +62,8 @@ func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool)
 		if err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Wait(ctx, lookAtLog) {
 			return nil
-		case <-time.After(lookAtLog):
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"tether/host/access"
+	"tether/internal/retry"
 )
 
 // watch starts to keep the copy of the bucket up to date, and returns when all of the bucket has arrived.
@@ -117,9 +118,7 @@ func (n *Node) newest(ctx context.Context, key string, than uint64) (value, erro
 			n.took(e)
 			continue
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, 20*time.Millisecond) {
 			return value{}, fmt.Errorf("the cluster's engine does not answer: %w", ctx.Err())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tether/host"
+	"tether/internal/retry"
 )
 
 // Headers of an answer with a terminal's text.
@@ -71,13 +72,13 @@ func (n *Node) follow(ctx context.Context, uri string) {
 		switch {
 		case err == nil:
 		case errors.Is(err, host.ErrNotOwner), errors.Is(err, nats.ErrNoResponders): // the terminal has moved, or its node is gone
-			pause(ctx, retry/4)
+			retry.Wait(ctx, repeatAfter/4)
 		case errors.Is(err, context.DeadlineExceeded): // the request or the answer was lost
 			n.unanswered.Add(1)
 		default:
 			n.log.Debug().Str("terminal", uri).Str("peer", node).Err(err).Msg("following a terminal")
 			number = 0
-			pause(ctx, retry)
+			retry.Wait(ctx, repeatAfter)
 		}
 	}
 }
@@ -117,14 +118,14 @@ func (n *Node) end(ctx context.Context, node string, r host.FeedRequest) {
 		if _, _, ok := n.host.Wants(r.URI); ok || node == "" || ctx.Err() != nil {
 			return
 		}
-		asking, cancel := context.WithTimeout(ctx, retry)
+		asking, cancel := context.WithTimeout(ctx, repeatAfter)
 		_, err := n.nc.RequestWithContext(asking, n.subject("node."+node+".feed"), data)
 		cancel()
 		if err == nil || errors.Is(err, nats.ErrNoResponders) {
 			return
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
-			pause(ctx, retry)
+			retry.Wait(ctx, repeatAfter)
 		}
 	}
 }

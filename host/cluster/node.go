@@ -20,6 +20,7 @@ import (
 	"tether/host"
 	"tether/internal/lazyregexp"
 	"tether/internal/metrics"
+	"tether/internal/retry"
 	"tether/pairing"
 )
 
@@ -146,7 +147,7 @@ func (n *Node) connect(ctx context.Context) error {
 	}
 	nc, err := nats.Connect(n.opts.Servers, opts...)
 	for began := time.Now(); nobodyThere(err) && time.Since(began) < startTime; { // the servers may have just been started
-		pause(ctx, retry)
+		retry.Wait(ctx, repeatAfter)
 		nc, err = nats.Connect(n.opts.Servers, opts...)
 	}
 	switch {
@@ -247,7 +248,7 @@ func (n *Node) bucket(ctx context.Context, js jetstream.JetStream) (jetstream.Ke
 	kv, err := js.KeyValue(ctx, name)
 	for began := time.Now(); errors.Is(err, jetstream.ErrBucketNotFound) || noPeers(err) && time.Since(began) < peersTime; { // as in connect
 		if noPeers(err) {
-			pause(ctx, retry)
+			retry.Wait(ctx, repeatAfter)
 		}
 		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, Description: "tether-host", Replicas: replicas})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another node was quicker

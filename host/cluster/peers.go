@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tether/host"
+	"tether/internal/retry"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 	listHold = 2 * time.Second
 	// grace is how long an answer may take beyond the time for which the other node may hold the request.
 	grace = time.Second
-	// retry is the pause before an unanswered request is repeated.
-	retry = 200 * time.Millisecond
+	// repeatAfter is the pause before an unanswered request is repeated.
+	repeatAfter = 200 * time.Millisecond
 	// maxNodes bounds the nodes of a cluster.
 	maxNodes = 64
 )
@@ -256,7 +257,7 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 		}
 		if err != nil {
 			n.unanswered.Add(1)
-			pause(ctx, retry)
+			retry.Wait(ctx, repeatAfter)
 			continue
 		}
 		n.mu.Lock()
@@ -285,13 +286,5 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 			whole = nil
 		}
 		since = c.Version
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }

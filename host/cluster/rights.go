@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/internal/retry"
 )
 
 // beat is a key that all nodes write. Its changes arrive after all earlier changes, so a node that sees its own write knows that it has
@@ -42,9 +43,9 @@ func (n *Node) checkRights() {
 			n.checked = began
 			n.mu.Unlock()
 		} else {
-			wait = retry
+			wait = repeatAfter
 		}
-		pause(n.ctx, wait)
+		retry.Wait(n.ctx, wait)
 	}
 }
 
@@ -57,7 +58,7 @@ func (n *Node) upToDate() bool {
 		if n.known(beat).revision >= revision {
 			return true
 		}
-		pause(ctx, retry/10)
+		retry.Wait(ctx, repeatAfter/10)
 	}
 	return false
 }

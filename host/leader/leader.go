@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/host/access"
+	"tether/internal/retry"
 )
 
 const (
@@ -133,9 +134,7 @@ func (s *Service[Q, A]) Ask(ctx context.Context, q Q) (a A, err error) {
 		if time.Since(began) > waitTime {
 			return a, ErrNone
 		}
-		select {
-		case <-time.After(waitEvery):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, waitEvery) {
 			return a, ctx.Err()
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"tether/host"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 )
 
 const maxBody = 256 << 10 // bytes of an event
@@ -133,10 +134,7 @@ const answerTime = 2 * time.Second
 func attempt(ctx context.Context) (lasting context.Context, end func()) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(answerTime):
-		case <-lasting.Done():
-		}
+		retry.Wait(lasting, answerTime)
 		cancel()
 	})
 	return lasting, func() {
@@ -155,9 +153,7 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 	for _, pause := range pauses[:tries] {
 		if pause > 0 {
 			pause = time.Duration(float64(pause) * (0.8 + 0.4*mrand.Float64()))
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
+			if !retry.Wait(ctx, pause) {
 				return false
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/internal/retry"
 	"tether/mcp"
 )
 
@@ -79,9 +80,7 @@ func (s *stream) Next(ctx context.Context) (Event, error) {
 			if err == nil {
 				return Event{}, &EndedError{} // no more events can follow
 			}
-			select { // the engine was closed to make room
-			case <-time.After(reopenAfter):
-			case <-ctx.Done():
+			if !retry.Wait(ctx, reopenAfter) { // the engine was closed to make room
 				return Event{}, ctx.Err()
 			}
 			if s.cursor == nil {

@@ -21,6 +21,7 @@ import (
 	"tether/host/access"
 	"tether/internal/bounded"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 )
 
 // Bounds of subscriptions.
@@ -213,10 +214,7 @@ func (h *Hub) Run(ctx context.Context) {
 			h.forget(time.Now())
 		case <-h.changed:
 			h.keep()
-			select { // at most once a second
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
+			retry.Wait(ctx, time.Second) // at most once a second
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 // import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/webproxy, agent/ring, agent/flow, vocab;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
 	internal/change < internal/bounded;
+	internal/retry < ahp/client, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc, internal/webproxy, platform/rawio < jsonrpc/wsconn;

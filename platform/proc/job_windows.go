@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"tether/internal/retry"
 )
 
 // Job holds a program and everything that descends from it: Windows puts each child of a member into it, and none can leave. While this
@@ -141,7 +143,7 @@ func (j *Job) Wait(ctx context.Context) bool {
 		if empty || err != nil {
 			return err == nil
 		}
-		if !wait(ctx, pause) {
+		if !retry.Wait(ctx, pause) {
 			return false
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tether/internal/retry"
 )
 
 const (
@@ -88,7 +90,7 @@ func (h *hunt) ask(ctx context.Context, grace time.Duration) (gone bool, err err
 		for _, p := range live {
 			h.askOne(p, time.Since(began) >= grace/2)
 		}
-		if !wait(ctx, pause) {
+		if !retry.Wait(ctx, pause) {
 			return false, nil
 		}
 	}
@@ -147,7 +149,7 @@ func (h *hunt) sweep() error {
 		for _, p := range live {
 			_ = signal(p.ID, unix.SIGKILL)
 		}
-		wait(context.Background(), pause)
+		retry.Wait(context.Background(), pause)
 		pause = min(2*pause, pauseLast)
 	}
 	return left("processes still running after SIGKILL", live)

@@ -12,6 +12,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/change"
+	"tether/internal/retry"
 )
 
 const (
@@ -45,9 +46,7 @@ func (s *Session) feed(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		select {
-		case <-time.After(feedAgain):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, feedAgain) {
 			return
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"tether/internal/retry"
 )
 
 // Start starts a program that ends when ctx ends, or when this process does. It returns
@@ -52,9 +54,7 @@ func (w Way) Run(ctx context.Context, port int, start Start, on Events) error {
 			remote = again
 		}
 		on.Down(why, pause)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, pause) {
 			return ctx.Err()
 		}
 		pause = min(2*pause, lastPause)
