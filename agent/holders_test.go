@@ -345,7 +345,9 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 		}
 		return string(text)
 	}
-	if said := read(x.ID); !strings.Contains(said, "agent claude has started") || strings.Contains(said, "ended 1") {
+	said := ""
+	testkit.Eventually(t, patience, "the holder's output has come", func() bool { said = read(x.ID); return said != "" })
+	if !strings.Contains(said, "agent claude has started") || strings.Contains(said, "ended 1") {
 		t.Errorf("the agent's program was told %q", said)
 	}
 	if list := second.list(2); !slices.ContainsFunc(list.Terminals, func(i localapi.Terminal) bool { return i.ID == private.ID && i.Exit == nil }) {
