@@ -34,13 +34,12 @@ type attachment struct {
 	line     int        // with whole: bytes typed since the last end of a line, -1 if no more is taken
 }
 
-// attachTo makes the client a screen, as the parameters say. leave ends that.
-func (c *client) attachTo(q params) (leave func(), err error) {
+// attachTo makes the client a screen of h, as the parameters say. leave ends that.
+func (c *client) attachTo(h term.Handle, q params) (leave func(), err error) {
 	start, err := parseStart(q)
-	h, notFound := c.access.Find(q.Get("attach"))
 	a := &attachment{client: c, terminal: h, drawn: q.Get("screen") == "1" && start.Tail > 0, whole: q.Get("input") == "lines", offsets: q.Get("offsets") == "1"}
 	terminal := q.Get("terminal") != "0"
-	if err = cmp.Or(notFound, err, q.unknown()); err != nil {
+	if err = cmp.Or(err, q.unknown()); err != nil {
 		return nil, err
 	}
 	start.Wake = c.wake

@@ -89,7 +89,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 			t.Errorf("size %v: %+v", size, got)
 		}
 	}
-	bare, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty?attach=a", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
+	bare, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func TestBadInputIsAnswered(t *testing.T) {
 		got, err := w.client.Find(t.Context(), tm.ID)
 		return err == nil && got.Attached == 0 && got.Exit == nil
 	})
-	for _, q := range []string{"&from=-1", "&tail=x", "&tail=99999999999999"} {
-		resp := ask(t, w, "GET /pty?attach=a"+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
+	for _, q := range []string{"?from=-1", "?tail=x", "?tail=99999999999999"} {
+		resp := ask(t, w, "GET /v1/terminals/a/attach"+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
 		if resp == nil || codeOf(t, resp) != localapi.CodeBadRequest {
 			t.Errorf("%s: %+v", q, resp)
 		}
@@ -254,7 +254,7 @@ func TestHalfAFrame(t *testing.T) {
 	tm, child := w.spawn("a")
 	conn := w.dial()
 	const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-	fmt.Fprint(conn, "GET /pty?attach=a HTTP/1.1\r\nHost: tether\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+key+"\r\n")
+	fmt.Fprint(conn, "GET /v1/terminals/a/attach HTTP/1.1\r\nHost: tether\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+key+"\r\n")
 	conn.Write([]byte{0x82, 0x85, 1, 2, 3, 4, 'h', 'a'}) // a binary frame of 5 bytes, with 2 of them
 	attached := func(n int) func() bool {
 		return func() bool {

@@ -200,7 +200,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 	}
 
 	c := w.client.As("claude")
-	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/pty?attach="+own.ID+"&from=0", &websocket.DialOptions{HTTPClient: c.HTTP()})
+	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTP()})
 	if err != nil {
 		t.Fatal(err)
 	}

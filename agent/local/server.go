@@ -291,6 +291,7 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/terminals/{ref}/share":   s.person(withBody(s.share)),
 		"GET /v1/shares":                   s.person(s.shares),
 		"DELETE /v1/shares/{id}":           s.person(s.unshare),
+		"GET /v1/terminals/{ref}/attach":   s.onTerminal(s.attach),
 		"GET /v1/terminals/{ref}/input":    s.onTerminal(s.feed),
 		"GET /v1/terminals/{ref}/wait":     s.onTerminal(s.wait),
 		"POST /v1/events":                  withBody(s.subscribe),

@@ -263,7 +263,7 @@ func TestRenewedTokenEndsOldConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attached, _, err := websocket.Dial(t.Context(), "ws://"+d.addr+"/pty?attach=a", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + old}}})
+	attached, _, err := websocket.Dial(t.Context(), "ws://"+d.addr+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + old}}})
 	if err != nil {
 		t.Fatal(err)
 	}

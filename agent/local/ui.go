@@ -60,18 +60,26 @@ func (u *ui) come(a term.Actor) (leave func(), err error) {
 	}, nil
 }
 
-// serveUI serves a user interface, or the screen of one terminal if the parameter attach names one, until it disconnects, the server drains, or the request's context ends because its token was revoked. It
-// returns an error if the WebSocket was not opened and the request has no answer yet.
+// serveUI serves a user interface.
 func (s *Server) serveUI(w http.ResponseWriter, r *http.Request) error {
+	return s.serveClient(w, r, func(c *client) (func(), error) { return s.ui.come(c.access.Actor()) })
+}
+
+// attach serves the screen of one terminal.
+func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) error {
+	return s.serveClient(w, r, func(c *client) (func(), error) { return c.attachTo(h, paramsOf(r)) })
+}
+
+// serveClient serves a client until it disconnects, the server drains, or the request's
+// context ends because its token was revoked. come admits it, and returns what is to be done
+// when it has gone. serveClient returns an error if the WebSocket was not opened and the
+// request has no answer yet.
+func (s *Server) serveClient(w http.ResponseWriter, r *http.Request, come func(*client) (leave func(), err error)) error {
 	c := &client{
 		server: s, access: s.access(r), hands: hands{server: s, request: r},
 		wake: make(chan struct{}, 1), asked: make(chan ask, askedAhead), sized: map[string]term.Handle{},
 	}
-	come := func() (func(), error) { return s.ui.come(c.access.Actor()) }
-	if q := paramsOf(r); q.Has("attach") {
-		come = func() (func(), error) { return c.attachTo(q) }
-	}
-	leave, err := come()
+	leave, err := come(c)
 	if err != nil {
 		return err
 	}

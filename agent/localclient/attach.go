@@ -29,7 +29,7 @@ type AttachOptions struct {
 
 // Attach attaches to the terminal that ref names. ctx bounds only the opening. The caller must Close the attachment.
 func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Attachment, error) {
-	q := url.Values{"attach": {ref}, "offsets": {"1"}}
+	q := url.Values{"offsets": {"1"}}
 	if o.Lines {
 		q.Set("input", "lines")
 	}
@@ -47,7 +47,7 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 	if o.Script {
 		q.Set("terminal", "0")
 	}
-	conn, resp, err := websocket.Dial(ctx, "ws://"+localapi.Host+"/pty?"+q.Encode(),
+	conn, resp, err := websocket.Dial(ctx, "ws://"+localapi.Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
 		&websocket.DialOptions{HTTPClient: &c.http, HTTPHeader: c.header})
 	switch {
 	case err == nil:
