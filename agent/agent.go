@@ -37,26 +37,31 @@ import (
 type Config struct {
 	Dirs    dirs.Dirs
 	Version string // of this program, shown to hosts and in status
-	// AllowRoot lets the daemon run as root, see [proc.Root]. Without it Run refuses to: every terminal, and every command that a local
-	// program starts through it, would be root's.
+	// AllowRoot lets the daemon run as root, see [proc.Root]. Without it Run refuses to:
+	// every terminal, and every command that a local program starts through it, would be
+	// root's.
 	AllowRoot bool
 	// Settings is the person's configuration; nil means the defaults.
 	Settings *config.Config
-	// Over holds the settings that override the configuration file. They are needed when the file is read again.
+	// Over holds the settings that override the configuration file. They are needed when
+	// the file is read again.
 	Over []config.Setting
-	// Secrets says where tokens and this machine's key may be kept. The zero value is a file that only the user can read.
+	// Secrets says where tokens and this machine's key may be kept. The zero value is a
+	// file that only the user can read.
 	Secrets hosts.Secrets
 	// LogLevel, if not "", overrides that of Settings.
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
 	Ready func()
-	// Notify, if not nil, shows a text on the person's desktop. It may block until ctx ends.
+	// Notify, if not nil, shows a text on the person's desktop. It may block until ctx
+	// ends.
 	Notify func(ctx context.Context, title, body string) error
-	// AskDesktop, if not nil, shows a text with buttons on the person's desktop and returns the key of the button that the person pressed,
-	// see notify.Ask. If it returns an error, Notify shows the text instead.
+	// AskDesktop, if not nil, shows a text with buttons on the person's desktop and
+	// returns the key of the button that the person pressed, see notify.Ask. If it
+	// returns an error, Notify shows the text instead.
 	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
-	// Holder says how to start the holder process of each terminal, which lets the terminal outlive the daemon. It is required, unless
-	// Terminals has a Start.
+	// Holder says how to start the holder process of each terminal, which lets the
+	// terminal outlive the daemon. It is required, unless Terminals has a Start.
 	Holder Program
 	// Replace makes Run wait for the end of a daemon that was asked to hand over.
 	Replace bool
@@ -64,12 +69,14 @@ type Config struct {
 	Terminals term.Options
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
-	// Timeout, if not 0, replaces the times for which a person waits at most for terminals to end and hosts to hear of something. For tests,
-	// on machines that stand still.
+	// Timeout, if not 0, replaces the times for which a person waits at most for
+	// terminals to end and hosts to hear of something. For tests, on machines that stand
+	// still.
 	Timeout time.Duration
 }
 
-// SocketPath returns the path of the socket on which the daemon with these directories listens.
+// SocketPath returns the path of the socket on which the daemon with these directories
+// listens.
 func SocketPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "daemon.sock") }
 
 // LogPath returns the path of the log of the daemon with these directories.
@@ -88,7 +95,8 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a daemon is already running (process %d)", e.Pid)
 }
 
-// atMost returns the longest time to wait for something while a person waits: Config.Timeout if it is set, otherwise d.
+// atMost returns the longest time to wait for something while a person waits:
+// Config.Timeout if it is set, otherwise d.
 func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Timeout, d) }
 
 // How long the end of a daemon may take, 5 s in all.
@@ -97,10 +105,11 @@ const (
 	hearWithin = 500 * time.Millisecond // for the hosts to learn of it
 )
 
-// Agent is one daemon, for one call of Run. It implements local.Daemon for the local door; those methods are safe for concurrent use while
-// Run runs.
+// Agent is one daemon, for one call of Run. It implements local.Daemon for the local
+// door; those methods are safe for concurrent use while Run runs.
 //
-// Goroutines: the caller of Run, which waits; those of the local server; and one per host, which keeps the link up and is owned by links.
+// Goroutines: the caller of Run, which waits; those of the local server; and one per
+// host, which keeps the link up and is owned by links.
 type Agent struct {
 	// Set at construction.
 	cfg      Config
@@ -136,7 +145,8 @@ type Agent struct {
 	kept int // terminals that were left running; set when Run returns
 }
 
-// New checks the configuration and returns a daemon. It does not open or create anything yet.
+// New checks the configuration and returns a daemon. It does not open or create anything
+// yet.
 func New(c Config) (*Agent, error) {
 	settings := config.Default()
 	if c.Settings != nil {
@@ -158,8 +168,9 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// Run runs the daemon. It returns nil when ctx has ended or a client has asked it to shut down, after everything that it started has ended.
-// Errors: ErrRoot, a *RunningError, a *LockError, or another failure to start.
+// Run runs the daemon. It returns nil when ctx has ended or a client has asked it to shut
+// down, after everything that it started has ended. Errors: ErrRoot, a *RunningError, a
+// *LockError, or another failure to start.
 func (a *Agent) Run(ctx context.Context) error {
 	if proc.Root() && !a.cfg.AllowRoot {
 		return ErrRoot
@@ -221,7 +232,8 @@ const (
 	logCause   = "log"
 )
 
-// openState makes the state directory. If the disk is full or not writable, the daemon works without it and only new state is not kept.
+// openState makes the state directory. If the disk is full or not writable, the daemon
+// works without it and only new state is not kept.
 func (a *Agent) openState() error {
 	err := secret.Dir(a.cfg.Dirs.State)
 	if err != nil && !isTrouble(err) {
@@ -233,8 +245,8 @@ func (a *Agent) openState() error {
 	return nil
 }
 
-// openPool makes the pool and adopts the terminals that outlived earlier daemons. Requests wait until it returns, because the list of
-// terminals is not complete before.
+// openPool makes the pool and adopts the terminals that outlived earlier daemons.
+// Requests wait until it returns, because the list of terminals is not complete before.
 func (a *Agent) openPool(ctx context.Context) error {
 	opts, err := holderOptions(a.cfg.Dirs)
 	if err != nil {
@@ -258,17 +270,20 @@ func (a *Agent) openPool(ctx context.Context) error {
 	return nil
 }
 
-// lockTimeout is how long lock waits for a lock whose holder does not answer: that may be a daemon that is starting and about to answer, or
-// one that is ending and about to release the lock.
+// lockTimeout is how long lock waits for a lock whose holder does not answer: that may be
+// a daemon that is starting and about to answer, or one that is ending and about to
+// release the lock.
 const lockTimeout = time.Second
 
 // lockEvery is the time between two attempts to take the lock.
 const lockEvery = 5 * time.Millisecond
 
-// replaceTimeout replaces lockTimeout for a daemon that was asked to hand over: its end may take 5 s.
+// replaceTimeout replaces lockTimeout for a daemon that was asked to hand over: its end
+// may take 5 s.
 const replaceTimeout = 8 * time.Second
 
-// lock makes this the only daemon with these directories. The socket has a lock too, but it exists only after everything else was opened.
+// lock makes this the only daemon with these directories. The socket has a lock too, but
+// it exists only after everything else was opened.
 func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	if err := secret.Dir(a.cfg.Dirs.Runtime); err != nil {
 		return nil, err
@@ -336,7 +351,8 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	return errors.Join(err, server.Close(), <-failed)
 }
 
-// closeTerminals kills the running terminals and gives the hosts up to hearWithin to learn of it.
+// closeTerminals kills the running terminals and gives the hosts up to hearWithin to
+// learn of it.
 func (a *Agent) closeTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()
@@ -349,8 +365,9 @@ func (a *Agent) closeTerminals() {
 	a.hosts.Close(a.atMost(hearWithin))
 }
 
-// leaveTerminals leaves the terminals to the next daemon. First it closes the links as if the network had failed: no terminal that
-// continues is withdrawn from a host, and the next daemon sends the host the output that it lacks.
+// leaveTerminals leaves the terminals to the next daemon. First it closes the links as if
+// the network had failed: no terminal that continues is withdrawn from a host, and the
+// next daemon sends the host the output that it lacks.
 func (a *Agent) leaveTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()

@@ -44,7 +44,8 @@ func TestOnlyOne(t *testing.T) {
 	start(t, agent.Config{Dirs: d})
 }
 
-// A lock whose file was replaced under the daemon is reported, with the holder of the new one, until that is corrected.
+// A lock whose file was replaced under the daemon is reported, with the holder of the new
+// one, until that is corrected.
 func TestLockIsReplaced(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
@@ -116,7 +117,8 @@ func TestEndsWithEverything(t *testing.T) {
 	}
 }
 
-// observe follows a host and returns the exit of the terminal with the title, once it is seen.
+// observe follows a host and returns the exit of the terminal with the title, once it is
+// seen.
 func observe(t *testing.T, url, title string) (seen <-chan ahp.TerminalExited, shown <-chan struct{}) {
 	t.Helper()
 	o := client.NewObserver(client.ObserverOptions{Endpoint: client.Endpoint{URL: url}, ClientID: "observer"})
@@ -149,7 +151,8 @@ func observe(t *testing.T, url, title string) (seen <-chan ahp.TerminalExited, s
 	return exits, there
 }
 
-// The hosts of a daemon that ends are told how its terminals ended, rather than that their owner is gone.
+// The hosts of a daemon that ends are told how its terminals ended, rather than that
+// their owner is gone.
 func TestHostsHearOfTheEnd(t *testing.T) {
 	testkit.Leaks(t)
 	url := startHost(t, "")

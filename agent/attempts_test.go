@@ -103,7 +103,8 @@ func (d *daemon) state(what, state string) localapi.HostStatus {
 	return d.status(what, func(s localapi.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == state }).Hosts[0]
 }
 
-// The first pairings may begin side by side: the machine still gets one key, or all but one of them would open nothing.
+// The first pairings may begin side by side: the machine still gets one key, or all but
+// one of them would open nothing.
 func TestOffersAtOnceShareAKey(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	ring := &fakeRing{items: map[string]string{}, locked: make(chan struct{})}
@@ -137,7 +138,8 @@ func TestPairingByKeys(t *testing.T) {
 	}
 	a.state("it is online", "online")
 
-	// Once more there is nothing to do, and nobody has to approve anything; but there is where something else is said.
+	// Once more there is nothing to do, and nobody has to approve anything; but there is
+	// where something else is said.
 	if o, err := a.client.Offer(t.Context(), localapi.PairRequest{URL: k.url}); err != nil || o.ID != "" || o.Paired == nil || o.Paired.Name != "work" || o.Paired.Credential != "key" {
 		t.Errorf("once more: %+v, %v", o, err)
 	}
@@ -191,8 +193,8 @@ func TestPairingByKeys(t *testing.T) {
 	}
 }
 
-// Unpaired, a host that cannot be reached may let the key in until it is revoked there: that is said, and the key is gone here with the
-// last host that knows it.
+// Unpaired, a host that cannot be reached may let the key in until it is revoked there:
+// that is said, and the key is gone here with the last host that knows it.
 func TestUnpairWithoutTheHost(t *testing.T) {
 	d, k, gone := home(t), startKeyHost(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
@@ -284,7 +286,8 @@ func TestPairingTokens(t *testing.T) {
 	holding(t, d.State, token, "")
 }
 
-// holding checks that a secret is in the file of that name under a directory, and in no other.
+// holding checks that a secret is in the file of that name under a directory, and in no
+// other.
 func holding(t *testing.T, dir, text, file string) {
 	t.Helper()
 	if text == "" {
@@ -310,7 +313,8 @@ func holding(t *testing.T, dir, text, file string) {
 	}
 }
 
-// A host that does not pair by keys is recognised at once, however it answers unknown requests.
+// A host that does not pair by keys is recognised at once, however it answers unknown
+// requests.
 func TestHostsThatPairByTokensAlone(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	for name, url := range map[string]string{

@@ -13,7 +13,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Output that an absent host lacks holds the child, up to ten minutes here, but does not delay its end.
+// Output that an absent host lacks holds the child, up to ten minutes here, but does not
+// delay its end.
 func TestEndDespiteAHostThatIsGone(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, c := range []struct {

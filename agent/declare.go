@@ -24,7 +24,8 @@ import (
 	"tether/vocab"
 )
 
-// declaredCause is the cause in status when the daemon cannot save which terminals belong to which declarations.
+// declaredCause is the cause in status when the daemon cannot save which terminals belong
+// to which declarations.
 const declaredCause = "declared terminals"
 
 // openDeclared begins to start the declared terminals.
@@ -92,7 +93,8 @@ func (a *Agent) MayRestart() bool {
 // errDown: agents do not start a terminal that the person has ended.
 var errDown = errors.New("the user has ended it, and only the user starts it again")
 
-// RestartFor implements local.Declarer. It starts what this daemon knows as declared: it does not read the file, which an agent may have changed.
+// RestartFor implements local.Declarer. It starts what this daemon knows as declared: it
+// does not read the file, which an agent may have changed.
 func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref string) (localapi.Declared, error) {
 	all := a.declared.List()
 	i := slices.IndexFunc(all, func(s declared.Status) bool {
@@ -178,7 +180,8 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 	}, nil
 }
 
-// homeward makes a directory from the configuration absolute: a leading "~", and "", stand for the home directory.
+// homeward makes a directory from the configuration absolute: a leading "~", and "",
+// stand for the home directory.
 func homeward(dir string) (string, error) {
 	rest, ok := strings.CutPrefix(dir, "~")
 	if dir != "" && !ok {
@@ -213,8 +216,8 @@ func (s *starter) pending(id string) bool {
 	return err == nil && slices.Contains(ids, id)
 }
 
-// declaredTerminal is a declared terminal that was started. If the connection to its holder is lost, the pool gets a new terminal with the
-// same id after a while.
+// declaredTerminal is a declared terminal that was started. If the connection to its
+// holder is lost, the pool gets a new terminal with the same id after a while.
 type declaredTerminal struct {
 	starter *starter
 	id      term.ID
@@ -232,7 +235,8 @@ func (t *declaredTerminal) Over() bool {
 	return over
 }
 
-// look reports whether the terminal has ended (over), and how. away reports that its holder has it, but that the pool does not.
+// look reports whether the terminal has ended (over), and how. away reports that its
+// holder has it, but that the pool does not.
 func (t *declaredTerminal) look() (end declared.End, over, away bool) {
 	h, listed := t.newest()
 	i := h.Info()
@@ -258,7 +262,8 @@ func (t *declaredTerminal) newest() (h term.Handle, listed bool) {
 	return t.handle, listed
 }
 
-// awayPoll is the time between two looks at a terminal that is away, to see whether it has come back or ended: its holder tells nobody.
+// awayPoll is the time between two looks at a terminal that is away, to see whether it
+// has come back or ended: its holder tells nobody.
 const awayPoll = time.Second
 
 // Wait implements declared.Terminal.

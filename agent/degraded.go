@@ -9,15 +9,17 @@ import (
 	"tether/agent/localapi"
 )
 
-// degraded lists the faults with which the daemon continues: each part reports its own causes, and status shows them. The zero value is
-// ready. It is safe for concurrent use; reporting never blocks on anything.
+// degraded lists the faults with which the daemon continues: each part reports its own
+// causes, and status shows them. The zero value is ready. It is safe for concurrent use;
+// reporting never blocks on anything.
 type degraded struct {
 	mu  sync.Mutex
 	all map[string]localapi.Degraded // by cause
 }
 
-// report records a fault. cause is one or two fixed words ("state directory"), text tells a person the fault and the remedy. Reporting a
-// cause again replaces the text; an empty text ends the fault.
+// report records a fault. cause is one or two fixed words ("state directory"), text tells
+// a person the fault and the remedy. Reporting a cause again replaces the text; an empty
+// text ends the fault.
 func (d *degraded) report(cause, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

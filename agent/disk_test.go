@@ -31,7 +31,8 @@ type troubled struct {
 	ticks string // the name of the terminal
 }
 
-// ticking starts the terminal that ticks. It has a unique name, since the host may still show that of an earlier daemon.
+// ticking starts the terminal that ticks. It has a unique name, since the host may still
+// show that of an earlier daemon.
 func (d *troubled) ticking(name string) {
 	d.t.Helper()
 	d.ticks = name
@@ -71,8 +72,8 @@ func (d *troubled) ticked() int {
 	return 0
 }
 
-// goesOn checks that the terminal's output continues to be seen, that another one can be started, and whether status reports a fault with
-// cause.
+// goesOn checks that the terminal's output continues to be seen, that another one can be
+// started, and whether status reports a fault with cause.
 func (d *troubled) goesOn(when, cause string) {
 	d.t.Helper()
 	before := d.ticked()
@@ -108,7 +109,8 @@ func (d *troubled) fill() (filler string) {
 	return filler
 }
 
-// pairs tries to pair with another host, and wants the reason why that cannot be kept, or "".
+// pairs tries to pair with another host, and wants the reason why that cannot be kept, or
+// "".
 func (d *troubled) pairs(name, want string) {
 	d.t.Helper()
 	_, err := d.client.Pair(d.t.Context(), localapi.PairRequest{URL: startHost(d.t, ""), Name: name})

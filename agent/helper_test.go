@@ -76,7 +76,8 @@ func start(t *testing.T, c agent.Config) *daemon {
 	return d
 }
 
-// inProcess starts a terminal without a holder, for tests to which it makes no difference.
+// inProcess starts a terminal without a holder, for tests to which it makes no
+// difference.
 func inProcess(_ term.ID, c pty.Command) (term.PTY, error) { return pty.Start(c) }
 
 // end stops it and wants it to end well. It may be called again.
@@ -107,7 +108,8 @@ func (d *daemon) status(what string, ok func(localapi.Status) bool) localapi.Sta
 	return s
 }
 
-// serveHTTP serves a handler on a port of its own, and returns its ws URL. No request outlives the test.
+// serveHTTP serves a handler on a port of its own, and returns its ws URL. No request
+// outlives the test.
 func serveHTTP(t *testing.T, h http.Handler) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -153,7 +155,8 @@ func startHost(t *testing.T, token string) string {
 	return url
 }
 
-// list waits until the daemon has so many terminals: it answers before it has taken up all that earlier ones have left.
+// list waits until the daemon has so many terminals: it answers before it has taken up
+// all that earlier ones have left.
 func (d *daemon) list(n int) (list localapi.TerminalList) {
 	d.t.Helper()
 	testkit.Eventually(d.t, patience, fmt.Sprint(n, " terminals are there"), func() bool {
@@ -194,7 +197,8 @@ func prints(t *testing.T, c *localclient.Client, r localapi.SpawnRequest) (strin
 	return string(out), exit.Code
 }
 
-// shutDown runs a daemon with three terminals until it is asked to end. Its socket is gone then; the terminals are as they were.
+// shutDown runs a daemon with three terminals until it is asked to end. Its socket is
+// gone then; the terminals are as they were.
 func shutDown(t *testing.T, command []string) (dirs.Dirs, []localapi.Terminal) {
 	t.Helper()
 	d := home(t)

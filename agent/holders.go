@@ -31,15 +31,15 @@ type Program struct {
 	Argv []string // including argument 0; the terminal's id is appended
 }
 
-// holdersDir returns the directory of the holders' sockets. Its name contains no version, so that daemons of all versions find the same
-// holders.
+// holdersDir returns the directory of the holders' sockets. Its name contains no version,
+// so that daemons of all versions find the same holders.
 func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 
 // keyName is the file with the holders' key.
 const keyName = "holders.key"
 
-// holderOptions returns the place of the holders and the key for them. It makes the key if there is none yet, so the caller must have the
-// daemon's lock.
+// holderOptions returns the place of the holders and the key for them. It makes the key
+// if there is none yet, so the caller must have the daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
 	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(flow.Typing)}
 	var err error
@@ -49,9 +49,10 @@ func holderOptions(d dirs.Dirs) (holder.Options, error) {
 	return o, nil
 }
 
-// holderKey returns the holders' key. If there is none, it makes one in the state directory or, if that cannot be written, beside the
-// holders' sockets: the next daemon finds it there as long as it finds these. It replaces a damaged key, but none that it cannot read:
-// holders with that one can be resumed later.
+// holderKey returns the holders' key. If there is none, it makes one in the state
+// directory or, if that cannot be written, beside the holders' sockets: the next daemon
+// finds it there as long as it finds these. It replaces a damaged key, but none that it
+// cannot read: holders with that one can be resumed later.
 func holderKey(d dirs.Dirs) ([]byte, error) {
 	var places []string
 	var errs []error
@@ -93,8 +94,9 @@ const (
 // holderCause is the cause in status of faults with holders.
 const holderCause = "holders"
 
-// holders starts terminals in processes of their own, and adopts those of an earlier daemon. It is safe for concurrent use. Its goroutines,
-// one per terminal that is not adopted yet, end with the context of adopt; Run waits for them.
+// holders starts terminals in processes of their own, and adopts those of an earlier
+// daemon. It is safe for concurrent use. Its goroutines, one per terminal that is not
+// adopted yet, end with the context of adopt; Run waits for them.
 type holders struct {
 	// Set at construction.
 	opts     holder.Options
@@ -147,7 +149,8 @@ func (h held) Signal(name string) error {
 	return err
 }
 
-// Kill ends the child and all its descendants. If the holder is gone by then, Gone has ended what it has left.
+// Kill ends the child and all its descendants. If the holder is gone by then, Gone has
+// ended what it has left.
 func (h held) Kill(ctx context.Context, grace time.Duration) error {
 	err := h.Client.Kill(ctx, grace)
 	if errors.Is(err, holder.ErrLost) && h.Gone() {
@@ -156,7 +159,8 @@ func (h held) Kill(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Gone reports whether the holder is gone. If so, it also ends the processes of the terminal that a killed holder has left.
+// Gone reports whether the holder is gone. If so, it also ends the processes of the
+// terminal that a killed holder has left.
 func (h held) Gone() bool {
 	if !h.Client.Gone() {
 		return false
@@ -167,7 +171,8 @@ func (h held) Gone() bool {
 	return true
 }
 
-// adopt adopts the terminals of earlier daemons. It returns when that is done, or after adoptWithin: slower ones continue until ctx ends.
+// adopt adopts the terminals of earlier daemons. It returns when that is done, or after
+// adoptWithin: slower ones continue until ctx ends.
 func (s *holders) adopt(ctx context.Context, pool *term.Pool) {
 	s.pool, s.ctx = pool, ctx
 	ids, err := holder.List(s.opts.Dir)
@@ -201,8 +206,8 @@ func (s *holders) again(id term.ID) {
 	}
 }
 
-// adoptOne adopts a terminal, and tries again until that has succeeded, cannot succeed, or the context of adopt ends. tried is called after
-// the first attempt.
+// adoptOne adopts a terminal, and tries again until that has succeeded, cannot succeed,
+// or the context of adopt ends. tried is called after the first attempt.
 func (s *holders) adoptOne(id string, tried func()) {
 	tried = sync.OnceFunc(tried)
 	defer tried()
@@ -272,8 +277,9 @@ func (s *holders) removeScripts(alive []string) {
 	}
 }
 
-// LeftRunning returns the ids of the terminals that run although no daemon does; the error is a *RunningError if a daemon runs. A holder
-// that does not answer within a second counts as running.
+// LeftRunning returns the ids of the terminals that run although no daemon does; the
+// error is a *RunningError if a daemon runs. A holder that does not answer within a
+// second counts as running.
 func LeftRunning(d dirs.Dirs) ([]string, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 || err != nil {
@@ -317,7 +323,8 @@ func hasExited(o holder.Options, id string) bool {
 	return !at.IsZero()
 }
 
-// LeftDead returns how many terminals' holders were killed and have left their sockets; the next daemon removes them.
+// LeftDead returns how many terminals' holders were killed and have left their sockets;
+// the next daemon removes them.
 func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
 // Ended lists the processes that EndLeftRunning has ended, and those that it has not.
@@ -335,9 +342,11 @@ type Left struct {
 	id        term.ID
 }
 
-// EndLeftRunning ends the terminals that no daemon serves, with everything in them, and lists them. It also ends the processes that agents'
-// exited terminals have left running; those of the person's exited terminals continue, as when a daemon ends. Undelivered output does not
-// delay it. It keeps a daemon from starting until it returns. Errors: a *RunningError if one runs, ctx's, or the processes that remain.
+// EndLeftRunning ends the terminals that no daemon serves, with everything in them, and
+// lists them. It also ends the processes that agents' exited terminals have left running;
+// those of the person's exited terminals continue, as when a daemon ends. Undelivered
+// output does not delay it. It keeps a daemon from starting until it returns. Errors: a
+// *RunningError if one runs, ctx's, or the processes that remain.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 && err == nil {
@@ -386,7 +395,8 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	return all, errors.Join(append(errs, err)...)
 }
 
-// endHolder ends one terminal and its holder. It reads and drops the child's remaining output, which could otherwise block in a full log.
+// endHolder ends one terminal and its holder. It reads and drops the child's remaining
+// output, which could otherwise block in a full log.
 func endHolder(ctx context.Context, o holder.Options, id string) (Ended, error) {
 	c, err := holder.Dial(ctx, o, id)
 	if errors.Is(err, holder.ErrGone) {
@@ -439,5 +449,6 @@ func dropOutput(c *holder.Client) {
 	}
 }
 
-// killGrace is the time between TERM and KILL for endHolder, which reads no configuration.
+// killGrace is the time between TERM and KILL for endHolder, which reads no
+// configuration.
 const killGrace = 2 * time.Second

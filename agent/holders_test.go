@@ -53,7 +53,8 @@ func (d *daemon) stop() {
 	d.end()
 }
 
-// One daemon after the other in this process: nothing of the first stays, and the second has the terminals that it left.
+// One daemon after the other in this process: nothing of the first stays, and the second
+// has the terminals that it left.
 func TestHandOver(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -112,7 +113,8 @@ func greeting() string {
 	return "echo hello; read x"
 }
 
-// Terminals come and go in a daemon that goes on, and it holds no goroutine, no descriptor and no process of theirs.
+// Terminals come and go in a daemon that goes on, and it holds no goroutine, no
+// descriptor and no process of theirs.
 func TestTerminalsComeAndGo(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
@@ -147,7 +149,8 @@ func TestTerminalsComeAndGo(t *testing.T) {
 	})
 }
 
-// A holder that is stopped does not stop a daemon that starts; it is taken up when it goes on.
+// A holder that is stopped does not stop a daemon that starts; it is taken up when it
+// goes on.
 func TestStoppedHolder(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	if testing.Short() {
@@ -294,7 +297,8 @@ func TestManyAreAdopted(t *testing.T) {
 	}
 }
 
-// A program that an agent has started does not become the daemon of the person's terminals by knowing the key; the next daemon does.
+// A program that an agent has started does not become the daemon of the person's
+// terminals by knowing the key; the next daemon does.
 func TestAgentsDoNotReachHolders(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -355,7 +359,8 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	}
 }
 
-// If no holder can be started, nobody starts a terminal, and status reports why until one is.
+// If no holder can be started, nobody starts a terminal, and status reports why until one
+// is.
 func TestNoTerminalWithoutAHolder(t *testing.T) {
 	testkit.Leaks(t)
 	where := home(t)
@@ -391,7 +396,8 @@ func TestNoTerminalWithoutAHolder(t *testing.T) {
 	d.status("all is well again", func(s localapi.Status) bool { return len(s.Degraded) == 0 && s.Holders.Alive == 1 })
 }
 
-// A key that is damaged, or that no daemon can read, stops no terminal; the next daemon finds the one in its place.
+// A key that is damaged, or that no daemon can read, stops no terminal; the next daemon
+// finds the one in its place.
 func TestHoldersKey(t *testing.T) {
 	for _, damaged := range []string{"none", "short", "a directory"} {
 		t.Run(damaged, func(t *testing.T) {

@@ -21,7 +21,8 @@ const (
 	hostileBytes  = client.LenderReadLimit - client.LenderReadLimit/8
 )
 
-// hostileActions are actions that a host may send, with an object or a text that is as large as a message may be.
+// hostileActions are actions that a host may send, with an object or a text that is as
+// large as a message may be.
 var hostileActions = []string{
 	`"x","x":OBJECT`,
 	`"terminal/data","data":"TEXT"`, `"terminal/output","data":"TEXT"`, `"terminal/output","data":"x","_meta":OBJECT`, `"terminal/input","data":"TEXT"`,
@@ -37,7 +38,8 @@ var hostileActions = []string{
 	`"chat/toolCallComplete","result":{"content":LIST}`,
 }
 
-// hostileCalls are other notifications, requests and an answer to nothing that a host may send.
+// hostileCalls are other notifications, requests and an answer to nothing that a host may
+// send.
 var hostileCalls = []string{
 	`"method":"x-tether/ack","params":OBJECT`, `"method":"x-tether/observers","params":OBJECT`, `"method":"x","params":OBJECT`, `"method":"action","params":OBJECT`,
 	`"method":"root/sessionAdded","params":{"summary":OBJECT}`, `"method":"root/sessionRemoved","params":{"session":"TEXT"}`,
@@ -72,7 +74,8 @@ func (h *toolHost) spoilAnswers(spoil map[string]func(channel string) string) {
 	h.spoilt, h.spoils = spoil, map[string]int{}
 }
 
-// say sends a message, and returns when the machine has taken it: it answers in order, or has hung up.
+// say sends a message, and returns when the machine has taken it: it answers in order, or
+// has hung up.
 func (h *hostileHost) say(message string) {
 	h.sent++
 	id := fmt.Sprintf("said %d", h.sent)
@@ -97,7 +100,8 @@ func (h *hostileHost) say(message string) {
 	})
 }
 
-// online lets the machine connect anew, unless it is connected and its tools are offered to the session.
+// online lets the machine connect anew, unless it is connected and its tools are offered
+// to the session.
 func (h *hostileHost) online() {
 	h.spoilAnswers(map[string]func(string) string{})
 	well := func(s localapi.Status) bool {
@@ -122,7 +126,8 @@ func (h *hostileHost) retry() {
 	_, _ = h.machine.client.ChangeHost(h.t.Context(), "lab", localapi.HostChange{Retry: true})
 }
 
-// answer gives the machine a result as soon as it asks, which it does after its connection was cut.
+// answer gives the machine a result as soon as it asks, which it does after its
+// connection was cut.
 func (h *hostileHost) answer(method, result string) {
 	prefix := "ahp-session:/"
 	if strings.Contains(result, "ahp-terminal:/1") {
@@ -153,8 +158,8 @@ func (h *hostileHost) answer(method, result string) {
 	h.cut() // its present state is of no use
 }
 
-// deeds are such a host's possible actions, with the largest message of each kind. The results of further methods are ignored as
-// createTerminal's is.
+// deeds are such a host's possible actions, with the largest message of each kind. The
+// results of further methods are ignored as createTerminal's is.
 func (h *hostileHost) deeds() map[string]func() {
 	deeds := map[string]func(){}
 	for name, a := range testkit.HostileAnswers {
@@ -198,7 +203,8 @@ func (h *hostileHost) terminal() (uri string) {
 	return uri
 }
 
-// echoes prints small pieces in a terminal and reads them through the daemon's socket while do runs. It returns how long one took at most.
+// echoes prints small pieces in a terminal and reads them through the daemon's socket
+// while do runs. It returns how long one took at most.
 func echoes(t *testing.T, child *testkit.Child, out io.Reader, do func()) (most time.Duration) {
 	t.Helper()
 	over, ended := make(chan struct{}), make(chan error, 1)
@@ -228,9 +234,10 @@ func echoes(t *testing.T, child *testkit.Child, out io.Reader, do func()) (most 
 	return most
 }
 
-// A terminal's output is read while a host sends its largest messages, and is late by no more than 50 ms. A busy test machine may stand
-// still for longer, so the longest delay is compared with the longest of the same run while encoding/json decodes the largest message: that
-// needs one processor as these messages do, but no part of the daemon.
+// A terminal's output is read while a host sends its largest messages, and is late by no
+// more than 50 ms. A busy test machine may stand still for longer, so the longest delay
+// is compared with the longest of the same run while encoding/json decodes the largest
+// message: that needs one processor as these messages do, but no part of the daemon.
 func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 	const late = 50 * time.Millisecond
 	yardstick := testkit.LargeObject(hostileValues, hostileBytes)

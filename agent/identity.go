@@ -18,7 +18,8 @@ const identityCause = "identity"
 // ruleIdentity is the rule of the question about a change of [identity].
 const ruleIdentity = "identity"
 
-// approvedIdentity is the [identity] that the person has approved last, as the state directory has it.
+// approvedIdentity is the [identity] that the person has approved last, as the state
+// directory has it.
 type approvedIdentity struct {
 	Version int      `json:"version"`
 	Mine    []string `json:"mine"`
@@ -32,8 +33,10 @@ const maxApprovedIdentity = 4 << 20
 
 func (a *Agent) identityPath() string { return filepath.Join(a.cfg.Dirs.State, "identity.json") }
 
-// openIdentity puts the approved [identity] into effect and, if the configuration has another one, asks the person about that until ctx
-// ends. An agent can write the configuration, so a change has no effect before. wait waits for the end of the question.
+// openIdentity puts the approved [identity] into effect and, if the configuration has
+// another one, asks the person about that until ctx ends. An agent can write the
+// configuration, so a change has no effect before. wait waits for the end of the
+// question.
 func (a *Agent) openIdentity(ctx context.Context) (wait func()) {
 	wanted, approved := a.settings.Identity, a.approvedIdentity()
 	a.identity.Set(approved.Mine, approved.Agents)
@@ -48,7 +51,8 @@ func (a *Agent) openIdentity(ctx context.Context) (wait func()) {
 	return func() { <-done }
 }
 
-// approvedIdentity returns what the person has approved last. A file that cannot be read approves nothing.
+// approvedIdentity returns what the person has approved last. A file that cannot be read
+// approves nothing.
 func (a *Agent) approvedIdentity() config.Identity {
 	data, err := secret.ReadFile(a.identityPath())
 	var stored approvedIdentity

@@ -14,8 +14,8 @@ import (
 	"tether/platform/secret"
 )
 
-// A changed [identity] is a question, and has no effect before it is approved. What was approved is kept for the next daemon, and removing it
-// is a change, too.
+// A changed [identity] is a question, and has no effect before it is approved. What was
+// approved is kept for the next daemon, and removing it is a change, too.
 func TestIdentityIsApproved(t *testing.T) {
 	dirs := home(t)
 	file := filepath.Join(dirs.State, "identity.json")
@@ -92,7 +92,8 @@ func TestDamagedIdentity(t *testing.T) {
 	}
 }
 
-// An agent behind a wall cannot write the configuration, nor what was approved of it, even where a directory around them is granted.
+// An agent behind a wall cannot write the configuration, nor what was approved of it,
+// even where a directory around them is granted.
 func TestWallKeepsIdentity(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	self, err := os.Executable()

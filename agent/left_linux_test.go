@@ -42,7 +42,8 @@ func leave(socket, file string) {
 	testkit.AwaitFile(file + ".pid")
 }
 
-// askWhenTold writes its number into file.pid, waits for file.go, writes into the file who it is, and stays.
+// askWhenTold writes its number into file.pid, waits for file.go, writes into the file
+// who it is, and stays.
 func askWhenTold(socket, file string) {
 	say := func(name, format string, args ...any) {
 		_ = os.WriteFile(name+".new", fmt.Appendf(nil, format, args...), 0o600)
@@ -62,8 +63,8 @@ func allowing(program string) *config.Config {
 	return &settings
 }
 
-// A program that outlives its agent's terminal in a session of its own and without its environment is the agent to the next daemon, and
-// ends with tether stop.
+// A program that outlives its agent's terminal in a session of its own and without its
+// environment is the agent to the next daemon, and ends with tether stop.
 func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)

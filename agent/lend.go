@@ -39,7 +39,8 @@ func (a *Agent) lendTo(r start.Request) ([]string, error) {
 	return []string{host}, nil
 }
 
-// mayLend is term.Options.MayLend: it refuses terminals that the configuration forbids to lend, to every door.
+// mayLend is term.Options.MayLend: it refuses terminals that the configuration forbids to
+// lend, to every door.
 func (a *Agent) mayLend(i term.Info, host string) error {
 	if !a.hosts.Takes(host, i.ID) {
 		return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("the private host %s is for another terminal", host)}
@@ -58,14 +59,16 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 // redactCause is the cause in status when values cannot be redacted.
 const redactCause = "redaction"
 
-// recovered logs a bug (a panic) that a terminal's output has triggered, and reports it in status.
+// recovered logs a bug (a panic) that a terminal's output has triggered, and reports it
+// in status.
 func (a *Agent) recovered(s term.Recovery) {
 	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a terminal's output ran into a bug")
 	a.degraded.report("bug", fmt.Sprintf("a bug in tether: %d bytes of output of terminal %s, and all before them, cannot be shown; please report the bug: tether bugreport",
 		s.Bytes, s.ID))
 }
 
-// unredacted is term.Options.Unredacted: it reports whether the actor, an agent of this machine, is shown secrets.
+// unredacted is term.Options.Unredacted: it reports whether the actor, an agent of this
+// machine, is shown secrets.
 func (a *Agent) unredacted(actor term.Actor) bool {
 	for _, p := range a.settings.Agents.Principals {
 		if policy.Matches(p.Name, actor) {
@@ -100,7 +103,8 @@ func (a *Agent) openOutward(o *term.Options) {
 	o.Recovered = a.recovered
 }
 
-// pathsOf returns the names of a directory: the cleaned name as given, and the one with links followed if that differs.
+// pathsOf returns the names of a directory: the cleaned name as given, and the one with
+// links followed if that differs.
 func pathsOf(dir string) []string {
 	if dir == "" {
 		return nil

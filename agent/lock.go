@@ -14,7 +14,8 @@ import (
 	"tether/platform/proc"
 )
 
-// LockError says that a process holds the daemon's lock without serving, so that no daemon can start.
+// LockError says that a process holds the daemon's lock without serving, so that no
+// daemon can start.
 type LockError struct {
 	Path    string
 	Pid     int    // 0 where it is not known
@@ -43,12 +44,12 @@ func (e *LockError) holder() string {
 	return fmt.Sprintf("process %d (%.40q)", e.Pid, e.Program)
 }
 
-// looks makes this process examine the lock only once at a time: examining takes the lock for a moment, and a second examination would
-// mistake that for a daemon.
+// looks makes this process examine the lock only once at a time: examining takes the lock
+// for a moment, and a second examination would mistake that for a daemon.
 var looks sync.Mutex
 
-// LockHeld returns the holder of the daemon's lock while no daemon listens, or nil. A daemon that begins or ends holds it, too, for some
-// seconds.
+// LockHeld returns the holder of the daemon's lock while no daemon listens, or nil. A
+// daemon that begins or ends holds it, too, for some seconds.
 func LockHeld(ctx context.Context, d dirs.Dirs) *LockError {
 	if listens(ctx, d) {
 		return nil
@@ -75,8 +76,8 @@ func listens(ctx context.Context, d dirs.Dirs) bool {
 	return true
 }
 
-// lockError finds the holder of the lock. The kernel's information has priority over the number in the file, which any program of the user
-// can write.
+// lockError finds the holder of the lock. The kernel's information has priority over the
+// number in the file, which any program of the user can write.
 func lockError(locked *ipc.LockedError) *LockError {
 	e := &LockError{Path: locked.Path, Pid: locked.Pid}
 	if pid, err := ipc.Locker(locked.Path); err == nil && pid != 0 {
@@ -90,7 +91,8 @@ func lockError(locked *ipc.LockedError) *LockError {
 	return e
 }
 
-// isDaemon reports whether the holder may be a daemon that begins or ends: it has written its number into the file, and is this program.
+// isDaemon reports whether the holder may be a daemon that begins or ends: it has written
+// its number into the file, and is this program.
 func (e *LockError) isDaemon(claimed int) bool {
 	return e.Pid != 0 && e.Pid == claimed && e.Program == filepath.Base(os.Args[0])
 }
@@ -98,7 +100,8 @@ func (e *LockError) isDaemon(claimed int) bool {
 // LockCause is the cause, among the faults, of a lock that is not the daemon's.
 const LockCause = "lock"
 
-// reportLock reports in status that the file of the daemon's lock was replaced, so that another daemon could start beside it.
+// reportLock reports in status that the file of the daemon's lock was replaced, so that
+// another daemon could start beside it.
 func (a *Agent) reportLock() {
 	if a.held == nil || a.held.InPlace(lockPath(a.cfg.Dirs)) {
 		a.degraded.report(LockCause, "")
@@ -120,8 +123,9 @@ func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 	return lock, err
 }
 
-// Running returns the process id of the daemon that serves the directories, even if it does not answer; 0 if there is none, or if it has
-// not written its number into the lock file.
+// Running returns the process id of the daemon that serves the directories, even if it
+// does not answer; 0 if there is none, or if it has not written its number into the lock
+// file.
 func Running(d dirs.Dirs) int {
 	looks.Lock()
 	defer looks.Unlock()
@@ -135,8 +139,10 @@ func Running(d dirs.Dirs) int {
 	return 0
 }
 
-// EndSilent ends the daemon that serves the directories, which does not answer: its process may be stopped, for example. Terminals with
-// holders run on. It does not wait for the end. If another program holds the daemon's lock, it returns a *LockError and ends nothing.
+// EndSilent ends the daemon that serves the directories, which does not answer: its
+// process may be stopped, for example. Terminals with holders run on. It does not wait
+// for the end. If another program holds the daemon's lock, it returns a *LockError and
+// ends nothing.
 func EndSilent(d dirs.Dirs) error {
 	pid := Running(d)
 	if pid == 0 {

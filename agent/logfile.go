@@ -17,14 +17,16 @@ import (
 	"tether/platform/secret"
 )
 
-// maxLog bounds the log file in bytes. The file before it is kept, too, so the log takes at most twice as much.
+// maxLog bounds the log file in bytes. The file before it is kept, too, so the log takes
+// at most twice as much.
 const maxLog = 5 << 20
 
 // logRetry is how often a log that cannot be opened is tried again.
 const logRetry = 10 * time.Second
 
-// logFile is a file of bounded size. A full one replaces NAME.1, and a new one begins. Lines that cannot be written are lost: a full disk
-// does not end the daemon, but status reports it.
+// logFile is a file of bounded size. A full one replaces NAME.1, and a new one begins.
+// Lines that cannot be written are lost: a full disk does not end the daemon, but status
+// reports it.
 type logFile struct {
 	path   string
 	max    int64
@@ -38,8 +40,9 @@ type logFile struct {
 	bad   bool      // trouble was reported
 }
 
-// openLog opens the log. If the system does not let it, the log that it returns tries again later. An error means that the file is not this
-// user's alone, so that others might read or change it.
+// openLog opens the log. If the system does not let it, the log that it returns tries
+// again later. An error means that the file is not this user's alone, so that others
+// might read or change it.
 func openLog(path string, max int64, report func(trouble string)) (*logFile, error) {
 	l := &logFile{path: path, max: max, report: report}
 	err := l.open()
@@ -50,7 +53,8 @@ func openLog(path string, max int64, report func(trouble string)) (*logFile, err
 	return l, nil
 }
 
-// isTrouble distinguishes faults of the system, such as a full disk, from forbidden operations, such as writing through a link.
+// isTrouble distinguishes faults of the system, such as a full disk, from forbidden
+// operations, such as writing through a link.
 func isTrouble(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok
@@ -70,7 +74,8 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends one whole line. It never fails: there is nobody who could do anything about it.
+// Write appends one whole line. It never fails: there is nobody who could do anything
+// about it.
 func (l *logFile) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +111,8 @@ func (l *logFile) write(line []byte) error {
 	return err
 }
 
-// errLogClosed says that the log could not be opened before; that fault was reported when it began.
+// errLogClosed says that the log could not be opened before; that fault was reported when
+// it began.
 var errLogClosed = errors.New("the log is not open")
 
 // noteFault reports a fault, or its end.
@@ -142,8 +148,8 @@ func (l *logFile) Close() error {
 // levels are the possible levels of the log.
 var levels = []string{"debug", "info", "warn", "error"}
 
-// leveled is a log whose level changes while it is written to. All loggers of a daemon write to one: a logger is copied, and a copy would
-// keep its level.
+// leveled is a log whose level changes while it is written to. All loggers of a daemon
+// write to one: a logger is copied, and a copy would keep its level.
 type leveled struct {
 	io.Writer
 	level atomic.Int32 // a zerolog.Level

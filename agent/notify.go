@@ -15,14 +15,16 @@ import (
 )
 
 const (
-	// notifyPause is the least time between two notifications: an agent that asks often must not fill the desktop.
+	// notifyPause is the least time between two notifications: an agent that asks often
+	// must not fill the desktop.
 	notifyPause = 10 * time.Second
 	// notifyTimeout bounds the time for showing one notification.
 	notifyTimeout = 5 * time.Second
 )
 
-// notifyQuestions shows agents' questions on the person's desktop, until ctx ends. The returned function waits for that. A single question
-// can be answered there, which is a sign of a person.
+// notifyQuestions shows agents' questions on the person's desktop, until ctx ends. The
+// returned function waits for that. A single question can be answered there, which is a
+// sign of a person.
 func (a *Agent) notifyQuestions(ctx context.Context, server *local.Server) (wait func()) {
 	if a.cfg.Notify == nil || !a.settings.Policy.Notify {
 		return func() {}
@@ -55,8 +57,8 @@ const (
 	keyDeny    = "deny"
 )
 
-// askDesktop shows a question with buttons until it is answered, here or elsewhere. It offers to approve only if everything that decides
-// which code runs is shown.
+// askDesktop shows a question with buttons until it is answered, here or elsewhere. It
+// offers to approve only if everything that decides which code runs is shown.
 func (a *Agent) askDesktop(ctx context.Context, q policy.Question, text string, server *local.Server) {
 	buttons, body := []notify.Button{{Key: keyDeny, Label: "Deny"}}, text
 	if a.policy.Plain(q) {
@@ -93,8 +95,9 @@ func (a *Agent) cancelAnswered(ctx context.Context, cancel func(), id string) {
 	}
 }
 
-// newQuestions returns a text about the waiting questions that are not in told yet, and adds them to told. It removes questions that no
-// longer wait from told. alone is the question in the text; nil if several wait.
+// newQuestions returns a text about the waiting questions that are not in told yet, and
+// adds them to told. It removes questions that no longer wait from told. alone is the
+// question in the text; nil if several wait.
 func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) (text string, alone *policy.Question) {
 	var latest policy.Question
 	news, waiting := 0, map[string]bool{}

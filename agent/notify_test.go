@@ -13,8 +13,9 @@ import (
 	"tether/platform/notify"
 )
 
-// An agent's question is shown on the desktop once, without secrets: neither text that looks like a credential, nor a token of a known
-// form, nor values of variables. With policy.notify = false it is not shown.
+// An agent's question is shown on the desktop once, without secrets: neither text that
+// looks like a credential, nor a token of a known form, nor values of variables. With
+// policy.notify = false it is not shown.
 func TestQuestionsAreNotified(t *testing.T) {
 	t.Setenv("DEPLOY_PASSWORD", "correct horse battery")
 	for _, on := range []bool{true, false} {
@@ -48,8 +49,8 @@ func TestQuestionsAreNotified(t *testing.T) {
 	}
 }
 
-// The button that the person presses answers the question. Approving is offered if everything is shown, and notifications of answered
-// questions are withdrawn.
+// The button that the person presses answers the question. Approving is offered if
+// everything is shown, and notifications of answered questions are withdrawn.
 func TestQuestionsAreAnsweredAtTheDesktop(t *testing.T) {
 	type shown struct {
 		body, keys string

@@ -25,8 +25,9 @@ func (roles) Authenticate(token string) (host.Principal, bool) {
 
 func (r roles) Known(token string) (host.Principal, bool) { return r.Authenticate(token) }
 
-// Pairing checks first: a token with which nothing can be lent changes nothing, the same token disturbs no link, and another one lends
-// everything again at once, since the host knows the clientId as that of the first.
+// Pairing checks first: a token with which nothing can be lent changes nothing, the same
+// token disturbs no link, and another one lends everything again at once, since the host
+// knows the clientId as that of the first.
 func TestPairingAgain(t *testing.T) {
 	h := host.New(host.Options{Access: roles{}})
 	t.Cleanup(h.Close)
@@ -75,7 +76,8 @@ func TestPairingAgain(t *testing.T) {
 		}
 	}
 
-	// Another token of the same machine, and one of another: neither waits for the grace time of the terminals that the former had lent.
+	// Another token of the same machine, and one of another: neither waits for the grace
+	// time of the terminals that the former had lent.
 	watcher, err := client.Connect(t.Context(), client.Endpoint{URL: url, Token: "observer-ann"}, client.Options{ClientID: client.NewID(), Subscriptions: []string{ahp.RootURI}})
 	if err != nil {
 		t.Fatal(err)

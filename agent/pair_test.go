@@ -27,7 +27,8 @@ import (
 	"tether/platform/pty"
 )
 
-// plainHost is a host that knows nothing of client-executed terminals, or speaks only an unknown version.
+// plainHost is a host that knows nothing of client-executed terminals, or speaks only an
+// unknown version.
 type plainHost struct {
 	strange bool
 	shells  bool // it starts a shell of its own for each terminal, as VS Code's host does
@@ -97,7 +98,8 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 		t.Errorf("kept: %+v", s.Hosts)
 	}
 
-	// Pairing can be forced, but a terminal is only lent if the host then shows it as ours.
+	// Pairing can be forced, but a terminal is only lent if the host then shows it as
+	// ours.
 	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +172,8 @@ func TestURLValues(t *testing.T) {
 	}
 }
 
-// Nothing is sent in clear text to an address that is not of this machine alone: neither where it is asked for, nor where the file of hosts
-// has been made to say so.
+// Nothing is sent in clear text to an address that is not of this machine alone: neither
+// where it is asked for, nor where the file of hosts has been made to say so.
 func TestNothingIsSentInTheClear(t *testing.T) {
 	address := ""
 	all, err := net.InterfaceAddrs()
@@ -307,7 +309,8 @@ func TestPairedHostsAreKept(t *testing.T) {
 	}
 }
 
-// A terminal that starts while its host is unpaired must not be lent to another host that gets that name later.
+// A terminal that starts while its host is unpaired must not be lent to another host that
+// gets that name later.
 func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 	url := startHost(t, "")
 	starting, goOn := make(chan bool), make(chan bool)
@@ -365,7 +368,8 @@ func TestUnpairWithdraws(t *testing.T) {
 	}
 }
 
-// A host may have several addresses: they are kept, and another host's is refused by its key. One that nobody answers at is kept, too.
+// A host may have several addresses: they are kept, and another host's is refused by its
+// key. One that nobody answers at is kept, too.
 func TestPairingWithSeveralAddresses(t *testing.T) {
 	d, k, stranger := home(t), startKeyHost(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})

@@ -22,7 +22,8 @@ func AuditPath(d dirs.Dirs) string { return filepath.Join(d.State, "audit.jsonl"
 // auditCause is the cause in status when the audit log cannot be written.
 const auditCause = "audit log"
 
-// policyOptions are the policy's options from the configuration, for the daemon that writes the log.
+// policyOptions are the policy's options from the configuration, for the daemon that
+// writes the log.
 func (c *Config) policyOptions(mask func(text string, env []string) string) policy.Options {
 	o := policy.Options{AuditPath: AuditPath(c.Dirs), Mask: mask}
 	if c.Settings != nil {
@@ -31,8 +32,9 @@ func (c *Config) policyOptions(mask func(text string, env []string) string) poli
 	return o
 }
 
-// mask masks in a text everything that hosts are not shown: credentials of known forms, the configured patterns, and values of variables of
-// terminals' environment, and of env. The first call may take a moment.
+// mask masks in a text everything that hosts are not shown: credentials of known forms,
+// the configured patterns, and values of variables of terminals' environment, and of env.
+// The first call may take a moment.
 func (a *Agent) mask(s string, env []string) string {
 	for _, value := range redact.Values(slices.Concat(env, os.Environ(), a.login().Known()), a.settings.Lend.RedactEnv) {
 		s = strings.ReplaceAll(s, value, "***")
@@ -40,8 +42,9 @@ func (a *Agent) mask(s string, env []string) string {
 	return a.shown.Redact(s)
 }
 
-// auditStart records the daemon's start and the rules that are in force: their number, and a sum that shows whether they have changed since
-// another start. The rules themselves may contain private names.
+// auditStart records the daemon's start and the rules that are in force: their number,
+// and a sum that shows whether they have changed since another start. The rules
+// themselves may contain private names.
 func (a *Agent) auditStart() {
 	p := a.settings.Policy
 	rules, err := json.Marshal([]any{p, a.settings.Lend})
@@ -90,8 +93,8 @@ func (a *Agent) adopted(id term.ID) {
 	}
 }
 
-// auditUp records that a host has let this machine in: from then on its lent terminals may be watched there. more counts the times since
-// the last such record.
+// auditUp records that a host has let this machine in: from then on its lent terminals
+// may be watched there. more counts the times since the last such record.
 func (a *Agent) auditUp(name string, more int) {
 	ev := policy.Event{Type: policy.EventConnect, Host: name}
 	if more > 0 {

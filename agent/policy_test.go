@@ -284,7 +284,8 @@ func TestWrongPolicyDoesNotStart(t *testing.T) {
 	}
 }
 
-// An agent's commands have the configured limits, and the person's have none. A missing program is still reported as missing.
+// An agent's commands have the configured limits, and the person's have none. A missing
+// program is still reported as missing.
 func TestLimitsOfAnAgent(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	c := config.Default()
@@ -318,7 +319,8 @@ func TestLimitsOfAnAgent(t *testing.T) {
 	}
 }
 
-// Commands of an agent with a sandbox cannot write elsewhere, and the person's can. Without a sandbox the agent runs nothing.
+// Commands of an agent with a sandbox cannot write elsewhere, and the person's can.
+// Without a sandbox the agent runs nothing.
 func TestSandboxOfAPrincipal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	d := home(t)
@@ -374,7 +376,8 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 			t.Errorf("%s: status %d, %v", name, code, err)
 		}
 	}
-	// Without roots the agent may not choose the directory, unless it may change it anyway.
+	// Without roots the agent may not choose the directory, unless it may change it
+	// anyway.
 	for name, wants := range map[string]string{"rootless": "the configuration of agent rootless has no roots", "writer": out + " is not in its roots"} {
 		if code, err := run(daemon.client.As(name), out); err == nil || !strings.Contains(err.Error(), wants) {
 			t.Errorf("%s: status %d, %v; want %q", name, code, err, wants)
@@ -397,7 +400,8 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 	}
 }
 
-// outside makes a directory that is not among those for temporary files, which every sandbox lets programs write.
+// outside makes a directory that is not among those for temporary files, which every
+// sandbox lets programs write.
 func outside(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "outside")

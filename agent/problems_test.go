@@ -19,8 +19,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Problems that tools report on a machine are known to agents and shown on the page of its host, with all their text, and with the amount
-// of unexamined output.
+// Problems that tools report on a machine are known to agents and shown on the page of
+// its host, with all their text, and with the amount of unexamined output.
 func TestProblemsAtTheHost(t *testing.T) {
 	const secret = testkit.Bearer("host-secret")
 	h := host.New(host.Options{Token: string(secret), Scrollback: 64 << 10})

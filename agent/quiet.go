@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// quietAfter is how long the daemon must be quiet before it returns memory to the system: no terminal begins or ends, and nobody comes or
-// goes.
+// quietAfter is how long the daemon must be quiet before it returns memory to the system:
+// no terminal begins or ends, and nobody comes or goes.
 const quietAfter = 500 * time.Millisecond
 
-// keepSmall returns memory to the system that starting the daemon, terminals or user interfaces needed: a daemon mostly waits, for days.
-// stop ends it.
+// keepSmall returns memory to the system that starting the daemon, terminals or user
+// interfaces needed: a daemon mostly waits, for days. stop ends it.
 func (a *Agent) keepSmall(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

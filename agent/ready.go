@@ -58,7 +58,8 @@ func (t *declaredTerminal) Await(ctx context.Context, d config.Declared, late bo
 	return until(ctx, others, func() error { return t.runsWell(ctx, &d) })
 }
 
-// until calls try until it returns nil. If ctx ends before, it returns the error of the last attempt.
+// until calls try until it returns nil. If ctx ends before, it returns the error of the
+// last attempt.
 func until(ctx context.Context, every time.Duration, try func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -79,8 +80,9 @@ func until(ctx context.Context, every time.Duration, try func() error) error {
 	}
 }
 
-// listens returns nil if a program of the terminal listens on the port. Where the system does not tell, it connects to the port, and any
-// program counts; elsewhere it does not connect, because servers log that.
+// listens returns nil if a program of the terminal listens on the port. Where the system
+// does not tell, it connects to the port, and any program counts; elsewhere it does not
+// connect, because servers log that.
 func (t *declaredTerminal) listens(ctx context.Context, port int) error {
 	h, _ := t.newest()
 	yes, err := proc.Listens(proc.Terminal{ID: string(t.id), Pid: h.Info().Pid}, port)
@@ -126,8 +128,8 @@ func (t *declaredTerminal) wait(ctx context.Context, r agenttools.WaitRequest, v
 	return nil
 }
 
-// runsWell returns nil if the condition's program exits with 0. The program runs in the directory and with the environment with which the
-// terminal is started.
+// runsWell returns nil if the condition's program exits with 0. The program runs in the
+// directory and with the environment with which the terminal is started.
 func (t *declaredTerminal) runsWell(ctx context.Context, d *config.Declared) error {
 	ctx, cancel := context.WithTimeout(ctx, readyAttempt)
 	defer cancel()

@@ -20,7 +20,8 @@ import (
 	"tether/platform/proc"
 )
 
-// listens is a server that, once the gate sends no more, listens on an address, and answers 503, and after a request for /go 200.
+// listens is a server that, once the gate sends no more, listens on an address, and
+// answers 503, and after a request for /go 200.
 func listens(address, gate string) {
 	if conn, err := net.Dial("tcp", gate); err == nil {
 		_, _ = io.Copy(io.Discard, conn)
@@ -77,7 +78,8 @@ func (d *daemon) awaitReady(name, ready string) localapi.Declared {
 	return x
 }
 
-// Each kind of condition, at a real program: not before it holds; terminals that need this one start then.
+// Each kind of condition, at a real program: not before it holds; terminals that need
+// this one start then.
 func TestReadiness(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

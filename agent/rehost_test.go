@@ -108,7 +108,8 @@ func TestPinsAreCheckedAtPairing(t *testing.T) {
 	}
 }
 
-// A link that waits, here for minutes because it was refused, tries again when the person says so.
+// A link that waits, here for minutes because it was refused, tries again when the person
+// says so.
 func TestAHostIsTriedAgainAtOnce(t *testing.T) {
 	d := home(t)
 	h := host.New(host.Options{})

@@ -30,8 +30,9 @@ func (d *daemon) asAgent(name string) *sdk.ClientSession {
 	return s
 }
 
-// An agent restarts the one terminal whose declaration lets agents do that, within its limits and on record. Others are refused: a terminal
-// that it must not know of looks unknown, and one that the person has ended stays down.
+// An agent restarts the one terminal whose declaration lets agents do that, within its
+// limits and on record. Others are refused: a terminal that it must not know of looks
+// unknown, and one that the person has ended stays down.
 func TestAgentsRestart(t *testing.T) {
 	home := home(t)
 	settings := config.Default()

@@ -21,7 +21,8 @@ import (
 	"tether/platform/shell"
 )
 
-// TestMain lets a login shell ask this program for its environment, as it does with tether.
+// TestMain lets a login shell ask this program for its environment, as it does with
+// tether.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == shell.PrintVerb {
 		if err := shell.PrintEnvironment(os.Stdout, os.Args[2]); err != nil {
@@ -55,7 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// intrude ends the terminals that no daemon of the home serves, as tether stop does, once the address sends no more.
+// intrude ends the terminals that no daemon of the home serves, as tether stop does, once
+// the address sends no more.
 func intrude(address, home string) {
 	conn, err := net.Dial("tcp", address)
 	if err == nil {

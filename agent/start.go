@@ -18,7 +18,8 @@ import (
 	"tether/platform/shell"
 )
 
-// openConfiner makes the Confiner of agents' commands, and the socket that they reach from there.
+// openConfiner makes the Confiner of agents' commands, and the socket that they reach
+// from there.
 func (a *Agent) openConfiner() {
 	a.confiner = &start.Confiner{Policy: a.policy, Dirs: a.cfg.Dirs, Socket: SocketPath(a.cfg.Dirs), SocketDir: shareSocket(a.cfg.Dirs), Report: a.degraded.report}
 }
@@ -39,8 +40,9 @@ func scriptsDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "sh") }
 // loginCause is the cause in status of terminals that do not get the login environment.
 const loginCause = "login environment"
 
-// Environment returns the environment of an interactive login of the person, asking the login shell the first time and,
-// if refresh, again. After a failure the daemon goes on asking in the background.
+// Environment returns the environment of an interactive login of the person, asking the
+// login shell the first time and, if refresh, again. After a failure the daemon goes on
+// asking in the background.
 func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error) {
 	ask := a.login().Get
 	if refresh {
@@ -76,8 +78,8 @@ func (a *Agent) refreshLogin(ctx context.Context) ([]string, error) {
 	return env, err
 }
 
-// askLoginAgain asks the login shell in the background after a failure, until it answers, at most every minute. The
-// returned function waits until it does so no more.
+// askLoginAgain asks the login shell in the background after a failure, until it answers,
+// at most every minute. The returned function waits until it does so no more.
 func (a *Agent) askLoginAgain(ctx context.Context) (wait func()) {
 	const pause = time.Minute
 	ctx, cancel := context.WithCancel(ctx)
@@ -113,12 +115,14 @@ func loginCache(limit time.Duration) *shell.Cache {
 	return &shell.Cache{Path: shell.Login(), Self: self, Limit: limit}
 }
 
-// doorName is the name of a directory within the runtime directory; a wall shows it instead of the runtime directory.
+// doorName is the name of a directory within the runtime directory; a wall shows it
+// instead of the runtime directory.
 const doorName = "sandbox"
 
-// shareSocket links the daemon's socket into a separate directory, replacing the last daemon's: a program behind a wall that shows the
-// directory reaches the new daemon. It returns "" where sockets have no names, or where a file cannot have a second name; there such a
-// program does not reach the new daemon.
+// shareSocket links the daemon's socket into a separate directory, replacing the last
+// daemon's: a program behind a wall that shows the directory reaches the new daemon. It
+// returns "" where sockets have no names, or where a file cannot have a second name;
+// there such a program does not reach the new daemon.
 func shareSocket(d dirs.Dirs) (door string) {
 	socket := SocketPath(d)
 	if _, err := os.Lstat(socket); err != nil {

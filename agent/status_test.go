@@ -74,7 +74,8 @@ func pairedWith(t *testing.T, state string, urls map[string]string) {
 	}
 }
 
-// In any state of the network, status asks nobody: it answers within 200 ms, and shows the true state of a link.
+// In any state of the network, status asks nobody: it answers within 200 ms, and shows
+// the true state of a link.
 func TestStatusIsQuickAndTrue(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -170,7 +171,8 @@ func TestMovesReachTheLinks(t *testing.T) {
 	}
 }
 
-// The clock is compared with the time in the host's answer; a host without one is not taken to be in 1970.
+// The clock is compared with the time in the host's answer; a host without one is not
+// taken to be in 1970.
 func TestStatusReportsClockSkew(t *testing.T) {
 	d := home(t)
 	urls := map[string]string{}

@@ -10,7 +10,8 @@ import (
 	"tether/platform/secret"
 )
 
-// AddressPath is where a daemon that serves loopback TCP writes its address, since the port may be any that was free.
+// AddressPath is where a daemon that serves loopback TCP writes its address, since the
+// port may be any that was free.
 func AddressPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "local.addr") }
 
 // Causes of faults of loopback TCP.
@@ -19,7 +20,8 @@ const (
 	tcpCause    = "loopback TCP"
 )
 
-// openTokens reads the tokens for TCP. If they cannot be read, TCP admits nobody, which status reports; the socket works without them.
+// openTokens reads the tokens for TCP. If they cannot be read, TCP admits nobody, which
+// status reports; the socket works without them.
 func (a *Agent) openTokens() *local.Tokens {
 	tokens, err := local.OpenTokens(a.cfg.Dirs.State)
 	if err != nil {
@@ -31,8 +33,9 @@ func (a *Agent) openTokens() *local.Tokens {
 	return tokens
 }
 
-// serveTCP serves loopback TCP, if it is configured, until the server is closed. Obstacles, such as a used port, appear in status. The
-// caller calls ended after it has closed the server.
+// serveTCP serves loopback TCP, if it is configured, until the server is closed.
+// Obstacles, such as a used port, appear in status. The caller calls ended after it has
+// closed the server.
 func (a *Agent) serveTCP(server *local.Server, tokens *local.Tokens) (ended func()) {
 	none := func() {}
 	if a.settings.Local.Listen == "" || tokens == nil {

@@ -16,17 +16,19 @@ import (
 	"tether/ahp"
 )
 
-// offered are the tools for agents at hosts, a subset of those for agents here: only output goes to hosts, so they cannot type, nor make
-// terminals the person's.
+// offered are the tools for agents at hosts, a subset of those for agents here: only
+// output goes to hosts, so they cannot type, nor make terminals the person's.
 var offered = []string{"list_terminals", "read_terminal", "wait_terminal", "spawn_background_terminal", "kill_terminal"}
 
 // aboutTools begins each description.
 const aboutTools = "Of a person's machine; only terminals that it lends to this host are there. "
 
-// showWithin is how long the answer to a call that has started a terminal waits for the host to know it.
+// showWithin is how long the answer to a call that has started a terminal waits for the
+// host to know it.
 const showWithin = 5 * time.Second
 
-// toolsFor returns this machine's tools for the sessions of a host. The server carries out their calls.
+// toolsFor returns this machine's tools for the sessions of a host. The server carries
+// out their calls.
 func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
 	return hosts.Tools{
 		Definitions: definitions(server, host),
@@ -65,8 +67,9 @@ func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, 
 	return toolcall.Answer{Text: text, Terminal: a.reference(ctx, host, r.Answer)}
 }
 
-// reference returns the terminal of a tool's answer as the host knows it; nil if there is none. For a terminal that was just started it
-// waits up to showWithin until the host knows it.
+// reference returns the terminal of a tool's answer as the host knows it; nil if there is
+// none. For a terminal that was just started it waits up to showWithin until the host
+// knows it.
 func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.TerminalBlock {
 	within, id, exit := time.Duration(0), "", (*agenttools.ExitFields)(nil)
 	switch about := answer.(type) {
@@ -93,7 +96,8 @@ func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.Ter
 	return block
 }
 
-// auditCall records the end of a call. Its arguments are not recorded, but a command that it starts is, like every start.
+// auditCall records the end of a call. Its arguments are not recorded, but a command that
+// it starts is, like every start.
 func (a *Agent) auditCall(host string, r toolcall.Record) {
 	ev := policy.Event{Type: policy.EventCall, Actor: term.AgentAt(host, r.Session), Named: r.Agent, Door: policy.DoorAHP, Host: host}
 	how := "done"

@@ -152,7 +152,8 @@ func (h *toolHost) session() *host.Session {
 	return s
 }
 
-// laptop is a daemon with terminals whose children the test plays, paired with a host as "lab".
+// laptop is a daemon with terminals whose children the test plays, paired with a host as
+// "lab".
 type laptop struct {
 	*daemon
 	host     *toolHost
@@ -282,8 +283,8 @@ func spawnText() string {
 	return string(raw)
 }
 
-// An agent at a host asks for a command; the person says yes; its terminal is lent to the host and stands in the answer; it is waited for,
-// read and ended.
+// An agent at a host asks for a command; the person says yes; its terminal is lent to the
+// host and stands in the answer; it is waited for, read and ended.
 func TestAnAgentAtAHost(t *testing.T) {
 	h := newToolHost(t)
 	l := newLaptop(t, h, func(c *config.Config) { c.Lend.RedactPatterns = []string{"canary-[a-z]+"} })
@@ -366,7 +367,8 @@ func (l *laptop) audited(t *testing.T, id string) {
 	}
 }
 
-// await waits until the state of a channel, as everybody at the host may see it, is as ok wants it.
+// await waits until the state of a channel, as everybody at the host may see it, is as ok
+// wants it.
 func (h *toolHost) await(uri, what string, state any, ok func() bool) {
 	h.t.Helper()
 	near, far := jsonrpc.Pipe()
@@ -430,8 +432,8 @@ func TestACallOutlivesItsLink(t *testing.T) {
 	}
 }
 
-// Unless the person has switched them on for a host, not one message to it is about sessions, whatever happens there; nor after they were
-// switched off.
+// Unless the person has switched them on for a host, not one message to it is about
+// sessions, whatever happens there; nor after they were switched off.
 func TestToolsAreOffByDefault(t *testing.T) {
 	h := newToolHost(t)
 	s := h.session()
@@ -498,7 +500,8 @@ func TestToolsAreOffByConfiguration(t *testing.T) {
 	}
 }
 
-// The person's choice outlives the daemon; a running call ends with it, as failed; a new pairing starts afresh.
+// The person's choice outlives the daemon; a running call ends with it, as failed; a new
+// pairing starts afresh.
 func TestToolsOutliveTheDaemon(t *testing.T) {
 	h := newToolHost(t)
 	l := newLaptop(t, h, nil)

@@ -103,8 +103,8 @@ func TestSecretsInTheKeyring(t *testing.T) {
 		holding(t, filepath.Dir(d.State), secret, "no file")
 	}
 
-	// A locked keyring blocks nobody, and nothing is kept elsewhere: the link's status names the cause, and the link connects once the keyring
-	// is open.
+	// A locked keyring blocks nobody, and nothing is kept elsewhere: the link's status
+	// names the cause, and the link connects once the keyring is open.
 	ring.mu.Lock()
 	ring.locked = make(chan struct{})
 	ring.mu.Unlock()
@@ -136,7 +136,8 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	}
 }
 
-// A host that could not be forgotten keeps its token: the next daemon would find the host, and nothing to get in with.
+// A host that could not be forgotten keeps its token: the next daemon would find the
+// host, and nothing to get in with.
 func TestAHostThatStaysKeepsItsToken(t *testing.T) {
 	d := home(t)
 	ring := &fakeRing{items: map[string]string{}}

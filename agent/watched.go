@@ -11,8 +11,9 @@ import (
 	"tether/vocab"
 )
 
-// watchLog records who watched which terminal at a host and when, according to hosts: at most one record per person, terminal and minute,
-// even if somebody comes and goes all the time. The zero value with audit set is ready.
+// watchLog records who watched which terminal at a host and when, according to hosts: at
+// most one record per person, terminal and minute, even if somebody comes and goes all
+// the time. The zero value with audit set is ready.
 type watchLog struct {
 	audit func(policy.Event) // set once
 
@@ -40,12 +41,14 @@ type watching struct {
 
 const (
 	watchEvery = time.Minute
-	// maxWatching bounds the remembered watchers, and maxFresh the records of new watchers in a minute: a hostile host invents names.
+	// maxWatching bounds the remembered watchers, and maxFresh the records of new
+	// watchers in a minute: a hostile host invents names.
 	maxWatching = 4096
 	maxFresh    = 128
 )
 
-// note takes the list of the present watchers of a terminal at a host. It blocks only for the audit log.
+// note takes the list of the present watchers of a terminal at a host. It blocks only for
+// the audit log.
 func (l *watchLog) note(host string, id term.ID, who []vocab.Watcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +96,8 @@ func (l *watchLog) write(key watchKey, what string) {
 		Detail: fmt.Sprintf("%s (%s) %s, as the host says", cmp.Or(key.who, "somebody"), cmp.Or(key.kind, "unknown"), what)})
 }
 
-// sweep records the ends of watches, and forgets watches whose end was recorded at least a minute ago.
+// sweep records the ends of watches, and forgets watches whose end was recorded at least
+// a minute ago.
 func (l *watchLog) sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +125,8 @@ func (l *watchLog) endLocked(key watchKey, w *watching, until time.Time) {
 	l.write(key, "watched from "+stamp(w.since)+" until "+stamp(until))
 }
 
-// close records the present time as the end of the watches that continue. It may be called more than once.
+// close records the present time as the end of the watches that continue. It may be
+// called more than once.
 func (l *watchLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

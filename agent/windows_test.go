@@ -147,7 +147,8 @@ func TestHandOverOnWindows(t *testing.T) {
 	}
 }
 
-// An agent's processes are in the agent's job, which carries its limits, and the person's are not.
+// An agent's processes are in the agent's job, which carries its limits, and the person's
+// are not.
 func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	a := start(t, withHolders(t, home(t)))
@@ -198,7 +199,8 @@ func init() { // programs of TestProcessesThatOutliveAnAgentsTerminalOnWindows
 	}
 }
 
-// A program that outlives its agent's terminal is the agent to the next daemon, and ends with tether stop.
+// A program that outlives its agent's terminal is the agent to the next daemon, and ends
+// with tether stop.
 func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
@@ -242,7 +244,8 @@ func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 	})
 }
 
-// Killing an agent's exited terminal ends the processes that it has left, and spares those of the agent's other terminals.
+// Killing an agent's exited terminal ends the processes that it has left, and spares
+// those of the agent's other terminals.
 func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
@@ -284,7 +287,8 @@ func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 	if gone(pids[1]) {
 		t.Error("what another terminal has left was ended, too")
 	}
-	// Then there is nothing to end, although the agent's job is not empty: nothing is said to have been done.
+	// Then there is nothing to end, although the agent's job is not empty: nothing is
+	// said to have been done.
 	if _, err := daemon.client.Kill(t.Context(), terminals[0].ID); err != nil {
 		t.Error(err)
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// WaitRequest lists the conditions of Wait, which ends when the first of them is met. The terminal's exit always ends a wait.
+// WaitRequest lists the conditions of Wait, which ends when the first of them is met. The
+// terminal's exit always ends a wait.
 type WaitRequest struct {
 	Pattern string        // RE2 regular expression that a line must match; "" for none
 	Idle    time.Duration // how long nothing must be printed; 0 for no such condition
@@ -23,8 +24,9 @@ type WaitRequest struct {
 // never is longer than anybody waits.
 const never = 365 * 24 * time.Hour
 
-// Wait waits as wait_terminal does, for doors other than MCP. It returns ctx's error when ctx ends, and an error for an invalid request.
-// locator is nil if the daemon itself waits.
+// Wait waits as wait_terminal does, for doors other than MCP. It returns ctx's error when
+// ctx ends, and an error for an invalid request. locator is nil if the daemon itself
+// waits.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
 	w, err := newWait(t, locator, r)
 	if err != nil {

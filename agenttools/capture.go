@@ -28,13 +28,15 @@ type capture struct {
 // resize is a change of the terminal's size, which applies from data[at] on.
 type resize struct{ at, cols, rows int }
 
-// step says that data[:at] ends at an offset. at counts from the first byte that was read.
+// step says that data[:at] ends at an offset. at counts from the first byte that was
+// read.
 type step struct {
 	at  int
 	off int64
 }
 
-// take reads the available output from an offset on, at most limit bytes and less than minBuffer more. It does not wait for output.
+// take reads the available output from an offset on, at most limit bytes and less than
+// minBuffer more. It does not wait for output.
 func take(ctx context.Context, t Terminal, from int64, limit int) (*capture, error) {
 	rd, err := t.Read(from)
 	if err != nil {
@@ -70,7 +72,8 @@ func (c *capture) grow(room int) {
 	}
 }
 
-// add adds an event. Its data, if any, is already in the array of c.data, after the end of the slice.
+// add adds an event. Its data, if any, is already in the array of c.data, after the end
+// of the slice.
 func (c *capture) add(ev Event) {
 	c.next = ev.Off
 	c.lost += ev.Lost
@@ -82,8 +85,9 @@ func (c *capture) add(ev Event) {
 	}
 }
 
-// trimStart drops everything before the first new line, if there is one in the first 4 KB. A capture that does not begin at the start of
-// the output may begin within a line, or even within an escape sequence.
+// trimStart drops everything before the first new line, if there is one in the first 4
+// KB. A capture that does not begin at the start of the output may begin within a line,
+// or even within an escape sequence.
 func (c *capture) trimStart() {
 	const soon = 4 << 10
 	if i := bytes.IndexByte(c.data[:min(len(c.data), soon)], '\n'); i >= 0 {
@@ -112,7 +116,8 @@ func (c *capture) endAt(n int) {
 	c.next = max(c.steps[i].off-int64(c.steps[i].at-n), c.from)
 }
 
-// render returns a screen of the terminal's size after the output of the capture. A change of size in the capture resizes it.
+// render returns a screen of the terminal's size after the output of the capture. A
+// change of size in the capture resizes it.
 func (c *capture) render(ctx context.Context, i Info) (*screen.Screen, error) {
 	s := screen.New(i.Cols, i.Rows)
 	s.ShowLinks()

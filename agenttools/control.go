@@ -14,7 +14,8 @@ import (
 // maxInput bounds one write, in bytes.
 const maxInput = 64 << 10
 
-// Written is the answer of write_terminal. Cursor is the offset of the output before the input was written.
+// Written is the answer of write_terminal. Cursor is the offset of the output before the
+// input was written.
 type Written struct {
 	TerminalID string `json:"terminalId"`
 	Written    int    `json:"written"` // bytes
@@ -107,7 +108,8 @@ func (s *Set) killTool() tool {
 	})}
 }
 
-// Promoted is the answer of promote_terminal: the terminal, which now belongs to the user.
+// Promoted is the answer of promote_terminal: the terminal, which now belongs to the
+// user.
 type Promoted struct{ Metadata }
 
 func (s *Set) promoteTool() tool {
@@ -121,17 +123,20 @@ func (s *Set) promoteTool() tool {
 	})}
 }
 
-// restartTimeout is how long a call waits until the running program has ended and was started again.
+// restartTimeout is how long a call waits until the running program has ended and was
+// started again.
 const restartTimeout = time.Minute
 
-// Restarter is a Terminals whose principal may be allowed by the user to restart some declared terminals.
+// Restarter is a Terminals whose principal may be allowed by the user to restart some
+// declared terminals.
 type Restarter interface {
 	Terminals
 	// MayRestart reports whether there is a terminal that the principal may restart.
 	MayRestart() bool
-	// Restart ends the program in the terminal with that id or declared name, and starts it again. It returns ErrNotFound also for a
-	// terminal that the principal may not know of, and ErrDenied for a terminal that it sees but may not restart. The text of other errors
-	// is for the model.
+	// Restart ends the program in the terminal with that id or declared name, and starts
+	// it again. It returns ErrNotFound also for a terminal that the principal may not
+	// know of, and ErrDenied for a terminal that it sees but may not restart. The text of
+	// other errors is for the model.
 	Restart(ctx context.Context, ref string) (Restarted, error)
 }
 

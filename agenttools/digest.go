@@ -68,8 +68,8 @@ func (m *Matching) Digest(ctx context.Context, key string, t Terminal, shows int
 	return r, nil
 }
 
-// head returns the remembered lines at the beginning of the last command's output, or of the terminal's if no command was seen. It returns
-// nil if the terminal was forgotten.
+// head returns the remembered lines at the beginning of the last command's output, or of
+// the terminal's if no command was seen. It returns nil if the terminal was forgotten.
 func (m *Matching) head(ctx context.Context, key string, t Terminal) ([]string, error) {
 	m.mu.Lock()
 	e := m.all[key]
@@ -83,7 +83,8 @@ func (m *Matching) head(ctx context.Context, key string, t Terminal) ([]string, 
 	return c.lines(ctx, t.Info())
 }
 
-// lines renders a capture and returns its lines. A line that is repeated is returned once, with the number of times.
+// lines renders a capture and returns its lines. A line that is repeated is returned
+// once, with the number of times.
 func (c *capture) lines(ctx context.Context, i Info) ([]string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {
@@ -154,7 +155,8 @@ func (d *digest) command(i Info, commands []vocab.Command) {
 	}
 }
 
-// near reads the lines of output that reported each problem, as far as they are still kept.
+// near reads the lines of output that reported each problem, as far as they are still
+// kept.
 func (d *digest) near(ctx context.Context, t Terminal, i Info) {
 	d.lines = map[int64][]string{}
 	for _, p := range d.answer.Problems {
@@ -257,7 +259,8 @@ func (d *digest) problems(b *strings.Builder, room int) {
 	}
 }
 
-// strange writes the lines that look like errors and fit no known format, and returns how many bytes.
+// strange writes the lines that look like errors and fit no known format, and returns how
+// many bytes.
 func (d *digest) strange(b *strings.Builder) int {
 	before := b.Len()
 	if len(d.answer.Unrecognised) > 0 {
@@ -301,7 +304,8 @@ func (d *digest) list(b *strings.Builder, list []problems.Problem, each int) {
 	}
 }
 
-// seen returns a file's name, relative to the terminal's directory if the file is in or below it.
+// seen returns a file's name, relative to the terminal's directory if the file is in or
+// below it.
 func (d *digest) seen(file string) string {
 	rest, ok := strings.CutPrefix(file, d.dir+"/")
 	if !ok || d.dir == "" {

@@ -13,8 +13,9 @@ import (
 type Follower interface {
 	// See examines an event, and reports whether more is wanted.
 	See(Event) (more bool)
-	// Stands returns when Stand is to be called if nothing comes until then; the zero time
-	// if that is not wanted. Follow asks when all output that is there has been examined.
+	// Stands returns when Stand is to be called if nothing comes until then; the zero
+	// time if that is not wanted. Follow asks when all output that is there has been
+	// examined.
 	Stands() time.Time
 	// Stand examines what has not changed until then, such as a line without an end. It
 	// reports whether more is wanted.

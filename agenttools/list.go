@@ -9,8 +9,8 @@ import (
 	"tether/vocab"
 )
 
-// Metadata describes a terminal in the words of the tools. The first five fields are always present; the others are absent if they do not
-// apply.
+// Metadata describes a terminal in the words of the tools. The first five fields are
+// always present; the others are absent if they do not apply.
 type Metadata struct {
 	ID        string           `json:"id"`
 	Cwd       string           `json:"cwd"`
@@ -53,7 +53,8 @@ type details struct {
 	Cursor int64            `json:"cursor"`               // offset of the end of the output
 	Input  vocab.InputState `json:"input,omitempty"`      // absent after the exit, and if the state of input is not examined here
 	Since  int64            `json:"inputSince,omitempty"` // Unix time in ms since when Input is so
-	// ReadySince is the Unix time in ms since when Ready is so. ReadyWhy says which condition holds, or why none does.
+	// ReadySince is the Unix time in ms since when Ready is so. ReadyWhy says which
+	// condition holds, or why none does.
 	ReadySince int64  `json:"readySince,omitempty"`
 	ReadyWhy   string `json:"readyWhy,omitempty"`
 }
@@ -116,8 +117,9 @@ func detailsOf(i Info) details {
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// The parts of the description of list_terminals. listOwn is for a principal that may start terminals, listRead and listAway are for one
-// that may only read, and listExit is for both.
+// The parts of the description of list_terminals. listOwn is for a principal that may
+// start terminals, listRead and listAway are for one that may only read, and listExit is
+// for both.
 const (
 	listOwn  = "List all terminal sessions with metadata, which tells whether the dev server is running: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
 	listRead = "List the terminals that people's machines lend to this host, such as running dev servers (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."

@@ -45,9 +45,11 @@ func dialLoopback(ctx context.Context, l Locator, port int, url bool) (net.Conn,
 	return nil, errs[0]
 }
 
-// newProbeClient returns a client that connects only to the loopback interface, whatever a name resolves to and wherever a server
-// redirects, and there only to what the locator lets it reach: an agent must not reach anything through the daemon that it cannot reach
-// itself. Certificates are not checked, since development servers use self-made ones and nothing secret is sent.
+// newProbeClient returns a client that connects only to the loopback interface, whatever
+// a name resolves to and wherever a server redirects, and there only to what the locator
+// lets it reach: an agent must not reach anything through the daemon that it cannot reach
+// itself. Certificates are not checked, since development servers use self-made ones and
+// nothing secret is sent.
 func newProbeClient(l Locator) *http.Client {
 	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
 		_, text, err := net.SplitHostPort(addr)

@@ -17,14 +17,15 @@ import (
 const (
 	// matchFor is how long new output is matched after a request.
 	matchFor = 10 * time.Minute
-	// maxMatched bounds the terminals whose problems are remembered. To make room for another, the one whose last request is oldest is
-	// forgotten.
+	// maxMatched bounds the terminals whose problems are remembered. To make room for
+	// another, the one whose last request is oldest is forgotten.
 	maxMatched = 64
 )
 
-// Matching finds problems in the output of terminals. It begins to match a terminal's output at the first request about the terminal and
-// continues for ten minutes after the last one. It remembers its findings when the output is not kept any more. It is safe for concurrent
-// use.
+// Matching finds problems in the output of terminals. It begins to match a terminal's
+// output at the first request about the terminal and continues for ten minutes after the
+// last one. It remembers its findings when the output is not kept any more. It is safe
+// for concurrent use.
 type Matching struct {
 	set    *problems.Set // nil means problems.Builtin
 	bug    func(tool string, stack []byte)
@@ -36,8 +37,9 @@ type Matching struct {
 	all map[string]*matched // by the keys of the requests; guarded by mu
 }
 
-// NewMatching returns a Matching with these matchers. A nil set means the matchers of known tools, which take some MB and are compiled for
-// the first request. bug, if not nil, is called for a panic that output has caused. The caller must Close the Matching.
+// NewMatching returns a Matching with these matchers. A nil set means the matchers of
+// known tools, which take some MB and are compiled for the first request. bug, if not
+// nil, is called for a panic that output has caused. The caller must Close the Matching.
 func NewMatching(set *problems.Set, bug func(tool string, stack []byte)) *Matching {
 	m := &Matching{set: set, bug: bug, all: map[string]*matched{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -50,7 +52,8 @@ func (m *Matching) Close() {
 	m.done.Wait()
 }
 
-// matched is the state of one terminal for which there was a request. mu guards the other fields.
+// matched is the state of one terminal for which there was a request. mu guards the other
+// fields.
 type matched struct {
 	mu      sync.Mutex
 	tracker *problems.Tracker
@@ -110,9 +113,10 @@ func (m *Matching) forgetLocked() {
 	e.mu.Unlock()
 }
 
-// Ask examines all output that is available now and returns the known problems that were printed after the offset since. There are at most
-// max, or more if further ones come from the same line. key identifies the terminal and, if principals see different output, the principal.
-// Ask blocks while it reads, until ctx ends.
+// Ask examines all output that is available now and returns the known problems that were
+// printed after the offset since. There are at most max, or more if further ones come
+// from the same line. key identifies the terminal and, if principals see different
+// output, the principal. Ask blocks while it reads, until ctx ends.
 func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64, max int) (*ProblemsAnswer, error) {
 	e, err := m.look(ctx, key, t)
 	if err != nil {
@@ -184,7 +188,8 @@ func (m *Matching) survive(e *matched) {
 	e.stop(ErrBug)
 }
 
-// follow reads the output in rounds until the last request is older than matchFor, the terminal ends or ctx ends.
+// follow reads the output in rounds until the last request is older than matchFor, the
+// terminal ends or ctx ends.
 func (e *matched) follow(ctx context.Context, t Terminal, rd Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -204,8 +209,9 @@ func (e *matched) follow(ctx context.Context, t Terminal, rd Reader) {
 	}
 }
 
-// round reads the available output and signals that it has. It returns the context for the wait for more output, which ends at the next
-// request, or when the last one is older than matchFor. The last result is false if no more is to be read.
+// round reads the available output and signals that it has. It returns the context for
+// the wait for more output, which ends at the next request, or when the last one is older
+// than matchFor. The last result is false if no more is to be read.
 func (e *matched) round(ctx context.Context, t Terminal, rd Reader, buf []byte) (context.Context, context.CancelFunc, bool) {
 	e.mu.Lock()
 	e.started++

@@ -62,8 +62,8 @@ func mayEver(l Locator, port int, url bool) error {
 	return err
 }
 
-// startProbes starts the probes. They try until one succeeds, which ends the wait, or ctx ends. The returned function waits until they have
-// ended.
+// startProbes starts the probes. They try until one succeeds, which ends the wait, or ctx
+// ends. The returned function waits until they have ended.
 func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) func() {
 	var wg sync.WaitGroup
 	for _, p := range w.probes {
@@ -116,7 +116,8 @@ func (p *portProbe) try(ctx context.Context) error {
 
 func (p *portProbe) why() Reason { return ReasonPort }
 
-// The values of WaitAnswer.Listener. They matter because an old server may still have the port that the awaited one needs.
+// The values of WaitAnswer.Listener. They matter because an old server may still have the
+// port that the awaited one needs.
 const (
 	listenerSame  = "this terminal"
 	listenerOther = "another program"

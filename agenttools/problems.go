@@ -27,8 +27,8 @@ type ProblemsAnswer struct {
 	Problems   []problems.Problem `json:"problems"`
 	Errors     int                `json:"errors"`   // number of errors among all known problems
 	Warnings   int                `json:"warnings"` // number of warnings among all known problems
-	// Succeeded: a known tool has said, since it began, that it found no errors. Otherwise no errors only means that none
-	// was recognised.
+	// Succeeded: a known tool has said, since it began, that it found no errors.
+	// Otherwise no errors only means that none was recognised.
 	Succeeded    bool     `json:"succeeded,omitempty"`
 	Unrecognised []string `json:"unrecognised,omitempty"` // the last lines that look like errors and fit no known format, at most 5
 	Cursor       int64    `json:"cursor"`

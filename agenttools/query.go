@@ -156,7 +156,8 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 	}
 }
 
-// render returns the capture in the format, without an incomplete sequence at the end, which the next call gets.
+// render returns the capture in the format, without an incomplete sequence at the end,
+// which the next call gets.
 func (q query) render(ctx context.Context, i Info, c *capture) (string, error) {
 	s, err := c.render(ctx, i)
 	if err != nil {
@@ -172,8 +173,8 @@ func (q query) render(ctx context.Context, i Info, c *capture) (string, error) {
 	return text, nil
 }
 
-// readNewest reads the end of the output. Control sequences make the output longer than its text, so it begins further back until there is
-// enough text.
+// readNewest reads the end of the output. Control sequences make the output longer than
+// its text, so it begins further back until there is enough text.
 func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	window := int64(2 * q.bytes)
 	if q.tail > 0 {

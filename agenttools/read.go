@@ -20,7 +20,8 @@ const (
 	maxLines     = 100_000
 	maxPattern   = 1000 // bytes of a regular expression
 	maxCommands  = 50   // number of commands in an answer: the newest ones that began in the returned output
-	// maxHeld bounds the incomplete sequence at the end of the output that is left for the next call, in bytes.
+	// maxHeld bounds the incomplete sequence at the end of the output that is left for
+	// the next call, in bytes.
 	maxHeld = 64 << 10
 )
 
@@ -41,7 +42,8 @@ type readArgs struct {
 	Format   string `json:"format"`
 }
 
-// ReadAnswer is the answer of read_terminal. History and the fields before it are always present.
+// ReadAnswer is the answer of read_terminal. History and the fields before it are always
+// present.
 type ReadAnswer struct {
 	TerminalID string `json:"terminalId"`
 	History    string `json:"history"`
@@ -54,7 +56,8 @@ type ReadAnswer struct {
 	Commands []*Command       `json:"commands,omitempty"`
 	Screen   *ScreenSize      `json:"screen,omitempty"`
 	Masked   int              `json:"masked,omitempty"` // number of places in the examined output that are not shown as they were printed
-	// LeftOut is the approximate number of bytes before the newest text, and Hint tells how to get them or their important part.
+	// LeftOut is the approximate number of bytes before the newest text, and Hint tells
+	// how to get them or their important part.
 	LeftOut int64  `json:"leftOutBytes,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 
@@ -102,7 +105,8 @@ func (s *Set) readTool() tool {
 	})}
 }
 
-// choose applies grep, tail and the bound, in that order. cut says that the bound has removed text.
+// choose applies grep, tail and the bound, in that order. cut says that the bound has
+// removed text.
 func (q query) choose(text string) (_ string, cut bool) {
 	if q.grep != nil {
 		var b strings.Builder
@@ -133,7 +137,8 @@ func (q query) fit(text string) (_ string, cut bool) {
 	}
 }
 
-// newest returns the end of s, at most n bytes. It begins at the start of a line if one is there, else at the start of a character.
+// newest returns the end of s, at most n bytes. It begins at the start of a line if one
+// is there, else at the start of a character.
 func newest(s string, n int) string {
 	at := len(s) - n
 	if s[at-1] == '\n' {

@@ -11,8 +11,8 @@ import (
 // maxCandidates bounds the number of terminals in the error for an ambiguous name.
 const maxCandidates = 8
 
-// resolve checks the terminal that a call names, and replaces a name by the terminal's id. It leaves an unknown name, because each tool has
-// its own answer to that.
+// resolve checks the terminal that a call names, and replaces a name by the terminal's
+// id. It leaves an unknown name, because each tool has its own answer to that.
 func (s *Set) resolve(t *target) error {
 	if err := t.check(); err != nil {
 		return err
@@ -30,10 +30,12 @@ func (s *Set) resolve(t *target) error {
 	return err
 }
 
-// Resolve returns the id of the one terminal that ref names. ref may be an id, a name as list_terminals shows it, or that name with or
-// without the machine in front. here is the machine of terminals that have none in their Info, "" if unknown. A full name has priority over
-// a name without a machine, so that no machine can take another's name, and a running terminal has priority over exited ones. The error is
-// ErrNotFound, or a sentence for the model that lists the candidates.
+// Resolve returns the id of the one terminal that ref names. ref may be an id, a name as
+// list_terminals shows it, or that name with or without the machine in front. here is the
+// machine of terminals that have none in their Info, "" if unknown. A full name has
+// priority over a name without a machine, so that no machine can take another's name, and
+// a running terminal has priority over exited ones. The error is ErrNotFound, or a
+// sentence for the model that lists the candidates.
 func Resolve(all []Info, here, ref string) (id string, err error) {
 	const fullRunning, fullExited, shortRunning, shortExited, ranks = 0, 1, 2, 3, 4
 	var found [ranks][]Info

@@ -6,16 +6,16 @@ import (
 	"tether/screen"
 )
 
-// Showing returns the screen of a terminal after all output that it has now, and the number of masked places in that output. It blocks
-// while it reads, until ctx ends.
+// Showing returns the screen of a terminal after all output that it has now, and the
+// number of masked places in that output. It blocks while it reads, until ctx ends.
 func Showing(ctx context.Context, t Terminal) (s *screen.Screen, masked int, err error) {
 	var r ReadAnswer
 	s, err = followScreen(ctx, t, t.Info(), &r)
 	return s, r.Masked, err
 }
 
-// followScreen returns the screen of a terminal after all output that it had when i was taken. It stores in r the offset after that output
-// and the number of masked places.
+// followScreen returns the screen of a terminal after all output that it had when i was
+// taken. It stores in r the offset after that output and the number of masked places.
 func followScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (*screen.Screen, error) {
 	s, gap, rd, err := oldScreen(t, i, &r.Masked)
 	if err != nil {
@@ -49,8 +49,8 @@ func followScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (*scre
 	return s, ctx.Err()
 }
 
-// oldScreen returns the screen before the oldest kept output, a reader of the kept output, and the newest offset in it at which output is
-// missing (0 if none is).
+// oldScreen returns the screen before the oldest kept output, a reader of the kept
+// output, and the newest offset in it at which output is missing (0 if none is).
 func oldScreen(t Terminal, i Info, masked *int) (s *screen.Screen, gap int64, rd Reader, err error) {
 	if knows, ok := t.(ScreenTerminal); ok {
 		old, rd, err := knows.ReadScreen()

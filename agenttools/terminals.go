@@ -9,7 +9,8 @@ import (
 	"tether/vocab"
 )
 
-// Terminals are the terminals that one principal may see. All methods are safe for concurrent use.
+// Terminals are the terminals that one principal may see. All methods are safe for
+// concurrent use.
 type Terminals interface {
 	// List returns the terminals that the principal may see, oldest first.
 	List() []Info
@@ -52,7 +53,8 @@ type Controller interface {
 // Locator is a Terminals of this machine, which can tell which program listens on a port.
 type Locator interface {
 	Terminals
-	// Listens reports whether a program of the terminal listens on the TCP port. known is false if the system does not tell.
+	// Listens reports whether a program of the terminal listens on the TCP port. known is
+	// false if the system does not tell.
 	Listens(id string, port int) (yes, known bool)
 	// Reach returns the addresses of the loopback interface at which a wait of the
 	// principal may connect to the port, for requests of its URLs if url is set. A
@@ -75,7 +77,8 @@ func (e *ClosedError) Error() string {
 }
 
 var (
-	// ErrNotFound says that there is no such terminal, or that the principal may not see it.
+	// ErrNotFound says that there is no such terminal, or that the principal may not see
+	// it.
 	ErrNotFound = errors.New("no such terminal")
 	// ErrDenied says that the principal sees the terminal but may not do this.
 	ErrDenied = errors.New("not allowed")
@@ -107,7 +110,8 @@ type Info struct {
 	CreatedAt time.Time
 	Command   []string // argv of a terminal that an agent started; nil otherwise
 
-	// Machine is the name of the machine on which the terminal runs, if there are several machines; Name then begins with it. "" otherwise.
+	// Machine is the name of the machine on which the terminal runs, if there are several
+	// machines; Name then begins with it. "" otherwise.
 	Machine     string
 	Name, Title string
 	Cols, Rows  int
@@ -119,14 +123,18 @@ type Info struct {
 	Exit        *vocab.Exit // nil while it runs
 	// State is unknown, but for readiness, outside of List. Its Prompt is never set.
 	vocab.State
-	// Away is the time since when output has not come because the terminal's machine is not connected to the host. It is zero while the
-	// machine is connected, and for terminals of this machine.
+	// Away is the time since when output has not come because the terminal's machine is
+	// not connected to the host. It is zero while the machine is connected, and for
+	// terminals of this machine.
 	Away time.Time
-	// AwayWhy says why output does not come, if the machine itself may be connected; "" otherwise.
+	// AwayWhy says why output does not come, if the machine itself may be connected; ""
+	// otherwise.
 	AwayWhy string
-	// KeptUntil is the time until which the host keeps a terminal whose machine is away, if only the host has it; zero for other terminals.
+	// KeptUntil is the time until which the host keeps a terminal whose machine is away,
+	// if only the host has it; zero for other terminals.
 	KeptUntil time.Time
-	// Dropped says why the host does not keep the text of such a terminal any more; "" while it keeps the text, and for other terminals.
+	// Dropped says why the host does not keep the text of such a terminal any more; ""
+	// while it keeps the text, and for other terminals.
 	Dropped string
 }
 
@@ -136,14 +144,17 @@ type Terminal interface {
 	Info() Info
 	// Commands returns the remembered commands, oldest first.
 	Commands() []vocab.Command
-	// Read returns a cursor at an offset. If the offset is before Info.Start, the first event is Lost. The caller must Close the cursor.
+	// Read returns a cursor at an offset. If the offset is before Info.Start, the first
+	// event is Lost. The caller must Close the cursor.
 	Read(from int64) (Reader, error)
 }
 
-// ScreenTerminal is a Terminal that knows the screen as it was before the oldest output that is kept.
+// ScreenTerminal is a Terminal that knows the screen as it was before the oldest output
+// that is kept.
 type ScreenTerminal interface {
 	Terminal
-	// ReadScreen returns that screen, and a cursor at the oldest output. The caller must Close the cursor.
+	// ReadScreen returns that screen, and a cursor at the oldest output. The caller must
+	// Close the cursor.
 	ReadScreen() (OldScreen, Reader, error)
 }
 
@@ -158,16 +169,18 @@ type OldScreen struct {
 
 // Reader is a cursor into a terminal's output, for one goroutine.
 type Reader interface {
-	// TryNext returns the next event without waiting; ok is false if there is none yet. Data is in buf, which must hold 64 bytes. It returns
-	// io.EOF after the Exited event.
+	// TryNext returns the next event without waiting; ok is false if there is none yet.
+	// Data is in buf, which must hold 64 bytes. It returns io.EOF after the Exited event.
 	TryNext(buf []byte) (ev Event, ok bool, err error)
-	// Next does the same as TryNext, but waits for an event. It returns ctx's error when ctx ends.
+	// Next does the same as TryNext, but waits for an event. It returns ctx's error when
+	// ctx ends.
 	Next(ctx context.Context, buf []byte) (Event, error)
 	// Close ends the reader.
 	Close()
 }
 
-// Event is one step of a Reader. Besides Off and Masked at most one field is set; skip an event with none.
+// Event is one step of a Reader. Besides Off and Masked at most one field is set; skip an
+// event with none.
 type Event struct {
 	Data     []byte         // bytes as the child wrote them, except for masked ones
 	Masked   int            // number of masked places in Data; a place that spans events counts in its first event

@@ -7,7 +7,8 @@ import (
 	"tether/agenttools"
 )
 
-// Arguments with text that package json would replace are refused: a model would run another command than it has named.
+// Arguments with text that package json would replace are refused: a model would run
+// another command than it has named.
 func TestDecodeRefusesBrokenText(t *testing.T) {
 	for _, text := range []string{`\ud83d`, "\xe9"} {
 		var in struct {

@@ -19,17 +19,19 @@ import (
 // Options configures a Set. Terminals is required.
 type Options struct {
 	Terminals Terminals
-	// Machine is the name of the machine on which all terminals run, for calls that name a terminal as machine/name. It is "" if the
-	// machine is not known, or each terminal has its own.
+	// Machine is the name of the machine on which all terminals run, for calls that name
+	// a terminal as machine/name. It is "" if the machine is not known, or each terminal
+	// has its own.
 	Machine string
-	// Loopback lets agents wait for a port or URL of this machine's loopback interface. It makes sense where the terminals run on this
-	// machine.
+	// Loopback lets agents wait for a port or URL of this machine's loopback interface.
+	// It makes sense where the terminals run on this machine.
 	Loopback bool
 	// Waits bounds the number of calls of wait_terminal at a time; 0 means 64.
 	Waits int
 	// Matchers are what problems are found with; nil means the matchers of known tools.
 	Matchers *problems.Set
-	// Bug, if not nil, is called with the stack when a call has panicked. It must not block for long.
+	// Bug, if not nil, is called with the stack when a call has panicked. It must not
+	// block for long.
 	Bug func(tool string, stack []byte)
 }
 
@@ -45,8 +47,9 @@ type Set struct {
 	cancel context.CancelFunc
 }
 
-// New returns a principal's tools. Tools that start and control terminals are among them only if Options.Terminals is a Controller, and
-// restart_terminal only if it is a Restarter whose MayRestart returns true.
+// New returns a principal's tools. Tools that start and control terminals are among them
+// only if Options.Terminals is a Controller, and restart_terminal only if it is a
+// Restarter whose MayRestart returns true.
 func New(o Options) *Set {
 	if o.Waits == 0 {
 		o.Waits = 64
@@ -64,7 +67,8 @@ func New(o Options) *Set {
 	return s
 }
 
-// Close ends the running calls without waiting for them, and closes the problem finder, whose goroutines it waits for.
+// Close ends the running calls without waiting for them, and closes the problem finder,
+// whose goroutines it waits for.
 func (s *Set) Close() {
 	s.cancel()
 	s.matching.Close()
@@ -91,7 +95,8 @@ type Tool struct {
 	Hint                     string          // words that a search for the tool has; "" for a tool that few look for
 }
 
-// tool is one tool with the function that carries out a call. The error's text is for the model.
+// tool is one tool with the function that carries out a call. The error's text is for the
+// model.
 type tool struct {
 	Tool
 	denied said // the answer to a call that fails with ErrDenied, if not ""
@@ -121,11 +126,13 @@ const (
 	leastShown   = 2_000
 )
 
-// Progress reports to the caller, from time to time until stop is called, that a call still runs, and what it does.
+// Progress reports to the caller, from time to time until stop is called, that a call
+// still runs, and what it does.
 type Progress func(ctx context.Context, what string) (stop func())
 
-// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, *ProblemsAnswer, Spawned, Promoted, Killed, Written or
-// Signaled, by the tool that was called.
+// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer,
+// *ProblemsAnswer, Spawned, Promoted, Killed, Written or Signaled, by the tool that was
+// called.
 type Result struct {
 	Answer     any
 	Structured any  // answer with more fields, for programs; nil if Answer has everything
@@ -150,8 +157,9 @@ func (s *Set) Tools() []Tool {
 	return all
 }
 
-// Call calls a tool. args is a JSON object, or empty. Call blocks until the tool has answered, ctx ends or the set is
-// closed. The error's text is for the model. If a call panics, it returns ErrBug, and other calls go on.
+// Call calls a tool. args is a JSON object, or empty. Call blocks until the tool has
+// answered, ctx ends or the set is closed. The error's text is for the model. If a call
+// panics, it returns ErrBug, and other calls go on.
 func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, by Caller) (r Result, err error) {
 	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.Name == name })
 	if i < 0 {
@@ -175,8 +183,9 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, by Ca
 // ErrBug is the error of a call that has panicked because of a bug in this program.
 var ErrBug = errors.New("this call ran into a bug in tether and did nothing more; tether's log has the details")
 
-// Survive is to be deferred by a call. If the call panics, Survive calls Options.Bug, and then instead, which sets the call's answer. It is
-// needed because calls read the output of any program, in a process that others depend on.
+// Survive is to be deferred by a call. If the call panics, Survive calls Options.Bug, and
+// then instead, which sets the call's answer. It is needed because calls read the output
+// of any program, in a process that others depend on.
 func (s *Set) Survive(tool string, instead func()) {
 	if recover() == nil {
 		return
@@ -189,7 +198,8 @@ func (s *Set) Survive(tool string, instead func()) {
 
 func (c call) decode(into any) error { return Decode(c.args, into) }
 
-// Decode reads the arguments of a call into a struct. 20.0 is a whole number. Empty arguments count as an empty object. A model can act on the text of its errors.
+// Decode reads the arguments of a call into a struct. 20.0 is a whole number. Empty
+// arguments count as an empty object. A model can act on the text of its errors.
 func Decode(args json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
@@ -247,7 +257,8 @@ func fields(of any) []string {
 	return names
 }
 
-// target is the argument of most tools that names a terminal, by its id or a name. After resolve it is an id, unless the name is unknown.
+// target is the argument of most tools that names a terminal, by its id or a name. After
+// resolve it is an id, unless the name is unknown.
 type target struct {
 	TerminalID string `json:"terminalId"`
 }
@@ -267,8 +278,9 @@ func (t target) check() error {
 // named returns the argument itself, of whatever struct it is a part.
 func (t *target) named() *target { return t }
 
-// on returns the function for calls about one terminal: it has the decoded arguments, with
-// the terminal's id if there is one of that name. Errors are put in the words of the tools.
+// on returns the function for calls about one terminal: it has the decoded arguments,
+// with the terminal's id if there is one of that name. Errors are put in the words of the
+// tools.
 func on[A any, P interface {
 	*A
 	named() *target
@@ -300,7 +312,8 @@ func reading[A any, P interface {
 	})
 }
 
-// said is an error whose text the tools' contract prescribes as a sentence, with a capital letter.
+// said is an error whose text the tools' contract prescribes as a sentence, with a
+// capital letter.
 type said string
 
 func (s said) Error() string { return string(s) }

@@ -18,8 +18,9 @@ const (
 	// waitText bounds the output in the answer, in bytes.
 	waitText = 8 << 10
 	maxLine  = 4 << 10 // bytes of the matching line in the answer; no more than half of the output
-	// defaultSettle is how long a line that may still change must stay the same to match. Test runners and bundlers overwrite a status line
-	// several times a second until it is final.
+	// defaultSettle is how long a line that may still change must stay the same to match.
+	// Test runners and bundlers overwrite a status line several times a second until it
+	// is final.
 	defaultSettle = 200 * time.Millisecond
 	maxSettle     = time.Minute
 )
@@ -71,7 +72,8 @@ const (
 	ReasonTimeout Reason = "timeout"
 )
 
-// Error implements error, since the reason is the cause with which the context of a wait ends.
+// Error implements error, since the reason is the cause with which the context of a wait
+// ends.
 func (r Reason) Error() string { return string(r) }
 
 func (s *Set) waitTool() tool {
@@ -146,7 +148,8 @@ func (w *wait) ready() error {
 	return nil
 }
 
-// optional calls set with the number v if it is present. It returns an error if the number is out of range.
+// optional calls set with the number v if it is present. It returns an error if the
+// number is out of range.
 func optional(name string, v *int64, lo, hi int64, set func(int64)) error {
 	if v == nil {
 		return nil

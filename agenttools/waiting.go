@@ -89,7 +89,8 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	return w.done(why, nil), nil
 }
 
-// counts reports whether the end of c ends the wait. A command within another one does not end it; the end of the outer command does.
+// counts reports whether the end of c ends the wait. A command within another one does
+// not end it; the end of the outer command does.
 func (w *wait) counts(c vocab.Command) bool {
 	return w.command && c.Within == 0 && (c.Verified || !w.verified)
 }

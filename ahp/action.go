@@ -10,13 +10,15 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Action is a change of a channel's state: one of the Root, Terminal, Session and Chat structs of this package, or UnknownAction.
+// Action is a change of a channel's state: one of the Root, Terminal, Session and Chat
+// structs of this package, or UnknownAction.
 type Action interface {
 	// Type returns the kind as on the wire, e.g. ActionTerminalData.
 	Type() string
 }
 
-// UnknownAction is an action of a kind this package has no type for. Reducers ignore it; encoding repeats it verbatim.
+// UnknownAction is an action of a kind this package has no type for. Reducers ignore it;
+// encoding repeats it verbatim.
 type UnknownAction struct {
 	Kind string
 	Raw  json.RawMessage // the whole action
@@ -25,8 +27,9 @@ type UnknownAction struct {
 // Type implements Action.
 func (a UnknownAction) Type() string { return a.Kind }
 
-// DecodeAction decodes one action. The result keeps no reference to raw. Unknown kinds and unknown members are accepted. It returns an
-// error if the kind is missing, or if an action of a known kind lacks a required member or has a member of the wrong type.
+// DecodeAction decodes one action. The result keeps no reference to raw. Unknown kinds
+// and unknown members are accepted. It returns an error if the kind is missing, or if an
+// action of a known kind lacks a required member or has a member of the wrong type.
 func DecodeAction(raw []byte) (Action, error) {
 	var kind, missing string
 	var present []string
@@ -77,8 +80,9 @@ func Known(kind string) bool { _, ok := kinds[kind]; return ok }
 // AppendAction appends the action as JSON in the newest shape.
 func AppendAction(dst []byte, a Action) []byte { return AppendActionFor(dst, a, Versions()[0]) }
 
-// AppendActionFor appends the action as JSON in the shape of a negotiated protocol version; only RootTerminalsChanged differs. It panics if
-// a RawMessage inside the action is not JSON.
+// AppendActionFor appends the action as JSON in the shape of a negotiated protocol
+// version; only RootTerminalsChanged differs. It panics if a RawMessage inside the action
+// is not JSON.
 func AppendActionFor(dst []byte, a Action, version string) []byte {
 	if u, ok := a.(UnknownAction); ok && len(u.Raw) > 0 {
 		return append(dst, u.Raw...)
@@ -99,7 +103,8 @@ func AppendActionFor(dst []byte, a Action, version string) []byte {
 	return append(dst, '}')
 }
 
-// ValidateAction checks the ranges and lengths of an action that came from a client. Unknown kinds pass.
+// ValidateAction checks the ranges and lengths of an action that came from a client.
+// Unknown kinds pass.
 func ValidateAction(a Action) error {
 	if v, ok := a.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {

@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// ChatTurnStarted begins a turn. A client may dispatch it if the message's origin is MessageUser.
+// ChatTurnStarted begins a turn. A client may dispatch it if the message's origin is
+// MessageUser.
 type ChatTurnStarted struct {
 	TurnID          string  `json:"turnId"`
 	StartedAt       string  `json:"startedAt,omitempty"` // ISO 8601
@@ -46,8 +47,8 @@ type ChatToolCallStart struct {
 	Contributor *Contributor `json:"contributor,omitempty"` // nil = the host's tool
 }
 
-// ChatToolCallReady says that the input is complete. With Confirmed, the call runs. Without it, the call waits for a confirmation, even if
-// it was already running.
+// ChatToolCallReady says that the input is complete. With Confirmed, the call runs.
+// Without it, the call waits for a confirmation, even if it was already running.
 type ChatToolCallReady struct {
 	ToolCallRef
 	Contributor       *Contributor    `json:"contributor,omitempty"` // the same client as in ChatToolCallStart, if any; ReduceChat ignores it
@@ -62,8 +63,8 @@ type ChatToolCallReady struct {
 	Options           json.RawMessage `json:"options,omitempty"`
 }
 
-// ChatToolCallConfirmed approves or denies a call that waits for a confirmation. A client must deny a call of its own tool if it does not
-// know the tool or cannot execute it.
+// ChatToolCallConfirmed approves or denies a call that waits for a confirmation. A client
+// must deny a call of its own tool if it does not know the tool or cannot execute it.
 type ChatToolCallConfirmed struct {
 	ToolCallRef
 	Approved         bool            `json:"approved"`
@@ -75,14 +76,15 @@ type ChatToolCallConfirmed struct {
 	UserSuggestion   json.RawMessage `json:"userSuggestion,omitempty"`
 }
 
-// ChatToolCallContentChanged replaces the current content of a running tool, such as its terminal. For a client's tool, only that client
-// may dispatch it.
+// ChatToolCallContentChanged replaces the current content of a running tool, such as its
+// terminal. For a client's tool, only that client may dispatch it.
 type ChatToolCallContentChanged struct {
 	ToolCallRef
 	Content []ToolContent `json:"content"`
 }
 
-// ChatToolCallComplete ends a tool call, successfully or not. For a client's tool, only that client may dispatch it.
+// ChatToolCallComplete ends a tool call, successfully or not. For a client's tool, only
+// that client may dispatch it.
 type ChatToolCallComplete struct {
 	ToolCallRef
 	Result                     ToolResult `json:"result"`

@@ -17,8 +17,8 @@ type RootTerminalsChanged struct {
 	Terminals []TerminalInfo `json:"terminals"`
 }
 
-// RootConfigChanged merges Config into the values of RootState.Config or, with Replace, replaces them. A client may dispatch it; VS Code
-// does so right after connecting.
+// RootConfigChanged merges Config into the values of RootState.Config or, with Replace,
+// replaces them. A client may dispatch it; VS Code does so right after connecting.
 type RootConfigChanged struct {
 	Config  map[string]json.RawMessage `json:"config"`
 	Replace bool                       `json:"replace,omitempty"`

@@ -49,12 +49,14 @@ type SessionChatRemoved struct {
 	Chat string `json:"chat"`
 }
 
-// SessionActiveClientSet adds a client with its tools, or replaces its entry as a whole. A client dispatches it for itself.
+// SessionActiveClientSet adds a client with its tools, or replaces its entry as a whole.
+// A client dispatches it for itself.
 type SessionActiveClientSet struct {
 	ActiveClient ActiveClient `json:"activeClient"`
 }
 
-// SessionActiveClientRemoved removes a client. A client may dispatch it for itself. A host sends it when the client is gone.
+// SessionActiveClientRemoved removes a client. A client may dispatch it for itself. A
+// host sends it when the client is gone.
 type SessionActiveClientRemoved struct {
 	ClientID string `json:"clientId"`
 }
@@ -117,7 +119,8 @@ func (a SessionActiveClientSet) Validate() error { return a.ActiveClient.Validat
 // Validate checks the id.
 func (a SessionActiveClientRemoved) Validate() error { return CheckClientID(a.ClientID) }
 
-// Validate checks the request's id. A request of a kind that this package reads must also have a tool call, and a chat for the answer.
+// Validate checks the request's id. A request of a kind that this package reads must also
+// have a tool call, and a chat for the answer.
 func (a SessionInputNeededSet) Validate() error {
 	r := a.Request
 	switch {

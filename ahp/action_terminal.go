@@ -13,17 +13,20 @@ type TerminalData struct {
 	Screen *Screen // the whole screen after Data, if output before it was skipped; nil: Data continues the content
 }
 
-// TerminalOutput is output that the owner of a client-executed terminal sends to the host. It changes the state as TerminalData does.
+// TerminalOutput is output that the owner of a client-executed terminal sends to the
+// host. It changes the state as TerminalData does.
 type TerminalOutput struct {
 	Data   string
 	Offset *int64 // of the first byte in the terminal's UTF-8 text, in bytes; nil without the resume extension
 
-	// Screen is the terminal's screen after Data. The owner sends it to a host that lost or never had earlier output, if the host's marker
-	// says that it takes screens. As JSON it has at most MaxOutputScreen bytes. Nil: Data continues the content.
+	// Screen is the terminal's screen after Data. The owner sends it to a host that lost
+	// or never had earlier output, if the host's marker says that it takes screens. As
+	// JSON it has at most MaxOutputScreen bytes. Nil: Data continues the content.
 	Screen *Screen
 }
 
-// TerminalInput is text for the pty. It changes no state; hosts broadcast it, which is why tether never sends it.
+// TerminalInput is text for the pty. It changes no state; hosts broadcast it, which is
+// why tether never sends it.
 type TerminalInput struct {
 	Data string `json:"data"`
 }
@@ -49,7 +52,8 @@ type TerminalCwdChanged struct {
 	Cwd string `json:"cwd"`
 }
 
-// TerminalExited says that the process ended. A nil ExitCode means that the code is unknown.
+// TerminalExited says that the process ended. A nil ExitCode means that the code is
+// unknown.
 type TerminalExited struct {
 	ExitCode *int64 `json:"exitCode,omitempty"`
 	Meta     Meta   `json:"_meta,omitempty"` // when it ended, see ExitedKey

@@ -12,20 +12,25 @@ import (
 	"tether/internal/lazyregexp"
 )
 
-// Methods of the extension for the audience of a lent terminal. Only the host and the terminal's owner exchange them.
+// Methods of the extension for the audience of a lent terminal. Only the host and the
+// terminal's owner exchange them.
 const (
-	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. The owner sends it after all
-	// earlier output. A host that does not accept every name answers -32602, with RefusedNames as data, and changes nothing.
+	// MethodAudience is the owner's request that replaces a terminal's audience; params
+	// are AudienceParams. The owner sends it after all earlier output. A host that does
+	// not accept every name answers -32602, with RefusedNames as data, and changes
+	// nothing.
 	MethodAudience = "x-tether/audience"
-	// MethodWatchers is the host's notification of who may watch a terminal and who watches it now; params are WatchersParams.
+	// MethodWatchers is the host's notification of who may watch a terminal and who
+	// watches it now; params are WatchersParams.
 	MethodWatchers = "x-tether/watchers"
-	// MethodShare is the owner's request to let guests with a link watch one terminal; params are ShareParams. MethodUnshare ends that; params
-	// are UnshareParams.
+	// MethodShare is the owner's request to let guests with a link watch one terminal;
+	// params are ShareParams. MethodUnshare ends that; params are UnshareParams.
 	MethodShare   = "x-tether/share"
 	MethodUnshare = "x-tether/unshare"
 )
 
-// AudienceKey is in createTerminal, and only there: an [Audience]. The host shows it to nobody but the owner.
+// AudienceKey is in createTerminal, and only there: an [Audience]. The host shows it to
+// nobody but the owner.
 const AudienceKey = "tether/audience"
 
 // Bounds of an audience, a list of watchers and a share.
@@ -44,7 +49,8 @@ const (
 	AgentPrefix = "agent:"
 )
 
-// Audiences is a part of the host's marker. It says that the host shows each lent terminal only to its audience.
+// Audiences is a part of the host's marker. It says that the host shows each lent
+// terminal only to its audience.
 type Audiences struct {
 	Version int64  `json:"version"`
 	Owner   string `json:"owner,omitempty"` // the person to whom this machine belongs; "": the administrators
@@ -53,18 +59,23 @@ type Audiences struct {
 // AudiencesVersion is the version of Audiences that this package speaks.
 const AudiencesVersion = 1
 
-// Audience lists who may watch one of a machine's terminals, besides the person to whom the machine belongs and that person's agents.
+// Audience lists who may watch one of a machine's terminals, besides the person to whom
+// the machine belongs and that person's agents.
 type Audience struct {
 	Grants []Grant `json:"grants,omitempty"`
-	// Denied are people and agents who may not watch, even if a grant by name, a grant by group or a grant of the host lets them.
+	// Denied are people and agents who may not watch, even if a grant by name, a grant by
+	// group or a grant of the host lets them.
 	Denied []string `json:"denied,omitempty"`
-	// HostGrants applies the grants that administrators of the host made for the whole machine to this terminal.
+	// HostGrants applies the grants that administrators of the host made for the whole
+	// machine to this terminal.
 	HostGrants bool `json:"hostGrants,omitempty"`
-	// GuestsOnly says that only guests with a link may watch. Not even the machine's owner at the host may.
+	// GuestsOnly says that only guests with a link may watch. Not even the machine's
+	// owner at the host may.
 	GuestsOnly bool `json:"guestsOnly,omitempty"`
 }
 
-// Grant lets somebody watch a terminal. To is a person's name, GroupPrefix or AgentPrefix with a name, or ToEveryone.
+// Grant lets somebody watch a terminal. To is a person's name, GroupPrefix or AgentPrefix
+// with a name, or ToEveryone.
 type Grant struct {
 	To   string `json:"to"`
 	From int64  `json:"from,omitempty"` // text offset in bytes: earlier output is not shown; 0: all retained output
@@ -73,7 +84,8 @@ type Grant struct {
 // audienceName matches a name in Grant.To, without its prefix.
 var audienceName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@-]*$`)
 
-// CheckAudienceName returns an error if to is not valid as Grant.To or, if denied, not valid in Audience.Denied.
+// CheckAudienceName returns an error if to is not valid as Grant.To or, if denied, not
+// valid in Audience.Denied.
 func CheckAudienceName(to string, denied bool) error {
 	name := to
 	if rest, ok := strings.CutPrefix(to, AgentPrefix); ok {
@@ -134,7 +146,8 @@ func FindAudience(m Meta) (a Audience, ok bool, err error) {
 	return a, true, nil
 }
 
-// AudienceParams is the params of MethodAudience. Without a channel the names are checked and nothing is changed.
+// AudienceParams is the params of MethodAudience. Without a channel the names are checked
+// and nothing is changed.
 type AudienceParams struct {
 	Channel string `json:"channel,omitempty"`
 	Audience
@@ -155,8 +168,8 @@ type RefusedNames struct {
 	Names []string `json:"names"`
 }
 
-// FindRefusedNames returns the names in the data of an error that answers MethodAudience, at most MaxGrants. The data comes from outside
-// and may be invalid.
+// FindRefusedNames returns the names in the data of an error that answers MethodAudience,
+// at most MaxGrants. The data comes from outside and may be invalid.
 func FindRefusedNames(data json.RawMessage) []string {
 	var r RefusedNames
 	if json.Unmarshal(data, &r) != nil {
@@ -210,7 +223,8 @@ func (p WatchersParams) Validate() error {
 	return CheckURI(p.Channel)
 }
 
-// ShareParams is the params of MethodShare. The host never sees the link's secret before a guest shows it.
+// ShareParams is the params of MethodShare. The host never sees the link's secret before
+// a guest shows it.
 type ShareParams struct {
 	Channel    string    `json:"channel"`
 	ID         string    `json:"id"`         // of the share, see CheckShareID
@@ -251,11 +265,13 @@ func (p UnshareParams) Validate() error { return cmp.Or(CheckURI(p.Channel), Che
 
 // ShareResult is the result of MethodShare.
 type ShareResult struct {
-	// URL is the address of the host's page for guests, "" if the host does not know its own address.
+	// URL is the address of the host's page for guests, "" if the host does not know its
+	// own address.
 	URL string `json:"url,omitempty"`
 }
 
-// KeepsAudiences reports whether the marker has audiences in the version that this package speaks.
+// KeepsAudiences reports whether the marker has audiences in the version that this
+// package speaks.
 func (t ClientTerminals) KeepsAudiences() bool {
 	return t.Audiences != nil && t.Audiences.Version == AudiencesVersion
 }

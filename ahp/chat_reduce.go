@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// ReduceChat returns a chat's state after an accepted action. It changes nothing reachable from s. If the action starts or ends a turn, now
-// becomes the state's ModifiedAt.
+// ReduceChat returns a chat's state after an accepted action. It changes nothing
+// reachable from s. If the action starts or ends a turn, now becomes the state's
+// ModifiedAt.
 func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
 	switch a := a.(type) {
 	case ChatTurnStarted:
@@ -85,7 +86,8 @@ func changeTurn(s ChatState, id string, f func(t *Turn)) ChatState {
 	return s
 }
 
-// activity returns the status that follows from the chat's active turn. Bits that do not depend on it stay unchanged.
+// activity returns the status that follows from the chat's active turn. Bits that do not
+// depend on it stay unchanged.
 func (s ChatState) activity() SessionStatus {
 	now := SessionIdle
 	if s.ActiveTurn != nil {
@@ -104,7 +106,8 @@ func (c ToolCall) blocked() bool {
 	return c.Status == ToolPendingConfirmation || c.Status == ToolPendingResultConfirmation || c.Status == toolAuthRequired
 }
 
-// reduceToolCall changes one tool call of the active turn. Actions that do not fit the call's status change nothing.
+// reduceToolCall changes one tool call of the active turn. Actions that do not fit the
+// call's status change nothing.
 func reduceToolCall(s ChatState, a Action) ChatState {
 	var ref ToolCallRef
 	var change func(c ToolCall) ToolCall
@@ -139,7 +142,8 @@ func startCall(a ChatToolCallStart) *ToolCall {
 		Intention: a.Intention, Contributor: a.Contributor, Meta: a.Meta}
 }
 
-// base returns a call with another status and only the fields that a call keeps in every status. A nil meta keeps the call's own.
+// base returns a call with another status and only the fields that a call keeps in every
+// status. A nil meta keeps the call's own.
 func (c ToolCall) base(status string, meta Meta) ToolCall {
 	if meta == nil {
 		meta = c.Meta

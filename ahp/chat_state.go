@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// ChatSummary is a chat in a session's list. Fields that only a chat's view needs are kept as received.
+// ChatSummary is a chat in a session's list. Fields that only a chat's view needs are
+// kept as received.
 type ChatSummary struct {
 	Resource           string          `json:"resource"`
 	Title              string          `json:"title"`
@@ -92,7 +93,8 @@ type PendingMessage struct {
 	Message Message `json:"message"`
 }
 
-// MessageUser is the MessageOrigin.Kind of a person's message, the only one a client may send.
+// MessageUser is the MessageOrigin.Kind of a person's message, the only one a client may
+// send.
 const MessageUser = "user"
 
 // MessageOrigin says who wrote a message.

@@ -20,7 +20,8 @@ const (
 	toolAuthRequired              = "auth-required" // only for tools of MCP servers, which tether-host does not run
 )
 
-// Values of ToolCall.Confirmed. The host's value is advice: a client that runs a tool asks its own person.
+// Values of ToolCall.Confirmed. The host's value is advice: a client that runs a tool
+// asks its own person.
 const (
 	ConfirmedNotNeeded  = "not-needed"
 	ConfirmedUserAction = "user-action"
@@ -86,8 +87,9 @@ func (c ToolCall) CalledAt(clientID string) bool {
 	return clientID != "" && c.Contributor != nil && c.Contributor.Kind == ContributorClient && c.Contributor.ClientID == clientID
 }
 
-// Arguments returns the input as a JSON object. On the wire, the input is a string that holds the object. A missing or empty input is the
-// empty object. It returns an error if the input is a reference to content elsewhere, or holds no object.
+// Arguments returns the input as a JSON object. On the wire, the input is a string that
+// holds the object. A missing or empty input is the empty object. It returns an error if
+// the input is a reference to content elsewhere, or holds no object.
 func (c ToolCall) Arguments() (json.RawMessage, error) {
 	var text string
 	switch {
@@ -123,8 +125,8 @@ type ToolResult struct {
 	Error             *ToolError      `json:"error,omitempty"`
 }
 
-// Validate bounds the number of blocks, and checks the terminals among them and the structured content. The size of texts is bounded only
-// by the limit for a message.
+// Validate bounds the number of blocks, and checks the terminals among them and the
+// structured content. The size of texts is bounded only by the limit for a message.
 func (r ToolResult) Validate() error {
 	if r.Error != nil {
 		if err := checkLength("error.code", r.Error.Code, MaxID); err != nil {
@@ -160,7 +162,8 @@ const (
 	ContentTerminal = "terminal"
 )
 
-// ToolContent is a block of a tool's result: a text, a terminal that can be subscribed to, or something else.
+// ToolContent is a block of a tool's result: a text, a terminal that can be subscribed
+// to, or something else.
 type ToolContent struct {
 	Type     string
 	Text     string         // ContentText

@@ -22,7 +22,8 @@ type Claim struct {
 	TurnID     string `json:"turnId,omitempty"`     // session claims in use by a tool call
 	ToolCallID string `json:"toolCallId,omitempty"` // session claims in use by a tool call
 
-	// Problem is the reason why a received claim could not be read; it is never sent. Such a claim counts as another client's.
+	// Problem is the reason why a received claim could not be read; it is never sent.
+	// Such a claim counts as another client's.
 	Problem string `json:"-"`
 }
 
@@ -34,7 +35,8 @@ func (c Claim) HeldBy(clientID string) bool {
 	return c.Problem == "" && c.Kind == ClaimClient && clientID != "" && c.ClientID == clientID
 }
 
-// Validate returns why c cannot be granted. Session claims may lack a chat, as before 0.9.0.
+// Validate returns why c cannot be granted. Session claims may lack a chat, as before
+// 0.9.0.
 func (c Claim) Validate() error {
 	switch {
 	case c.Problem != "":
@@ -64,8 +66,9 @@ func (c Claim) validateSession() error {
 	return cmp.Or(checkLength("claim: turnId", c.TurnID, MaxURI), checkLength("claim: toolCallId", c.ToolCallID, MaxURI))
 }
 
-// UnmarshalJSON checks the types of all members, but fails for no JSON value. A claim that it cannot read becomes a Claim that has only a
-// Problem, so that one such claim does not make a whole catalogue unreadable.
+// UnmarshalJSON checks the types of all members, but fails for no JSON value. A claim
+// that it cannot read becomes a Claim that has only a Problem, so that one such claim
+// does not make a whole catalogue unreadable.
 func (c *Claim) UnmarshalJSON(raw []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {

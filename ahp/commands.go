@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// CreateTerminalParams asks for a terminal under a URI that the client chose. The result is null.
+// CreateTerminalParams asks for a terminal under a URI that the client chose. The result
+// is null.
 type CreateTerminalParams struct {
 	Channel         string          `json:"channel"`
 	Claim           Claim           `json:"claim"` // required
@@ -18,8 +19,8 @@ type CreateTerminalParams struct {
 	Meta            Meta            `json:"_meta,omitempty"`
 }
 
-// Validate checks the params by themselves. For TargetClient the claim must be a client's; the proposal demands that it is the sender's,
-// which only the host can check.
+// Validate checks the params by themselves. For TargetClient the claim must be a
+// client's; the proposal demands that it is the sender's, which only the host can check.
 func (p CreateTerminalParams) Validate() error {
 	return cmp.Or(CheckURI(p.Channel), p.Claim.Validate(), p.checkTarget(), checkLength("name", p.Name, MaxTitle),
 		checkLength("cwd", p.Cwd, MaxCwd), checkOptionalSize("cols", p.Cols), checkOptionalSize("rows", p.Rows))
@@ -45,7 +46,8 @@ func checkOptionalSize(name string, n *int64) error {
 	return checkSize(name, *n)
 }
 
-// DisposeTerminalParams asks for the end of a terminal, running or not. The result is null.
+// DisposeTerminalParams asks for the end of a terminal, running or not. The result is
+// null.
 type DisposeTerminalParams struct {
 	Channel string `json:"channel"`
 	Meta    Meta   `json:"_meta,omitempty"`

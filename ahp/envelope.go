@@ -8,8 +8,9 @@ type Origin struct {
 	ClientSeq int64  `json:"clientSeq"` // the client's own count
 }
 
-// Envelope is the params of MethodAction: an action that a channel's subscribers must apply, or that was refused. It is for rare messages,
-// above all replay; the live path uses EnvelopeView.
+// Envelope is the params of MethodAction: an action that a channel's subscribers must
+// apply, or that was refused. It is for rare messages, above all replay; the live path
+// uses EnvelopeView.
 type Envelope struct {
 	Channel         string          `json:"channel"`
 	Action          json.RawMessage `json:"action"`    // for DecodeAction
@@ -21,7 +22,8 @@ type Envelope struct {
 // Rejected reports whether the host refused the action: then it must not be applied.
 func (e Envelope) Rejected() bool { return e.RejectionReason != nil }
 
-// DispatchParams is the params of MethodDispatchAction, for rare messages; the live path uses AppendOutput and Dispatch.
+// DispatchParams is the params of MethodDispatchAction, for rare messages; the live path
+// uses AppendOutput and Dispatch.
 type DispatchParams struct {
 	Channel   string          `json:"channel"`
 	ClientSeq int64           `json:"clientSeq"`

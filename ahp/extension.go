@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ExtensionVersion is the version of the client-terminals extension that this package speaks.
+// ExtensionVersion is the version of the client-terminals extension that this package
+// speaks.
 const ExtensionVersion = 1
 
 // Bounds of ClientTerminals.MaxDataBytes, bytes of text in one output action.
@@ -16,8 +17,8 @@ const (
 	MinMaxDataBytes     = 1 << 10
 )
 
-// ClientTerminals is a host's marker: the statement that the host takes client-executed terminals. Every field except Version goes beyond
-// the proposal.
+// ClientTerminals is a host's marker: the statement that the host takes client-executed
+// terminals. Every field except Version goes beyond the proposal.
 type ClientTerminals struct {
 	Version        int64 `json:"version"`                // 0 = the bare proposal
 	GraceMs        int64 `json:"graceMs,omitempty"`      // milliseconds that a terminal outlives its owner's connection
@@ -29,19 +30,23 @@ type ClientTerminals struct {
 	HeartbeatMs    int64 `json:"heartbeatMs,omitempty"`  // milliseconds between the owner's checks that the host still answers; 0 = the owner decides
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
-	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.
+	// Audiences says that the host shows a lent terminal only to its audience. Nil:
+	// everybody at the host sees it.
 	Audiences *Audiences `json:"audiences,omitempty"`
 	// Shares says that the host takes shares, see MethodShare.
 	Shares bool `json:"shares,omitempty"`
-	// ParkMs is the longest time, in milliseconds, for which the host keeps terminals for its own doors while their machine is away and their
-	// owner allows it; see Park. 0: it keeps none.
+	// ParkMs is the longest time, in milliseconds, for which the host keeps terminals for
+	// its own doors while their machine is away and their owner allows it; see Park. 0:
+	// it keeps none.
 	ParkMs int64 `json:"parkMs,omitempty"`
 }
 
-// Forbids reports whether the host says that this connection may not create client-executed terminals.
+// Forbids reports whether the host says that this connection may not create
+// client-executed terminals.
 func (t ClientTerminals) Forbids() bool { return t.MayLend != nil && !*t.MayLend }
 
-// NewClientTerminals returns the marker of a host that takes offsets and command actions, with this grace time in milliseconds.
+// NewClientTerminals returns the marker of a host that takes offsets and command actions,
+// with this grace time in milliseconds.
 func NewClientTerminals(graceMs int64) ClientTerminals {
 	return ClientTerminals{Version: ExtensionVersion, GraceMs: graceMs, Resume: true, CommandActions: true,
 		MaxDataBytes: DefaultMaxDataBytes}
@@ -50,9 +55,10 @@ func NewClientTerminals(graceMs int64) ClientTerminals {
 // Meta returns the marker as the _meta of an InitializeResult.
 func (t ClientTerminals) Meta() Meta { return Meta{MarkerKey: marshal(t)} }
 
-// FindClientTerminals returns the host's marker: the typed clientTerminals member if it can be read, else the one in _meta. It returns
-// false if there is no marker that is an object and has our version. A typed member may lack a version, which means the bare proposal.
-// Numbers out of range are replaced by the nearest one in range.
+// FindClientTerminals returns the host's marker: the typed clientTerminals member if it
+// can be read, else the one in _meta. It returns false if there is no marker that is an
+// object and has our version. A typed member may lack a version, which means the bare
+// proposal. Numbers out of range are replaced by the nearest one in range.
 func FindClientTerminals(r InitializeResult) (ClientTerminals, bool) {
 	if t, ok := readMarker(r.ClientTerminals); ok {
 		return t, true
@@ -61,7 +67,8 @@ func FindClientTerminals(r InitializeResult) (ClientTerminals, bool) {
 	return t, ok && t.Version == ExtensionVersion
 }
 
-// readMarker decodes a marker. One without a version, as a typed member might be, means the bare proposal.
+// readMarker decodes a marker. One without a version, as a typed member might be, means
+// the bare proposal.
 func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &t) != nil {
 		return ClientTerminals{}, false
@@ -85,7 +92,8 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 	return t, true
 }
 
-// ClientMarker is a client's marker in InitializeParams._meta: the extension versions it speaks.
+// ClientMarker is a client's marker in InitializeParams._meta: the extension versions it
+// speaks.
 type ClientMarker struct {
 	Versions []int64 `json:"versions"`
 }
@@ -95,13 +103,15 @@ func NewClientMeta() Meta {
 	return Meta{MarkerKey: marshal(ClientMarker{Versions: []int64{ExtensionVersion}})}
 }
 
-// OffersExtension reports whether a client's _meta offers the version that this package speaks.
+// OffersExtension reports whether a client's _meta offers the version that this package
+// speaks.
 func OffersExtension(m Meta) bool {
 	var c ClientMarker
 	return json.Unmarshal(m[MarkerKey], &c) == nil && slices.Contains(c.Versions, ExtensionVersion)
 }
 
-// NewAgentMeta returns the _meta of a tool call made by the agent of that name, nil for an empty name.
+// NewAgentMeta returns the _meta of a tool call made by the agent of that name, nil for
+// an empty name.
 func NewAgentMeta(name string) Meta {
 	if name == "" {
 		return nil
@@ -112,7 +122,8 @@ func NewAgentMeta(name string) Meta {
 // maxAgentName bounds a name in AgentKey, in bytes.
 const maxAgentName = 64
 
-// FindAgent returns the host's name for the agent that makes a tool call, "" if it is missing or too long.
+// FindAgent returns the host's name for the agent that makes a tool call, "" if it is
+// missing or too long.
 func FindAgent(m Meta) string {
 	var name string
 	if json.Unmarshal(m[AgentKey], &name) != nil || len(name) > maxAgentName {
@@ -121,14 +132,15 @@ func FindAgent(m Meta) string {
 	return name
 }
 
-// TerminalMeta holds the extension's additions to a terminal, in the _meta of its state and of its entry in the catalogue.
+// TerminalMeta holds the extension's additions to a terminal, in the _meta of its state
+// and of its entry in the catalogue.
 type TerminalMeta struct {
 	Former  string    `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
 	Missing int64     `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
 	Awaits  Awaiting  `json:"tether/awaits,omitempty"`         // AwaitsKey; only in the catalogue
 	Ready   Readiness `json:"tether/ready,omitempty"`          // ReadyKey; only in the catalogue
-	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal has printed, at one size, or the output before it is
-	// unknown.
+	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal
+	// has printed, at one size, or the output before it is unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`
 }
 
@@ -151,8 +163,9 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// NewTerminalMeta returns the _meta of a CreateTerminalParams: the URI that the terminal had at the host before ("" = none), and whether
-// its child waits for slow readers. It is nil if there is nothing to say.
+// NewTerminalMeta returns the _meta of a CreateTerminalParams: the URI that the terminal
+// had at the host before ("" = none), and whether its child waits for slow readers. It is
+// nil if there is nothing to say.
 func NewTerminalMeta(former string, holds bool) Meta {
 	m := Meta{}
 	if former != "" {
@@ -167,7 +180,8 @@ func NewTerminalMeta(former string, holds bool) Meta {
 	return m
 }
 
-// AddTime stores a time in a _meta, under CreatedKey or ExitedKey, and returns the _meta. The zero time, which means unknown, is left out.
+// AddTime stores a time in a _meta, under CreatedKey or ExitedKey, and returns the _meta.
+// The zero time, which means unknown, is left out.
 func AddTime(m Meta, key string, at time.Time) Meta {
 	if at.IsZero() {
 		return m
@@ -179,7 +193,8 @@ func AddTime(m Meta, key string, at time.Time) Meta {
 	return m
 }
 
-// AddCommands stores the number of ended commands in the _meta of a CreateTerminalParams, and returns the _meta. 0 is left out.
+// AddCommands stores the number of ended commands in the _meta of a CreateTerminalParams,
+// and returns the _meta. 0 is left out.
 func AddCommands(m Meta, ended int64) Meta {
 	if ended <= 0 {
 		return m
@@ -191,7 +206,8 @@ func AddCommands(m Meta, ended int64) Meta {
 	return m
 }
 
-// FindCommands returns the number that AddCommands stored, 0 if there is none or it is invalid.
+// FindCommands returns the number that AddCommands stored, 0 if there is none or it is
+// invalid.
 func FindCommands(m Meta) int64 {
 	var n int64
 	if json.Unmarshal(m[CommandsKey], &n) != nil || n < 0 || n > 1<<40 {
@@ -200,7 +216,8 @@ func FindCommands(m Meta) int64 {
 	return n
 }
 
-// FindTime returns the time that AddTime stored under key, or the zero time. The value comes from outside and may be invalid.
+// FindTime returns the time that AddTime stored under key, or the zero time. The value
+// comes from outside and may be invalid.
 func FindTime(m Meta, key string) time.Time {
 	var ms int64
 	if json.Unmarshal(m[key], &ms) != nil || ms <= 0 {
@@ -209,13 +226,15 @@ func FindTime(m Meta, key string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// FindHolds reports whether a CreateTerminalParams says that its child waits for slow readers.
+// FindHolds reports whether a CreateTerminalParams says that its child waits for slow
+// readers.
 func FindHolds(m Meta) bool {
 	holds := false
 	return json.Unmarshal(m[HoldsKey], &holds) == nil && holds
 }
 
-// FindFormer returns the former URI that NewTerminalMeta stored, "" if it is missing or invalid.
+// FindFormer returns the former URI that NewTerminalMeta stored, "" if it is missing or
+// invalid.
 func FindFormer(m Meta) string {
 	var uri string
 	if json.Unmarshal(m[FormerKey], &uri) != nil || CheckURI(uri) != nil {
@@ -256,17 +275,19 @@ const maxObservers = 1 << 20 // far more than any host serves
 
 func errNegativeOffset(n int64) error { return fmt.Errorf("%s is %d, want 0 or more", OffsetKey, n) }
 
-// CommandMeta is the _meta of TerminalCommandExecuted and of a command's content part. It says how far the command's boundaries can be
-// trusted.
+// CommandMeta is the _meta of TerminalCommandExecuted and of a command's content part. It
+// says how far the command's boundaries can be trusted.
 type CommandMeta struct {
-	// Unverified says that the command's marks lacked the terminal's nonce: a shell with marks of its own, or any other program, printed them.
+	// Unverified says that the command's marks lacked the terminal's nonce: a shell with
+	// marks of its own, or any other program, printed them.
 	Unverified bool `json:"tether/unverified,omitempty"`
 }
 
 // IsUnverified reports whether m marks a command as unverified. It may be called on nil.
 func (m *CommandMeta) IsUnverified() bool { return m != nil && m.Unverified }
 
-// NewCommandMeta returns the _meta of a command, nil for a verified one, which needs none.
+// NewCommandMeta returns the _meta of a command, nil for a verified one, which needs
+// none.
 func NewCommandMeta(verified bool) *CommandMeta {
 	if verified {
 		return nil

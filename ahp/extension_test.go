@@ -135,7 +135,8 @@ func TestTerminalMeta(t *testing.T) {
 	}
 }
 
-// An entry of a catalogue says that the terminal waits for input. An unknown word means that it does not.
+// An entry of a catalogue says that the terminal waits for input. An unknown word means
+// that it does not.
 func TestAwaits(t *testing.T) {
 	for raw, want := range map[string]ahp.Awaiting{`{"tether/awaits":"awaiting_input"}`: ahp.AwaitsInput, `{"tether/awaits":"awaiting_secret"}`: ahp.AwaitsSecret,
 		`{"tether/awaits":"quiet"}`: ahp.AwaitsNothing, `{"tether/awaits":7}`: ahp.AwaitsNothing} {
@@ -150,7 +151,8 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
-// An entry of a catalogue says whether the terminal is ready. An unknown word means that it has no readiness.
+// An entry of a catalogue says whether the terminal is ready. An unknown word means that
+// it has no readiness.
 func TestReadiness(t *testing.T) {
 	for raw, want := range map[string]string{`{"tether/ready":"starting"}`: ahp.ReadyStarting, `{"tether/ready":"ready"}`: ahp.ReadyYes, `{"tether/ready":"failed"}`: ahp.ReadyFailed,
 		`{"tether/ready":"stopped"}`: ahp.ReadyStopped, `{"tether/ready":"dancing"}`: "", `{"tether/ready":[]}`: ""} {

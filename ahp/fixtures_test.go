@@ -14,7 +14,8 @@ import (
 	"tether/ahp"
 )
 
-// elsewhere is a folder outside the project that may have the published cases, too, newer or more.
+// elsewhere is a folder outside the project that may have the published cases, too, newer
+// or more.
 const elsewhere = "../../shared/cases/ahp"
 
 // unsaid are actions of chats that published cases have and nothing here says.
@@ -197,7 +198,8 @@ func through[T any](raw []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// TestEnvelopedActionFixtures decodes the actions in envelopes, which an Envelope keeps undecoded.
+// TestEnvelopedActionFixtures decodes the actions in envelopes, which an Envelope keeps
+// undecoded.
 func TestEnvelopedActionFixtures(t *testing.T) {
 	for _, file := range files(t, "testdata/round-trips") {
 		var c roundTripCase
@@ -224,8 +226,8 @@ func throughAction(raw []byte) ([]byte, error) {
 	return ahp.AppendAction(nil, a), nil
 }
 
-// files lists the cases of a folder. A folder outside the project may be absent and has none then; the project's own folder must have at
-// least one.
+// files lists the cases of a folder. A folder outside the project may be absent and has
+// none then; the project's own folder must have at least one.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(dir + "/*.json")
@@ -249,7 +251,8 @@ func decode(t *testing.T, file string, v any) {
 	}
 }
 
-// equalJSON compares JSON as the reducer cases demand: the order of keys does not matter, and null is absent.
+// equalJSON compares JSON as the reducer cases demand: the order of keys does not matter,
+// and null is absent.
 func equalJSON(t *testing.T, what string, want, got []byte) {
 	t.Helper()
 	if diff := cmp.Diff(withoutNulls(value(t, want)), withoutNulls(value(t, got))); diff != "" {

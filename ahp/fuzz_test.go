@@ -34,7 +34,8 @@ func seeds(f *testing.F, pick func(c reducerCase) []json.RawMessage) {
 	}
 }
 
-// FuzzDecodeAction: an action decoded and encoded once stays the same, and reducing it never fails.
+// FuzzDecodeAction: an action decoded and encoded once stays the same, and reducing it
+// never fails.
 func FuzzDecodeAction(f *testing.F) {
 	seeds(f, func(c reducerCase) []json.RawMessage { return c.Actions })
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -77,8 +78,8 @@ func FuzzTerminalState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.TerminalState](t, raw) })
 }
 
-// FuzzScreen: for any input, a decoded screen is within its bounds and stays the same when it is encoded and decoded; the reducer keeps it
-// within the bounds.
+// FuzzScreen: for any input, a decoded screen is within its bounds and stays the same
+// when it is encoded and decoded; the reducer keeps it within the bounds.
 func FuzzScreen(f *testing.F) {
 	for _, seed := range []string{`{"cols":80,"rows":24,"data":"\u001b[2Jx","sizes":[[0,80,25],[7,100,30]]}`, `{"cols":1,"rows":1001}`, `{"cols":1,"rows":1,"sizes":[[-1,2,2]]}`,
 		`{"cols":1,"rows":1,"sizes":[[9,2,2],[8,2,2]]}`, `{"cols":1,"rows":1,"truncated":true}`, `[]`, `null`} {

@@ -188,7 +188,8 @@ func TestDecodeDispatch(t *testing.T) {
 	}
 }
 
-// A channel that equals the last one only before its escapes are decoded is another channel.
+// A channel that equals the last one only before its escapes are decoded is another
+// channel.
 func TestDecodeReuseSeesEscapes(t *testing.T) {
 	var d ahp.Dispatch
 	for _, tt := range []struct{ quoted, want string }{
@@ -346,7 +347,8 @@ func eachBad(s string) string {
 	return string([]rune(s))
 }
 
-// strictDispatch decodes with encoding/json, by exact member names. The last of duplicate members counts.
+// strictDispatch decodes with encoding/json, by exact member names. The last of duplicate
+// members counts.
 func strictDispatch(raw []byte) (d ahp.Dispatch, err error) {
 	var p, a, m map[string]json.RawMessage
 	d.Offset = -1
@@ -428,8 +430,8 @@ func FuzzDecodeDispatch(f *testing.F) {
 	})
 }
 
-// CutOutput and CutData find the same parts as Decode, and a message that they accept is valid if its text is. They refuse messages of
-// another form.
+// CutOutput and CutData find the same parts as Decode, and a message that they accept is
+// valid if its text is. They refuse messages of another form.
 func FuzzCut(f *testing.F) {
 	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 7, []byte("a \"\\\x1b[1mtext\r\n"), 1<<40))
 	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 0, nil, -1))
@@ -486,7 +488,8 @@ func FuzzDecodeEnvelope(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// An accepted message must have the same meaning as an Envelope made of its parts.
+		// An accepted message must have the same meaning as an Envelope made of its
+		// parts.
 		e := ahp.Envelope{Channel: v.Channel, Action: v.Action, ServerSeq: v.ServerSeq}
 		if v.HasOrigin {
 			e.Origin = &v.Origin

@@ -85,7 +85,8 @@ const (
 	ReconnectSnapshot = "snapshot"
 )
 
-// ReconnectResult is the host's answer: the missed actions, or the present states. The protocol version stays the one negotiated before.
+// ReconnectResult is the host's answer: the missed actions, or the present states. The
+// protocol version stays the one negotiated before.
 type ReconnectResult struct {
 	Type      string     `json:"type"`      // ReconnectReplay or ReconnectSnapshot
 	Actions   []Envelope `json:"actions"`   // replay: in serverSeq order

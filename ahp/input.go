@@ -8,12 +8,14 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// MethodState is an owner's notification to a host whose marker has States, see [ClientTerminals]. It says how the program in the
-// foreground uses its keyboard, and whether a declared terminal is ready. Params are StateParams. The owner sends it after all earlier
-// output. It replaces the former state.
+// MethodState is an owner's notification to a host whose marker has States, see
+// [ClientTerminals]. It says how the program in the foreground uses its keyboard, and
+// whether a declared terminal is ready. Params are StateParams. The owner sends it after
+// all earlier output. It replaces the former state.
 const MethodState = "x-tether/state"
 
-// AwaitsKey is in a terminal's entry in the catalogue while its program waits for input: InputAwaits or InputSecret.
+// AwaitsKey is in a terminal's entry in the catalogue while its program waits for input:
+// InputAwaits or InputSecret.
 const AwaitsKey = "tether/awaits"
 
 // The states of input.
@@ -28,7 +30,8 @@ const (
 
 var inputs = []string{InputAwaits, InputSecret, InputRunning, InputQuiet, InputFullScreen, InputUnknown}
 
-// ReadyKey is in a terminal's entry in the catalogue if the owner has said when it is ready: one of the states of readiness.
+// ReadyKey is in a terminal's entry in the catalogue if the owner has said when it is
+// ready: one of the states of readiness.
 const ReadyKey = "tether/ready"
 
 // The states of readiness.
@@ -45,7 +48,8 @@ var readies = []string{"", ReadyStarting, ReadyYes, ReadyFailed, ReadyStopped}
 // maxReadyWhy bounds StateParams.ReadyWhy, in bytes.
 const maxReadyWhy = 256
 
-// StateParams is the params of MethodState. It holds no output of the terminal, which the host has already.
+// StateParams is the params of MethodState. It holds no output of the terminal, which the
+// host has already.
 type StateParams struct {
 	Channel    string `json:"channel"`
 	Input      string `json:"input"`                // one of the states of input
@@ -56,12 +60,14 @@ type StateParams struct {
 	ReadyWhy   string `json:"readyWhy,omitempty"`   // which condition holds, or why none holds; secrets are masked
 }
 
-// NewState returns params which say that the program has been in that state of input since that time.
+// NewState returns params which say that the program has been in that state of input
+// since that time.
 func NewState(channel, input string, since time.Time) StateParams {
 	return StateParams{Channel: channel, Input: input, InputSince: since.UnixMilli()}
 }
 
-// Since returns when Input became so by the owner's clock, the zero time if that is unknown.
+// Since returns when Input became so by the owner's clock, the zero time if that is
+// unknown.
 func (p StateParams) Since() time.Time {
 	if p.InputSince == 0 {
 		return time.Time{}
@@ -74,7 +80,8 @@ func (p *StateParams) SetReady(state string, since time.Time, why string) {
 	p.Ready, p.ReadySince, p.ReadyWhy = state, since.UnixMilli(), why
 }
 
-// BecameReady returns when Ready became so by the owner's clock, the zero time if that is unknown.
+// BecameReady returns when Ready became so by the owner's clock, the zero time if that is
+// unknown.
 func (p StateParams) BecameReady() time.Time {
 	if p.ReadySince == 0 {
 		return time.Time{}
@@ -82,7 +89,8 @@ func (p StateParams) BecameReady() time.Time {
 	return time.UnixMilli(p.ReadySince)
 }
 
-// Validate checks the params. An unknown state, which a newer owner may send, is no error: it becomes InputUnknown, or an empty Ready.
+// Validate checks the params. An unknown state, which a newer owner may send, is no
+// error: it becomes InputUnknown, or an empty Ready.
 func (p *StateParams) Validate() error {
 	if p.InputSince < 0 || p.ReadySince < 0 {
 		return fmt.Errorf("inputSince is %d and readySince is %d, want 0 or more", p.InputSince, p.ReadySince)
@@ -99,7 +107,8 @@ func (p *StateParams) Validate() error {
 	return CheckURI(p.Channel)
 }
 
-// Awaiting says in a catalogue whether the program waits for input. It is small, since hosts may list many terminals.
+// Awaiting says in a catalogue whether the program waits for input. It is small, since
+// hosts may list many terminals.
 type Awaiting uint8
 
 // Values of Awaiting.
@@ -134,7 +143,8 @@ func (a Awaiting) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (a Awaiting) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// Readiness is a state of readiness in a catalogue, 0 for none. It is small, as Awaiting is.
+// Readiness is a state of readiness in a catalogue, 0 for none. It is small, as Awaiting
+// is.
 type Readiness uint8
 
 // ReadinessOf returns the Readiness of a state such as ReadyYes, 0 for any other text.

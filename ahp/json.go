@@ -12,8 +12,9 @@ import (
 // Meta is a _meta object. Receivers ignore the keys they do not know.
 type Meta map[string]json.RawMessage
 
-// DecodeParams decodes the params or the result of a message into v and, if v has a Validate method, calls it. Absent params are an empty
-// object. The error says which member was wrong, fit for an InvalidParams answer.
+// DecodeParams decodes the params or the result of a message into v and, if v has a
+// Validate method, calls it. Absent params are an empty object. The error says which
+// member was wrong, fit for an InvalidParams answer.
 func DecodeParams(raw []byte, v any) error {
 	if len(raw) == 0 {
 		raw = []byte("{}")
@@ -27,7 +28,8 @@ func DecodeParams(raw []byte, v any) error {
 	return nil
 }
 
-// describe replaces the Go names in an error of encoding/json by words that a peer can understand.
+// describe replaces the Go names in an error of encoding/json by words that a peer can
+// understand.
 func describe(err error) error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {
@@ -40,8 +42,9 @@ func describe(err error) error {
 	return fmt.Errorf("%s has the wrong type: %s", field, t.Value)
 }
 
-// marshal is json.Marshal without HTML escapes. It panics if v holds raw JSON that is not JSON or a number that JSON does not have:
-// everything given to it was decoded or made here.
+// marshal is json.Marshal without HTML escapes. It panics if v holds raw JSON that is not
+// JSON or a number that JSON does not have: everything given to it was decoded or made
+// here.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -60,9 +63,10 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// members calls f for each member of object, as jsonspan.Object does. The object must be known to be valid JSON. Since members checks
-// nothing, it skips a long string by searching only for its closing quote: terminal output has many escapes, but few quotes. It returns
-// false, without calling f, if the JSON is not an object.
+// members calls f for each member of object, as jsonspan.Object does. The object must be
+// known to be valid JSON. Since members checks nothing, it skips a long string by
+// searching only for its closing quote: terminal output has many escapes, but few quotes.
+// It returns false, without calling f, if the JSON is not an object.
 func members(object []byte, f func(key, value []byte)) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
@@ -120,7 +124,8 @@ func skipNested(valid []byte, i int) int {
 	return i
 }
 
-// skipString returns where the string that begins at i ends. A quote after an odd number of backslashes belongs to the text.
+// skipString returns where the string that begins at i ends. A quote after an odd number
+// of backslashes belongs to the text.
 func skipString(valid []byte, i int) int {
 	for i++; ; i++ {
 		n := bytes.IndexByte(valid[i:], '"')

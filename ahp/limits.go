@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits for data from a peer. AHP defines none; these are ours, far above the sizes that known hosts and clients send and far below
-// harmful ones.
+// Limits for data from a peer. AHP defines none; these are ours, far above the sizes that
+// known hosts and clients send and far below harmful ones.
 const (
 	MaxURI           = 2 << 10   // bytes; the customary limit of URLs
 	MaxCwd           = 4 << 10   // bytes; PATH_MAX of Linux
@@ -46,8 +46,9 @@ func checkLength(name, s string, limit int) error {
 	return nil
 }
 
-// CheckURI checks s as a channel or resource URI: it must have a scheme, must be valid UTF-8 without spaces and control characters, and at
-// most MaxURI bytes long. It is otherwise opaque and compared byte by byte.
+// CheckURI checks s as a channel or resource URI: it must have a scheme, must be valid
+// UTF-8 without spaces and control characters, and at most MaxURI bytes long. It is
+// otherwise opaque and compared byte by byte.
 func CheckURI(s string) error { return checkURI("channel", s) }
 
 func checkURI(name, s string) error {
@@ -76,7 +77,8 @@ func isScheme(s string) bool {
 	return true
 }
 
-// CheckClientID checks s as a client id. An empty id would strand every terminal that it claims.
+// CheckClientID checks s as a client id. An empty id would strand every terminal that it
+// claims.
 func CheckClientID(s string) error {
 	switch {
 	case s == "":

@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// Methods of the extension for terminals whose machine is away. Both are requests of a client.
+// Methods of the extension for terminals whose machine is away. Both are requests of a
+// client.
 const (
-	// MethodPark replaces the permission to keep a terminal while its machine is away; params are ParkParams. The owner sends it after all
-	// earlier output.
+	// MethodPark replaces the permission to keep a terminal while its machine is away;
+	// params are ParkParams. The owner sends it after all earlier output.
 	MethodPark = "x-tether/park"
-	// MethodParked asks for the parked terminals that the client may see; the result is a ParkedResult.
+	// MethodParked asks for the parked terminals that the client may see; the result is a
+	// ParkedResult.
 	MethodParked = "x-tether/parked"
 )
 
-// ParkKey is in createTerminal, and only there: a [Park]. Without it the host keeps nothing.
+// ParkKey is in createTerminal, and only there: a [Park]. Without it the host keeps
+// nothing.
 const ParkKey = "tether/park"
 
 // Bounds of parking.
@@ -25,16 +28,20 @@ const (
 	maxLoan   = 10 * 365 * 24 * time.Hour // a loan that ends later counts as one without an end
 )
 
-// Park is an owner's permission for the host to keep a terminal while its machine is away. LoanMs counts from when the host reads the
-// message, ForMs from when the host notices that the machine is away: no clocks are compared.
+// Park is an owner's permission for the host to keep a terminal while its machine is
+// away. LoanMs counts from when the host reads the message, ForMs from when the host
+// notices that the machine is away: no clocks are compared.
 type Park struct {
-	// ForMs is how long the host may keep the terminal's text for its own interfaces, in milliseconds. 0: only for the grace time.
+	// ForMs is how long the host may keep the terminal's text for its own interfaces, in
+	// milliseconds. 0: only for the grace time.
 	ForMs int64 `json:"forMs"`
-	// LoanMs is the rest of the loan, in milliseconds; nil: no end. Nothing is kept beyond it.
+	// LoanMs is the rest of the loan, in milliseconds; nil: no end. Nothing is kept
+	// beyond it.
 	LoanMs *int64 `json:"loanMs,omitempty"`
 }
 
-// NewPark returns the permission for a terminal whose loan ends after left; a negative time means that it has no end.
+// NewPark returns the permission for a terminal whose loan ends after left; a negative
+// time means that it has no end.
 func NewPark(during, left time.Duration) Park {
 	p := Park{ForMs: min(during, MaxPark).Milliseconds()}
 	if left >= 0 {
@@ -60,7 +67,8 @@ func (p Park) During() time.Duration {
 	return time.Duration(min(max(p.ForMs, 0), MaxPark.Milliseconds())) * time.Millisecond
 }
 
-// LoanEnd returns when the loan ends. read is when the host has read p. A loan without an end returns the zero time.
+// LoanEnd returns when the loan ends. read is when the host has read p. A loan without an
+// end returns the zero time.
 func (p Park) LoanEnd(read time.Time) time.Time {
 	if p.LoanMs == nil || *p.LoanMs > maxLoan.Milliseconds() {
 		return time.Time{}
@@ -77,7 +85,8 @@ func AddPark(m Meta, p Park) Meta {
 	return m
 }
 
-// FindPark returns the Park that AddPark added. If there is none, or an invalid one, it returns the zero value, which allows nothing.
+// FindPark returns the Park that AddPark added. If there is none, or an invalid one, it
+// returns the zero value, which allows nothing.
 func FindPark(m Meta) Park {
 	var p Park
 	if json.Unmarshal(m[ParkKey], &p) != nil || p.Validate() != nil {
@@ -119,7 +128,8 @@ type ParkedResult struct {
 	More      int64    `json:"more,omitempty"` // number of further ones
 }
 
-// Validate returns an error that names the first invalid field. Texts are bounded, but may hold anything.
+// Validate returns an error that names the first invalid field. Texts are bounded, but
+// may hold anything.
 func (r ParkedResult) Validate() error {
 	if len(r.Terminals) > MaxParked {
 		return fmt.Errorf("there are more than %d terminals", MaxParked)

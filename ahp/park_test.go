@@ -8,7 +8,8 @@ import (
 	"tether/ahp"
 )
 
-// A terminal may be parked for 30 days from when its machine goes away, so that a loan of more than 30 days must end, too.
+// A terminal may be parked for 30 days from when its machine goes away, so that a loan of
+// more than 30 days must end, too.
 func TestLoanEnd(t *testing.T) {
 	read := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const day = 24 * time.Hour

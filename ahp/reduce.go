@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// ReduceRoot returns the root state after an accepted action. It changes nothing reachable from s.
+// ReduceRoot returns the root state after an accepted action. It changes nothing
+// reachable from s.
 func ReduceRoot(s RootState, a Action) RootState {
 	switch a := a.(type) {
 	case RootAgentsChanged:
@@ -34,8 +35,9 @@ func reduceConfig(c *RootConfig, a RootConfigChanged) *RootConfig {
 	return &next
 }
 
-// ReduceTerminal returns a terminal's state after an accepted action; refused envelopes must not get here. It changes nothing reachable
-// from s, so appending costs a copy of the tail part: a caller that follows much output keeps the text elsewhere.
+// ReduceTerminal returns a terminal's state after an accepted action; refused envelopes
+// must not get here. It changes nothing reachable from s, so appending costs a copy of
+// the tail part: a caller that follows much output keeps the text elsewhere.
 func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	switch a := a.(type) {
 	case TerminalData:

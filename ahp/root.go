@@ -11,7 +11,8 @@ type RootState struct {
 	Meta           Meta           `json:"_meta,omitempty"`
 }
 
-// AgentInfo is an agent backend of the host. Fields that only sessions need are kept as received.
+// AgentInfo is an agent backend of the host. Fields that only sessions need are kept as
+// received.
 type AgentInfo struct {
 	Provider           string            `json:"provider"`
 	DisplayName        string            `json:"displayName"`

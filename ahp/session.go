@@ -20,7 +20,8 @@ const (
 	sessionActivity SessionStatus = 31 // the bits that say what the session is doing
 )
 
-// SessionSummary is an entry of a host's session list. Fields that only a session's view needs are kept as received.
+// SessionSummary is an entry of a host's session list. Fields that only a session's view
+// needs are kept as received.
 type SessionSummary struct {
 	Resource           string          `json:"resource"`
 	Provider           string          `json:"provider"`
@@ -51,7 +52,8 @@ type PartialSessionSummary struct {
 	Meta               Meta            `json:"_meta,omitempty"`
 }
 
-// CreateSessionParams asks for a session under a URI that the client chose. The result is null.
+// CreateSessionParams asks for a session under a URI that the client chose. The result is
+// null.
 type CreateSessionParams struct {
 	Channel            string          `json:"channel"`
 	Provider           string          `json:"provider,omitempty"`           // one of RootState.Agents; "" = the host's choice
@@ -73,7 +75,8 @@ func (p CreateSessionParams) Validate() error {
 	return p.ActiveClient.Validate()
 }
 
-// DisposeSessionParams asks for the end of a session, with its chats and the terminals that it holds. The result is null.
+// DisposeSessionParams asks for the end of a session, with its chats and the terminals
+// that it holds. The result is null.
 type DisposeSessionParams struct {
 	Channel string `json:"channel"`
 	Meta    Meta   `json:"_meta,omitempty"`
@@ -121,7 +124,8 @@ type SessionSummaryChangedParams struct {
 	Changes PartialSessionSummary `json:"changes"`
 }
 
-// TerminalBlock is a terminal inside the content of a tool call; Resource can be subscribed to.
+// TerminalBlock is a terminal inside the content of a tool call; Resource can be
+// subscribed to.
 type TerminalBlock struct {
 	Type     string          `json:"type"` // "terminal"
 	Resource string          `json:"resource"`

@@ -2,7 +2,8 @@ package ahp
 
 import "slices"
 
-// ReduceSession returns a session's state after an accepted action. It changes nothing reachable from s.
+// ReduceSession returns a session's state after an accepted action. It changes nothing
+// reachable from s.
 func ReduceSession(s SessionState, a Action) SessionState {
 	switch a := a.(type) {
 	case SessionReady:
@@ -41,7 +42,8 @@ func ReduceSession(s SessionState, a Action) SessionState {
 	return s
 }
 
-// needInput updates the status: a request that a client executes is work in progress, any other waits for a person.
+// needInput updates the status: a request that a client executes is work in progress, any
+// other waits for a person.
 func needInput(s SessionState, needed []InputRequest) SessionState {
 	if s.InputNeeded = needed; len(needed) == 0 {
 		s.InputNeeded = nil
@@ -86,7 +88,8 @@ func replace[T any](to *T, from *T) {
 	}
 }
 
-// upsert returns a copy of items in which x replaces the first item that is the same, or is appended.
+// upsert returns a copy of items in which x replaces the first item that is the same, or
+// is appended.
 func upsert[T any](items []T, x T, same func(T) bool) []T {
 	if i := slices.IndexFunc(items, same); i >= 0 {
 		items = slices.Clone(items)

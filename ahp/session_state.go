@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether makes. Those of others may have any scheme.
+// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether
+// makes. Those of others may have any scheme.
 const (
 	SessionScheme = "ahp-session:/"
 	ChatScheme    = "ahp-chat:/"
@@ -20,7 +21,8 @@ const (
 	LifecycleCreationFailed = "creationFailed"
 )
 
-// SessionState is the state of a session's channel. Fields that only a session's view needs are kept as received.
+// SessionState is the state of a session's channel. Fields that only a session's view
+// needs are kept as received.
 type SessionState struct {
 	Provider           string           `json:"provider"`
 	Title              string           `json:"title"`
@@ -66,7 +68,8 @@ func (c ActiveClient) MarshalJSON() ([]byte, error) {
 	return marshal(fields(c)), nil
 }
 
-// Validate checks the id, bounds number and size of the tools, and refuses two of one name.
+// Validate checks the id, bounds number and size of the tools, and refuses two of one
+// name.
 func (c ActiveClient) Validate() error {
 	if err := cmp.Or(CheckClientID(c.ClientID), checkLength("displayName", c.DisplayName, MaxTitle)); err != nil {
 		return fmt.Errorf("activeClient: %w", err)
@@ -87,7 +90,8 @@ func (c ActiveClient) Validate() error {
 	return nil
 }
 
-// ToolDefinition is a tool that a client or the host offers to a session. Its schemas and annotations come from MCP.
+// ToolDefinition is a tool that a client or the host offers to a session. Its schemas and
+// annotations come from MCP.
 type ToolDefinition struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`
@@ -98,7 +102,8 @@ type ToolDefinition struct {
 	Meta         Meta            `json:"_meta,omitempty"`
 }
 
-// Validate checks the name, which is made of letters, digits, "_", "-" and ".", and the shape and size of the rest.
+// Validate checks the name, which is made of letters, digits, "_", "-" and ".", and the
+// shape and size of the rest.
 func (t ToolDefinition) Validate() error {
 	if t.Name == "" || len(t.Name) > MaxToolName {
 		return fmt.Errorf("name has %d bytes, want 1 to %d", len(t.Name), MaxToolName)
@@ -140,8 +145,9 @@ const (
 	InputToolClientExecution = "toolClientExecution"
 )
 
-// InputRequest is something that a session waits for. The session lists it, so that a client need not follow the chats. A request to
-// execute a client's tool is for that client alone. The answer goes to the chat.
+// InputRequest is something that a session waits for. The session lists it, so that a
+// client need not follow the chats. A request to execute a client's tool is for that
+// client alone. The answer goes to the chat.
 type InputRequest struct {
 	ID       string    // of the request, in the session
 	Kind     string    // one of the constants above or another one

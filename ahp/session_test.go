@@ -11,7 +11,8 @@ import (
 	"tether/ahp"
 )
 
-// The messages of a client's tool call, from the tools that the client publishes to the result.
+// The messages of a client's tool call, from the tools that the client publishes to the
+// result.
 func TestClientToolActions(t *testing.T) {
 	ref := ahp.ToolCallRef{TurnID: "t", ToolCallID: "c"}
 	running := ahp.ToolCall{Status: ahp.ToolRunning, ToolCallID: "c", ToolName: "run", DisplayName: "Run",

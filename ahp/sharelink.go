@@ -16,14 +16,16 @@ const SharePath = "/s/"
 // ShareSecretSize is the size of a link's secret, in bytes.
 const ShareSecretSize = 32
 
-// ShareLink is a link with which a guest watches one terminal. Its secret is in the part after the '#', which browsers send to nobody.
+// ShareLink is a link with which a guest watches one terminal. Its secret is in the part
+// after the '#', which browsers send to nobody.
 type ShareLink struct {
 	URL    string // of the host's page for guests, with the '#' at its end
 	ID     string // of the share, see CheckShareID
 	Secret [ShareSecretSize]byte
 }
 
-// ErrShareLink is the error of ParseShareLink. It does not quote the text, which may hold a secret.
+// ErrShareLink is the error of ParseShareLink. It does not quote the text, which may hold
+// a secret.
 var ErrShareLink = errors.New("this is not a whole link: a guest's link is https://HOST" + SharePath + "#, an id, a dot and a secret")
 
 // maxShareLink bounds the text of a link, in bytes.

@@ -1,11 +1,12 @@
 package ahp
 
-// In a flood, nearly every message is of one of two kinds and has the form that this package writes. The functions here find the parts of
-// such a message without scanning its text, and refuse messages of any other form. The parts equal those of Decode if Data is a valid JSON
-// string, which the caller must check.
+// In a flood, nearly every message is of one of two kinds and has the form that this
+// package writes. The functions here find the parts of such a message without scanning
+// its text, and refuse messages of any other form. The parts equal those of Decode if
+// Data is a valid JSON string, which the caller must check.
 
-// CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and d is unchanged. As long as the channel stays the
-// same, it does not allocate.
+// CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and
+// d is unchanged. As long as the channel stays the same, it does not allocate.
 func (d *Dispatch) CutOutput(msg []byte) bool {
 	c := cutter{msg}
 	channel := c.head(dispatchHead)
@@ -24,8 +25,9 @@ func (d *Dispatch) CutOutput(msg []byte) bool {
 	return true
 }
 
-// CutData reads a message in the form of AppendData without an origin. Otherwise it returns false, and v is unchanged. As long as the
-// channel stays the same, it does not allocate.
+// CutData reads a message in the form of AppendData without an origin. Otherwise it
+// returns false, and v is unchanged. As long as the channel stays the same, it does not
+// allocate.
 func (v *EnvelopeView) CutData(msg []byte) bool {
 	c := cutter{msg}
 	channel := c.head(envelopeHead + `{"channel":`)
@@ -72,8 +74,8 @@ func (c *cutter) ends(text string) bool { return string(c.rest) == text }
 // maxChannel is the longest channel that head accepts, in bytes.
 const maxChannel = 256
 
-// head consumes text and a quoted channel, and returns the channel without its quotes. The channel must be printable ASCII without an
-// escape.
+// head consumes text and a quoted channel, and returns the channel without its quotes.
+// The channel must be printable ASCII without an escape.
 func (c *cutter) head(text string) []byte {
 	c.literal(text + `"`)
 	for i, b := range c.rest[:min(len(c.rest), maxChannel)] {
@@ -106,7 +108,8 @@ func (c *cutter) number() (n int64) {
 	return n
 }
 
-// str consumes a string and returns it with its quotes. It does not check what is between them.
+// str consumes a string and returns it with its quotes. It does not check what is between
+// them.
 func (c *cutter) str() []byte {
 	if len(c.rest) == 0 || c.rest[0] != '"' {
 		c.rest = nil

@@ -95,7 +95,8 @@ func TestCatalogueFor(t *testing.T) {
 	}
 }
 
-// Required fields are written even when they are empty, and optional ones are never written as null.
+// Required fields are written even when they are empty, and optional ones are never
+// written as null.
 func TestRequiredMembers(t *testing.T) {
 	for want, v := range map[string]any{
 		`{"agents":[]}`:                ahp.RootState{},

@@ -2,7 +2,8 @@ package ahp
 
 import "encoding/json"
 
-// Snapshot is the state of a channel at FromSeq. Only envelopes with a greater ServerSeq may be applied to it.
+// Snapshot is the state of a channel at FromSeq. Only envelopes with a greater ServerSeq
+// may be applied to it.
 type Snapshot struct {
 	Resource string          `json:"resource"`
 	State    json.RawMessage `json:"state"` // RootState, TerminalState, or one out of scope here

@@ -53,10 +53,12 @@ type infoWire struct {
 	ExitCode  *int64     `json:"exitCode,omitempty"`
 }
 
-// unknownCode stands for an exit without a code in the old shape, in which a terminal without a code looks running.
+// unknownCode stands for an exit without a code in the old shape, in which a terminal
+// without a code looks running.
 const unknownCode = -1
 
-// endFor returns the members that say in a version's shape whether the terminal has ended.
+// endFor returns the members that say in a version's shape whether the terminal has
+// ended.
 func endFor(l Lifecycle, version string) (*Lifecycle, *int64) {
 	switch {
 	case HasLifecycle(version):
@@ -162,14 +164,16 @@ func (s TerminalState) Text() string {
 	return string(b)
 }
 
-// Clone returns a copy with a Content of its own. Both share what pointers point to, which is never changed.
+// Clone returns a copy with a Content of its own. Both share what pointers point to,
+// which is never changed.
 func (s TerminalState) Clone() TerminalState {
 	s.Content = slices.Clone(s.Content)
 	return s
 }
 
-// FileURI returns the file URI of an absolute path of Unix or Windows. It returns "" if the URI would be longer than MaxCwd; escaping may
-// make a path three times as long. Any other text, such as a URI or "", is returned unchanged.
+// FileURI returns the file URI of an absolute path of Unix or Windows. It returns "" if
+// the URI would be longer than MaxCwd; escaping may make a path three times as long. Any
+// other text, such as a URI or "", is returned unchanged.
 func FileURI(path string) string {
 	switch {
 	case isDrive(path):
@@ -186,8 +190,9 @@ func FileURI(path string) string {
 	return uri
 }
 
-// PathOf returns the path of a file URI of this machine. If the URI has a drive, that is a Windows path. Any other text, such as a plain
-// path or another machine's URI, is returned unchanged.
+// PathOf returns the path of a file URI of this machine. If the URI has a drive, that is
+// a Windows path. Any other text, such as a plain path or another machine's URI, is
+// returned unchanged.
 func PathOf(cwd string) string {
 	u, err := url.Parse(cwd)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || u.Path == "" {

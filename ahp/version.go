@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// Versions returns the protocol versions this package speaks, newest first; a client offers exactly these.
+// Versions returns the protocol versions this package speaks, newest first; a client
+// offers exactly these.
 func Versions() []string { return []string{"1.0.0", "0.9.0", "0.8.0", "0.7.0"} }
 
-// VersionError says that no offered version fits. A host answers it with CodeUnsupportedProtocolVersion and Data.
+// VersionError says that no offered version fits. A host answers it with
+// CodeUnsupportedProtocolVersion and Data.
 type VersionError struct {
 	Offered   []string
 	Supported []string // versions or ranges of the side that refused
@@ -37,9 +39,11 @@ func (e *VersionError) Data() json.RawMessage {
 	return marshal(VersionErrorData{SupportedVersions: list(e.Supported)})
 }
 
-// Negotiate returns the version that a host speaks with a client that offered these: the highest offered one inside the caret range of a
-// version in Versions, verbatim. The order of the offer does not matter. A *VersionError means that none fits. Any other error means that
-// the offer is too long or an entry is malformed; such an entry is never skipped silently.
+// Negotiate returns the version that a host speaks with a client that offered these: the
+// highest offered one inside the caret range of a version in Versions, verbatim. The
+// order of the offer does not matter. A *VersionError means that none fits. Any other
+// error means that the offer is too long or an entry is malformed; such an entry is never
+// skipped silently.
 func Negotiate(offered []string) (string, error) {
 	if len(offered) > MaxVersions {
 		return "", fmt.Errorf("protocolVersions has %d entries, at most %d are allowed", len(offered), MaxVersions)
@@ -60,8 +64,9 @@ func Negotiate(offered []string) (string, error) {
 	return chosen, nil
 }
 
-// HasLifecycle reports whether terminals of this negotiated version carry "lifecycle" (since 0.9.0) rather than a bare "exitCode". An
-// unreadable version counts as the newest.
+// HasLifecycle reports whether terminals of this negotiated version carry "lifecycle"
+// (since 0.9.0) rather than a bare "exitCode". An unreadable version counts as the
+// newest.
 func HasLifecycle(s string) bool {
 	v, err := parseVersion(s)
 	return err != nil || v.compare(version{0, 9, 0}) >= 0
@@ -77,7 +82,8 @@ func supported(v version) bool {
 // version is MAJOR, MINOR, PATCH.
 type version [3]int
 
-// parseVersion reads three decimal numbers without leading zeros; AHP versions have no pre-release tags.
+// parseVersion reads three decimal numbers without leading zeros; AHP versions have no
+// pre-release tags.
 func parseVersion(s string) (version, error) {
 	var v version
 	parts := strings.Split(s, ".")
@@ -96,7 +102,8 @@ func parseVersion(s string) (version, error) {
 
 func (v version) compare(w version) int { return slices.Compare(v[:], w[:]) }
 
-// inCaretOf reports whether v is not below base, and equals it up to and including base's first number that is not zero.
+// inCaretOf reports whether v is not below base, and equals it up to and including base's
+// first number that is not zero.
 func (v version) inCaretOf(base version) bool {
 	for i := range base {
 		if v[i] != base[i] {

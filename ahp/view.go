@@ -8,7 +8,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Dispatch is the params of MethodDispatchAction with the action found but not decoded. Its slices alias the params; its strings do not.
+// Dispatch is the params of MethodDispatchAction with the action found but not decoded.
+// Its slices alias the params; its strings do not.
 type Dispatch struct {
 	Channel      string
 	ClientSeq    int64
@@ -54,7 +55,8 @@ func (d *Dispatch) Decode(params []byte) error {
 	return err
 }
 
-// EnvelopeView is an Envelope with the action found but not decoded. Its slices alias the params; its strings do not.
+// EnvelopeView is an Envelope with the action found but not decoded. Its slices alias the
+// params; its strings do not.
 type EnvelopeView struct {
 	Channel         string
 	ServerSeq       int64
@@ -147,7 +149,8 @@ func (v *EnvelopeView) decodeOrigin(raw []byte) error {
 	return reuseString(&v.Origin.ClientID, "origin: clientId", id)
 }
 
-// ActionError means that an action is invalid, although its type and the message around it are valid. So the host can reject that action.
+// ActionError means that an action is invalid, although its type and the message around
+// it are valid. So the host can reject that action.
 type ActionError struct{ Err error }
 
 // Error implements error.
@@ -156,7 +159,8 @@ func (e *ActionError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *ActionError) Unwrap() error { return e.Err }
 
-// actionView holds the parts of an action that the hot path needs. Its input has been scanned before, so it is valid JSON.
+// actionView holds the parts of an action that the hot path needs. Its input has been
+// scanned before, so it is valid JSON.
 type actionView struct {
 	kind   string
 	data   []byte
@@ -206,8 +210,8 @@ func (a *actionView) decode(raw []byte) error {
 	return nil
 }
 
-// setKind sets a.kind. For the two kinds that arrive in floods it uses constants, so that it does not allocate whatever kind the last
-// message had.
+// setKind sets a.kind. For the two kinds that arrive in floods it uses constants, so that
+// it does not allocate whatever kind the last message had.
 func (a *actionView) setKind(quoted []byte) error {
 	switch string(quoted) {
 	case `"` + ActionTerminalOutput + `"`:
@@ -247,8 +251,9 @@ func (a *actionView) setMeta(meta []byte) error {
 	return nil
 }
 
-// Decode reads the params of MethodAck into p, which may be reused: while the channel stays the same, it does not allocate. params must be
-// valid JSON, as the params of a jsonrpc.Request are. After an error p is unusable.
+// Decode reads the params of MethodAck into p, which may be reused: while the channel
+// stays the same, it does not allocate. params must be valid JSON, as the params of a
+// jsonrpc.Request are. After an error p is unusable.
 func (p *AckParams) Decode(params []byte) error {
 	var channel, applied []byte
 	err := asObject(members(params, func(key, value []byte) {
@@ -287,7 +292,8 @@ func asObject(is bool) error {
 // given reports whether a member was there; null reads as absent.
 func given(value []byte) bool { return value != nil && string(value) != "null" }
 
-// reuseString sets *s to the value of a required, non-empty JSON string. If *s has that value already, it keeps the old string.
+// reuseString sets *s to the value of a required, non-empty JSON string. If *s has that
+// value already, it keeps the old string.
 func reuseString(s *string, name string, quoted []byte) error {
 	if n := len(quoted); n > 2 && quoted[0] == '"' && string(quoted[1:n-1]) == *s && strings.IndexByte(*s, '\\') < 0 {
 		return nil // without a backslash, the text between the quotes is the string

@@ -26,7 +26,8 @@ const childArg = "child"
 // childReady is what a child prints before it waits for the line.
 const childReady = "ready\n"
 
-// childWrites are the sizes of a child's writes in bytes, which take turns: sizes that stdio, shell tools and large buffers use.
+// childWrites are the sizes of a child's writes in bytes, which take turns: sizes that
+// stdio, shell tools and large buffers use.
 var childWrites = []int{4 << 10, 16 << 10, 64 << 10, 8 << 10, 32 << 10}
 
 // child runs as the child that args, without childArg, describe.
@@ -63,7 +64,8 @@ func child(args []string, in io.Reader, out io.Writer) error {
 	return c.print(blocks, in, out)
 }
 
-// print prints childReady, waits for a line, and prints that many blocks; 0 means until writing fails.
+// print prints childReady, waits for a line, and prints that many blocks; 0 means until
+// writing fails.
 func (c corpus) print(blocks int, in io.Reader, out io.Writer) error {
 	block := c.block()
 	if _, err := io.WriteString(out, childReady); err != nil {
@@ -75,7 +77,8 @@ func (c corpus) print(blocks int, in io.Reader, out io.Writer) error {
 	return flow(out, block, blocks)
 }
 
-// flow writes block that many times, in pieces of childWrites; 0 means until writing fails.
+// flow writes block that many times, in pieces of childWrites; 0 means until writing
+// fails.
 func flow(out io.Writer, block []byte, blocks int) error {
 	turn := 0
 	for n := 0; n < blocks || blocks == 0; n++ {

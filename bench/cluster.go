@@ -38,7 +38,8 @@ const (
 	natsServer   = "bin/tools/nats-server"
 )
 
-// clusterRig is a cluster of NATS servers and a host with as many nodes; node i is connected to server i. The caller must close it.
+// clusterRig is a cluster of NATS servers and a host with as many nodes; node i is
+// connected to server i. The caller must close it.
 type clusterRig struct {
 	home    string
 	servers []*exec.Cmd
@@ -248,7 +249,8 @@ func clusterPart(ctx context.Context, s settings) ([]row, error) {
 	return append(rows, more...), err
 }
 
-// keys prints stamps, and measures how old they are at the machine's node, at another node, and after a bare publish and subscribe.
+// keys prints stamps, and measures how old they are at the machine's node, at another
+// node, and after a bare publish and subscribe.
 func (c *clusterRig) keys(ctx context.Context, s settings, m *fakeMachine) ([]row, error) {
 	const part = "across nodes"
 	var near, far gallery
@@ -313,7 +315,8 @@ func (c *clusterRig) bare(ctx context.Context, count int) ([]float64, error) {
 	return taken(), nil
 }
 
-// floods compares the rate at another node with that at the machine's node, and the bytes between nodes for many observers with one stream.
+// floods compares the rate at another node with that at the machine's node, and the bytes
+// between nodes for many observers with one stream.
 func (c *clusterRig) floods(ctx context.Context, s settings, m *fakeMachine) ([]row, error) {
 	const part = "across nodes"
 	coloured, err := findCorpus("coloured")

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// commandsPart runs commands of the command line as programs, in turn with tmux's commands for the same. Without tmux there are only times.
+// commandsPart runs commands of the command line as programs, in turn with tmux's
+// commands for the same. Without tmux there are only times.
 func commandsPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // blockSize is the approximate size of a block in bytes; longer output repeats the block.
 const blockSize = 1 << 20
 
-// corpus is one kind of output. Its lines end in \n, as programs write them; the pty makes \r\n of that.
+// corpus is one kind of output. Its lines end in \n, as programs write them; the pty
+// makes \r\n of that.
 type corpus struct {
 	name string
 	line func(rng *rand.Rand, out []byte, n int) []byte
@@ -45,7 +46,8 @@ func (c corpus) block() []byte {
 // onTerminal returns what a pty makes of p: \r\n at line ends.
 func onTerminal(p []byte) []byte { return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")) }
 
-// text is the length and checksum of a stream, which tell whether exactly that stream arrived.
+// text is the length and checksum of a stream, which tell whether exactly that stream
+// arrived.
 type text struct {
 	bytes int64
 	sum   uint32
@@ -70,7 +72,8 @@ func colouredLine(rng *rand.Rand, out []byte, n int) []byte {
 		n%100, rng.IntN(1<<16), rng.IntN(1000))
 }
 
-// redrawLine is output of a progress bar or a full-screen program: short cursor movements and colours.
+// redrawLine is output of a progress bar or a full-screen program: short cursor movements
+// and colours.
 func redrawLine(rng *rand.Rand, out []byte, _ int) []byte {
 	return fmt.Appendf(out, "\x1b[%d;%dH\x1b[38;5;%dmab \x1b[Kcell \x1b[7mx\x1b[m", rng.IntN(50), rng.IntN(200), rng.IntN(256))
 }

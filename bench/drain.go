@@ -13,8 +13,8 @@ import (
 // drained is the cost of draining a child: wall time, and CPU time of this process.
 type drained struct{ took, cpu time.Duration }
 
-// drain runs the child on a pty and discards its output, as the daemon's pump would without log and readers. It checks that all output
-// arrived.
+// drain runs the child on a pty and discards its output, as the daemon's pump would
+// without log and readers. It checks that all output arrived.
 func drain(w work) (drained, error) {
 	argv, err := w.argv()
 	if err != nil {

@@ -27,10 +27,12 @@ const (
 // echoing is a program that echoes each key itself, as an editor does; the pty does not.
 var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
 
-// echoes are the times from a key to its echo, in ms: at the bare pty, at a local attach, at an observer.
+// echoes are the times from a key to its echo, in ms: at the bare pty, at a local attach,
+// at an observer.
 type echoes struct{ bare, local, observer []float64 }
 
-// echoPart types keys into a bare pty and a lent terminal in turn, without and beside a flood.
+// echoPart types keys into a bare pty and a lent terminal in turn, without and beside a
+// flood.
 func echoPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -72,7 +74,8 @@ func (e echoes) rows() []row {
 	return rows
 }
 
-// besideFlood returns the rows beside a flood of rate MB/s. alone is the p50 of the bare pty's echo without a flood, in ms.
+// besideFlood returns the rows beside a flood of rate MB/s. alone is the p50 of the bare
+// pty's echo without a flood, in ms.
 func (e echoes) besideFlood(rate, alone float64) []row {
 	const part = "echo beside a flood"
 	rows := append(quantiles(part, "bare pty", e.bare), quantiles(part, "local attach", e.local)...)
@@ -246,7 +249,8 @@ func (k *keyboard) readNear() {
 	}
 }
 
-// press types a key and returns how long the echo took to the local attachment and to the observer.
+// press types a key and returns how long the echo took to the local attachment and to the
+// observer.
 func (k *keyboard) press(ctx context.Context, key byte) (near, far time.Duration, err error) {
 	began := time.Now()
 	if err := k.near.Write(ctx, []byte{key}); err != nil {

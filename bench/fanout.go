@@ -10,7 +10,8 @@ import (
 // tickEvery is the pause between two stamps.
 const tickEvery = 20 * time.Millisecond
 
-// fanOutPart measures one terminal with more and more observers: the rate of a flood, then the delay of stamps.
+// fanOutPart measures one terminal with more and more observers: the rate of a flood,
+// then the delay of stamps.
 func fanOutPart(ctx context.Context, s settings) ([]row, error) {
 	c, err := findCorpus("coloured")
 	if err != nil {
@@ -78,7 +79,8 @@ func fanOut(ctx context.Context, s settings, block []byte, watchers int) ([]row,
 		quantiles(part, name+": from machine to observer", ages)...), nil
 }
 
-// rateOf runs flood for span, or longer until output arrives, and returns the rate to all observers together, in MB/s, and the number of resyncs.
+// rateOf runs flood for span, or longer until output arrives, and returns the rate to all
+// observers together, in MB/s, and the number of resyncs.
 func (g *gallery) rateOf(ctx context.Context, span time.Duration, flood func(stop <-chan struct{}) error) (rate float64, resyncs int, err error) {
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- flood(stop) }()
@@ -99,8 +101,9 @@ func (g *gallery) rateOf(ctx context.Context, span time.Duration, flood func(sto
 	return float64(n) / 1e6 / took.Seconds(), resyncs, errors.Join(err, late, <-ended)
 }
 
-// ticks makes the machine print a stamp every tickEvery for span, and returns how old each was when the timed observer received it, in ms. It
-// waits first until that observer has received all earlier output.
+// ticks makes the machine print a stamp every tickEvery for span, and returns how old
+// each was when the timed observer received it, in ms. It waits first until that observer
+// has received all earlier output.
 func (g *gallery) ticks(ctx context.Context, m *fakeMachine, span time.Duration) ([]float64, error) {
 	g.takeAges()
 	for deadline := time.Now().Add(startWithin); len(g.takeAges()) == 0; {

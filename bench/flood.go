@@ -10,7 +10,8 @@ import (
 	"tether/ahp/client"
 )
 
-// flood is a lent terminal that prints endlessly, and an observer of it in another process.
+// flood is a lent terminal that prints endlessly, and an observer of it in another
+// process.
 type flood struct {
 	rig      *rig
 	id, uri  string
@@ -76,7 +77,8 @@ func (f *flood) stop() {
 	_ = f.observer.Wait()
 }
 
-// observeForever is the flood's observer. It prints a line when it first receives output, and returns when the terminal has exited.
+// observeForever is the flood's observer. It prints a line when it first receives output,
+// and returns when the terminal has exited.
 func observeForever(url, uri string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()

@@ -16,8 +16,9 @@ const (
 	machineFloods = 20 // machines that flood
 )
 
-// hostLoadPart fills a host and measures the memory per client. Then some terminals flood, one observer does not read, and it measures the
-// rate and the delay of a quiet terminal's stamps.
+// hostLoadPart fills a host and measures the memory per client. Then some terminals
+// flood, one observer does not read, and it measures the rate and the delay of a quiet
+// terminal's stamps.
 func hostLoadPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "hostload"
 	r, err := newHostRig(ctx, s.programs)

@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// machineWindow is the most unacknowledged output of a terminal, in bytes; the daemon has the same bound while somebody types elsewhere.
+	// machineWindow is the most unacknowledged output of a terminal, in bytes; the daemon
+	// has the same bound while somebody types elsewhere.
 	machineWindow = 64 << 10
 	// machineFrame is the text of one message in a flood, in bytes.
 	machineFrame = 16 << 10
 )
 
-// fakeMachine looks like a daemon to a host: a connection that lends terminals with made-up output. Thousands of them fit on the host's
-// machine. One goroutine uses it; the fields below mu also belong to the connection's read goroutine.
+// fakeMachine looks like a daemon to a host: a connection that lends terminals with
+// made-up output. Thousands of them fit on the host's machine. One goroutine uses it; the
+// fields below mu also belong to the connection's read goroutine.
 type fakeMachine struct {
 	conn *client.Conn
 	uris []string
@@ -117,7 +119,8 @@ func (m *fakeMachine) flood(ctx context.Context, uri string, block []byte, stop 
 	}
 }
 
-// stamp returns a line with the time at which it was made. stampAge returns the age of the newest stamp in text.
+// stamp returns a line with the time at which it was made. stampAge returns the age of
+// the newest stamp in text.
 func stamp() []byte { return fmt.Appendf(nil, "at %d.\r\n", time.Now().UnixNano()) }
 
 func stampAge(text []byte) (time.Duration, bool) {
@@ -132,7 +135,8 @@ func stampAge(text []byte) (time.Duration, bool) {
 	return time.Duration(time.Now().UnixNano() - at), true
 }
 
-// gallery is a set of observers that count the received bytes and do not decode them. Each observes one terminal.
+// gallery is a set of observers that count the received bytes and do not decode them.
+// Each observes one terminal.
 type gallery struct {
 	conns []*client.Conn
 
@@ -142,7 +146,8 @@ type gallery struct {
 	ages   []float64 // of stamps, in ms
 }
 
-// join adds observer n, of uri. A timed observer notes how old each stamp was when it arrived.
+// join adds observer n, of uri. A timed observer notes how old each stamp was when it
+// arrived.
 func (a *gallery) join(ctx context.Context, e client.Endpoint, n int, uri string, timed bool) error {
 	c, err := client.Connect(ctx, e, client.Options{ClientID: fmt.Sprintf("bench-observer-%d", n), OnEnvelope: func(v ahp.EnvelopeView) {
 		a.mu.Lock()

@@ -135,7 +135,8 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// measured returns the programs to measure: those in bin, or, if profiles names a directory, children that write profiles there.
+// measured returns the programs to measure: those in bin, or, if profiles names a
+// directory, children that write profiles there.
 func measured(bin, profiles string) (programs, error) {
 	if profiles != "" {
 		return profiled(profiles)
@@ -157,7 +158,8 @@ func partNames(group string) string {
 	return strings.Join(names, ",")
 }
 
-// choose returns the parts of the list only, whatever their group, or those of group if the list is empty.
+// choose returns the parts of the list only, whatever their group, or those of group if
+// the list is empty.
 func choose(group, only string) ([]part, error) {
 	var chosen []part
 	for name := range strings.SplitSeq(only, ",") {

@@ -311,7 +311,8 @@ func TestParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, r := range rows {
-				// A difference may be negative or, of memory, nothing; a time less than a clock tells. On a busy machine a row may be not judged.
+				// A difference may be negative or, of memory, nothing; a time less than a
+				// clock tells. On a busy machine a row may be not judged.
 				if r.Value == 0 && r.Unjudged == "" && !slices.Contains([]string{"ms", "KiB"}, r.Unit) || r.Part == "" || r.Name == "" {
 					t.Errorf("nothing was measured: %+v", r)
 				}
@@ -320,7 +321,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Without a NATS server, as in this directory, a cluster does not start, and nothing of it is left.
+// Without a NATS server, as in this directory, a cluster does not start, and nothing of
+// it is left.
 func TestClusterWithoutServers(t *testing.T) {
 	testkit.Leaks(t)
 	if c, err := newClusterRig(t.Context(), programs{}); err == nil {
@@ -350,7 +352,8 @@ func TestPathRows(t *testing.T) {
 	}
 }
 
-// On a busy machine the bare pty's p99 may exceed a reference peer's. Nothing is then above it, and the row says so.
+// On a busy machine the bare pty's p99 may exceed a reference peer's. Nothing is then
+// above it, and the row says so.
 func TestPathRowsBelowTheBarePty(t *testing.T) {
 	paths := []namedPath{{name: asInstalled}, {name: relayPlain}, {name: relayHeld}}
 	same := walked{plain: 10, coloured: 20, alone: []float64{1}, beside: []float64{2}, quiet: 10, typed: 9}

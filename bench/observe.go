@@ -13,7 +13,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// observer is a connection to the host that decodes the text of one terminal, as a viewer would, and passes it to show.
+// observer is a connection to the host that decodes the text of one terminal, as a viewer
+// would, and passes it to show.
 type observer struct {
 	conn *client.Conn
 	uri  string

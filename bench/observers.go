@@ -20,7 +20,8 @@ const (
 	floorKeyBeside      = 10.0 // ms of a key at another terminal meanwhile, p99
 )
 
-// observersPart lets a terminal as installed, which holds its child, flood many observers. Each must get every byte.
+// observersPart lets a terminal as installed, which holds its child, flood many
+// observers. Each must get every byte.
 func observersPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "observers of a terminal that holds"
 	c, err := findCorpus("coloured")
@@ -100,8 +101,9 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// showAll runs w in a terminal that holds, for observers that count bytes and, with stalled, one more that never reads. It returns the number
-// of counting observers that got everything, and the rate to all of them together, in MB/s, until the last was done.
+// showAll runs w in a terminal that holds, for observers that count bytes and, with
+// stalled, one more that never reads. It returns the number of counting observers that
+// got everything, and the rate to all of them together, in MB/s, until the last was done.
 func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (whole int, rate float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -163,7 +165,8 @@ func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (
 	return whole, text / 1e6 / took.Seconds(), nil
 }
 
-// quotedLen returns the length of text in JSON, without the quotes. Frames do not change it, as long as they cut no character.
+// quotedLen returns the length of text in JSON, without the quotes. Frames do not change
+// it, as long as they cut no character.
 func quotedLen(text []byte) int { return len(jsonspan.AppendQuote(nil, text)) - 2 }
 
 // counted is what one observer has received.
@@ -172,7 +175,8 @@ type counted struct {
 	skipped atomic.Bool  // the host has skipped output for this observer
 }
 
-// observe connects observer n to uri. It calls over once: when want bytes have arrived, or the terminal has exited.
+// observe connects observer n to uri. It calls over once: when want bytes have arrived,
+// or the terminal has exited.
 func (o *counted) observe(ctx context.Context, e client.Endpoint, n int, uri string, want int64, over func()) (*client.Conn, error) {
 	over = sync.OnceFunc(over)
 	conn, err := client.Connect(ctx, e, client.Options{ClientID: fmt.Sprintf("bench-observer-%d", n), OnEnvelope: func(v ahp.EnvelopeView) {

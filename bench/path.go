@@ -31,14 +31,16 @@ const (
 	floorBesideRelay  = 1.2  // echo beside a flood, p50 and p99, to relaywin64-hand-64
 	floorTyped        = 0.55 // throughput of a flood while somebody types elsewhere, to the same without
 
-	// leastAddition is the least that a reference peer must add to the bare pty's echo before ours can be compared with it, in ms. On a busy
-	// machine the bare pty's p99 may exceed the peer's.
+	// leastAddition is the least that a reference peer must add to the bare pty's echo
+	// before ours can be compared with it, in ms. On a busy machine the bare pty's p99
+	// may exceed the peer's.
 	leastAddition = 0.001
 )
 
 // A path carries the output of programs on ptys to viewers.
 type path interface {
-	// open runs argv in a terminal. It calls show with the output, from one goroutine at a time.
+	// open runs argv in a terminal. It calls show with the output, from one goroutine at
+	// a time.
 	open(ctx context.Context, argv []string, show func(p []byte)) (*screen, error)
 	// pids are the processes that carry the output.
 	pids() []int
@@ -51,7 +53,8 @@ type screen struct {
 	close func()
 }
 
-// tetherPath is the daemon and the host. Keys come through the WebSocket of user interfaces.
+// tetherPath is the daemon and the host. Keys come through the WebSocket of user
+// interfaces.
 type tetherPath struct{ *rig }
 
 func (p tetherPath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
@@ -120,7 +123,8 @@ func startRelay(held bool) (path, error) {
 	return p, nil
 }
 
-// relayProcess starts a part of a reference peer and returns the address that it prints. The process ends when end is closed.
+// relayProcess starts a part of a reference peer and returns the address that it prints.
+// The process ends when end is closed.
 func relayProcess(args ...string) (cmd *exec.Cmd, end io.Closer, at string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -363,8 +367,9 @@ func walk(ctx context.Context, s settings, start func(context.Context) (path, er
 	return w, nil
 }
 
-// pass runs a program that prints about that many megabytes. It returns how fast all of the output reached a viewer, in MB/s, and the CPU time
-// of the path's processes, in ms/MB.
+// pass runs a program that prints about that many megabytes. It returns how fast all of
+// the output reached a viewer, in MB/s, and the CPU time of the path's processes, in
+// ms/MB.
 func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu float64, err error) {
 	c, err := findCorpus(kind)
 	if err != nil {
@@ -397,7 +402,8 @@ func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu fl
 	return mb / took.Seconds(), (cpuOf(p.pids()) - before) / mb, nil
 }
 
-// cpuOf is the CPU time of the processes together, in ms. A process whose time the system does not report counts as 0.
+// cpuOf is the CPU time of the processes together, in ms. A process whose time the system
+// does not report counts as 0.
 func cpuOf(pids []int) float64 {
 	sum := 0.0
 	for _, pid := range pids {
@@ -407,7 +413,8 @@ func cpuOf(pids []int) float64 {
 	return sum
 }
 
-// keyPause is the time between an echo and the next key: shorter than between keys of a person, but not zero.
+// keyPause is the time between an echo and the next key: shorter than between keys of a
+// person, but not zero.
 const keyPause = 2 * time.Millisecond
 
 // drainPause is the time in which what a new terminal prints has come.

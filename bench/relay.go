@@ -26,8 +26,10 @@ import (
 	"tether/platform/pty"
 )
 
-// The reference peers do the least that a daemon and a host must do for a terminal. The daemon reads the pty, quotes the text and sends it to
-// the host; the host checks it, keeps a tail and passes it on to each viewer. They have no offsets, scanner, log or rights.
+// The reference peers do the least that a daemon and a host must do for a terminal. The
+// daemon reads the pty, quotes the text and sends it to the host; the host checks it,
+// keeps a tail and passes it on to each viewer. They have no offsets, scanner, log or
+// rights.
 //
 //	relaywin64-hand-64   frames of at most 64 KiB; at most 64 KiB of messages are in transit to the viewers
 //	relaysock64-hand-64  the same, but a holder process copies the output from the pty to a Unix socket of the daemon; keys go straight to the pty
@@ -90,7 +92,8 @@ func (h *relayHost) terminalLocked(id string) *relayTerminal {
 	return h.terminals[id]
 }
 
-// serveRelayHost serves a daemon at /daemon and viewers at /view?id=ID, prints its address, and returns at the end of its standard input.
+// serveRelayHost serves a daemon at /daemon and viewers at /view?id=ID, prints its
+// address, and returns at the end of its standard input.
 func serveRelayHost() error {
 	h := &relayHost{terminals: map[string]*relayTerminal{}}
 	mux := http.NewServeMux()
@@ -149,8 +152,8 @@ func (h *relayHost) daemon(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// view sends a viewer the tail and later output. It never returns: after the viewer has gone, it goes on to acknowledge messages until the
-// process ends.
+// view sends a viewer the tail and later output. It never returns: after the viewer has
+// gone, it goes on to acknowledge messages until the process ends.
 func (h *relayHost) view(w http.ResponseWriter, r *http.Request) {
 	ctx := context.Background()
 	conn, err := wsconn.Accept(w, r, wsconn.Options{})
@@ -172,8 +175,9 @@ func (h *relayHost) view(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// relayDaemon runs a terminal for each connection to its loopback port. The client sends a line with the argv as JSON, the daemon answers with a
-// line with the id, and then the client sends keys.
+// relayDaemon runs a terminal for each connection to its loopback port. The client sends
+// a line with the argv as JSON, the daemon answers with a line with the id, and then the
+// client sends keys.
 type relayDaemon struct {
 	socket string // directory for the sockets of holders; "" for no holders
 
@@ -186,7 +190,8 @@ type relayDaemon struct {
 	ids   int
 }
 
-// serveRelayDaemon connects to the host at url, prints its address, and returns at the end of its standard input.
+// serveRelayDaemon connects to the host at url, prints its address, and returns at the
+// end of its standard input.
 func serveRelayDaemon(url string, held bool) error {
 	conn, err := wsconn.Dial(context.Background(), url+"/daemon", wsconn.Options{})
 	if err != nil {
@@ -263,7 +268,8 @@ func (d *relayDaemon) serve(c net.Conn) {
 	}
 }
 
-// spawn starts argv on a pty. A holder reads the output if there is a directory for its socket, otherwise this process does.
+// spawn starts argv on a pty. A holder reads the output if there is a directory for its
+// socket, otherwise this process does.
 func (d *relayDaemon) spawn(id string, argv []string) (out io.Reader, keys io.Writer, end func(), err error) {
 	if d.socket == "" {
 		p, err := pty.Start(pty.Command{Path: argv[0], Args: argv, Env: os.Environ()})
@@ -301,8 +307,9 @@ func (d *relayDaemon) spawn(id string, argv []string) (out io.Reader, keys io.Wr
 	}, err
 }
 
-// relayHolder copies the output of the pty, descriptor 3, to the socket. It returns when the connection ends, not when the output does, so that
-// its CPU time can be read until then.
+// relayHolder copies the output of the pty, descriptor 3, to the socket. It returns when
+// the connection ends, not when the output does, so that its CPU time can be read until
+// then.
 func relayHolder(socket string) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -325,7 +332,8 @@ func relayHolder(socket string) error {
 	return err
 }
 
-// carry sends out in frames. Each frame has all output since the last one; in a flood it waits up to relayPause for a fuller frame.
+// carry sends out in frames. Each frame has all output since the last one; in a flood it
+// waits up to relayPause for a fuller frame.
 func (d *relayDaemon) carry(id string, out io.Reader) {
 	p := &relayPump{full: make(chan struct{}, 1)}
 	p.cond.L = &p.mu

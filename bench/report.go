@@ -15,12 +15,13 @@ type row struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Bound and Limit are the floor: Value must be at least or at most Limit. Bound "" means no floor.
+	// Bound and Limit are the floor: Value must be at least or at most Limit. Bound ""
+	// means no floor.
 	Bound bound   `json:"bound,omitempty"`
 	Limit float64 `json:"limit,omitempty"`
 	Note  string  `json:"note,omitempty"` // the value's yardstick
-	// Unjudged is the reason why this run has no value for the row, "" if it has one. Without a value, Value is 0 and the floor is neither
-	// met nor missed.
+	// Unjudged is the reason why this run has no value for the row, "" if it has one.
+	// Without a value, Value is 0 and the floor is neither met nor missed.
 	Unjudged string `json:"unjudged,omitempty"`
 }
 
@@ -36,9 +37,10 @@ const (
 func (r row) least(limit float64) row { r.Bound, r.Limit = atLeast, limit; return r }
 func (r row) most(limit float64) row  { r.Bound, r.Limit = atMost, limit; return r }
 
-// slower returns r with the floor limit, in ms, raised by the factor by which this machine is slower than the one where the floor was set. A
-// bare pty took there on that machine and takes here on this one; system calls are slower by the same factor. A faster machine gets no
-// stricter floor.
+// slower returns r with the floor limit, in ms, raised by the factor by which this
+// machine is slower than the one where the floor was set. A bare pty took there on that
+// machine and takes here on this one; system calls are slower by the same factor. A
+// faster machine gets no stricter floor.
 func (r row) slower(limit, here, there float64) row {
 	factor := max(1, here/there)
 	if r = r.most(limit * factor); factor > 1 {

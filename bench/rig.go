@@ -78,7 +78,8 @@ func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
 	return r, nil
 }
 
-// shortTemp is a directory with a path short enough for a socket, which os.TempDir on macOS is not.
+// shortTemp is a directory with a path short enough for a socket, which os.TempDir on
+// macOS is not.
 func shortTemp() string {
 	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() {
 		return "/tmp"
@@ -156,7 +157,8 @@ func (r *rig) command(argv []string) *exec.Cmd {
 	return cmd
 }
 
-// complaints keeps the newest text that processes print on standard error, for the message of a failure.
+// complaints keeps the newest text that processes print on standard error, for the
+// message of a failure.
 type complaints struct {
 	mu   sync.Mutex
 	text []byte
@@ -197,8 +199,8 @@ func (r *rig) pair(ctx context.Context, _ programs) error {
 	return err
 }
 
-// start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host,
-// where it exists when start returns.
+// start runs argv in a lent terminal that waits for its readers, and returns its id and
+// its URI at the host, where it exists when start returns.
 func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err error) {
 	t, err := r.door.Spawn(ctx, localapi.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
 	if err != nil {
@@ -228,7 +230,8 @@ func (r *rig) kill(ctx context.Context, id string) error {
 	return err
 }
 
-// watch observes the terminal uri. It tries again until the host has the terminal or ctx ends.
+// watch observes the terminal uri. It tries again until the host has the terminal or ctx
+// ends.
 func (r *rig) watch(ctx context.Context, uri string, show func(p []byte)) (*observer, error) {
 	var last error
 	o, err := poll(ctx, func() (*observer, error) {
@@ -263,7 +266,8 @@ func (r *rig) close() {
 	_ = os.RemoveAll(r.home)
 }
 
-// writeConfig writes the configuration file of a daemon that starts later; "" writes none.
+// writeConfig writes the configuration file of a daemon that starts later; "" writes
+// none.
 func (r *rig) writeConfig(text string) error {
 	if text == "" {
 		return nil
@@ -286,7 +290,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 var errNotYet = errors.New("not yet")
 
-// poll calls f, with pauses of pollEvery, until it returns another error than errNotYet, or nil.
+// poll calls f, with pauses of pollEvery, until it returns another error than errNotYet,
+// or nil.
 func poll[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for {
 		v, err := f()
@@ -312,7 +317,8 @@ func until(ctx context.Context, cond func() bool) error {
 	return err
 }
 
-// typeLine types an empty line at a terminal and waits for the next output there, its echo.
+// typeLine types an empty line at a terminal and waits for the next output there, its
+// echo.
 func (r *rig) typeLine(ctx context.Context, id string) error {
 	a, err := r.door.Attach(ctx, id, localclient.AttachOptions{})
 	if err != nil {

@@ -11,20 +11,22 @@ import (
 	"strings"
 )
 
-// floorsScreens are the most CPU time of daemon and host together, in ms/MB of output, that the screen at the oldest kept byte may add.
+// floorsScreens are the most CPU time of daemon and host together, in ms/MB of output,
+// that the screen at the oldest kept byte may add.
 var floorsScreens = []struct {
 	corpus string
 	most   float64
 }{{"plain", 1}, {"coloured", 4}, {"redraw", 25}}
 
-// withoutScreens are the functions that feed dropped output to the screen, by file. If they return at once, there are no screens, and
-// everything else works as before.
+// withoutScreens are the functions that feed dropped output to the screen, by file. If
+// they return at once, there are no screens, and everything else works as before.
 var withoutScreens = map[string]struct{ function, end string }{
 	"agent/term/oldest.go": {"func (s *stream) leave(to int64) {\n", "return\n"},
 	"host/oldest.go":       {"func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {\n", "return scratch\n"},
 }
 
-// screensPart compares the programs with builds of them that keep no screens, in rounds that alternate.
+// screensPart compares the programs with builds of them that keep no screens, in rounds
+// that alternate.
 func screensPart(ctx context.Context, s settings) ([]row, error) {
 	dir, err := os.MkdirTemp("", "bench-screens")
 	if err != nil {
@@ -90,7 +92,8 @@ func compareScreens(ctx context.Context, s settings, with, without programs, con
 	return rows, nil
 }
 
-// carryCPU returns the CPU time of daemon and host for a terminal that prints w, in ms/MB.
+// carryCPU returns the CPU time of daemon and host for a terminal that prints w, in
+// ms/MB.
 func (r *rig) carryCPU(ctx context.Context, w work) (float64, error) {
 	before, err := r.usage()
 	if err != nil {
@@ -103,7 +106,8 @@ func (r *rig) carryCPU(ctx context.Context, w work) (float64, error) {
 	return millis(after.daemon-before.daemon+after.host-before.host) / (float64(w.want.bytes) / 1e6), err
 }
 
-// withoutBody returns the text of a Go file with end, a return statement, at the start of a function.
+// withoutBody returns the text of a Go file with end, a return statement, at the start of
+// a function.
 func withoutBody(name, function, end string) (string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -116,8 +120,9 @@ func withoutBody(name, function, end string) (string, error) {
 	return before + function + end + after, nil
 }
 
-// buildWithoutScreens builds programs that keep no screens into dir, with the settings of make build. The programs have no switch for that, so
-// go build reads changed copies of two files (-overlay).
+// buildWithoutScreens builds programs that keep no screens into dir, with the settings of
+// make build. The programs have no switch for that, so go build reads changed copies of
+// two files (-overlay).
 func buildWithoutScreens(ctx context.Context, dir string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f={{.Dir}}").Output()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"tether/platform/dirs"
 )
 
-// profiled returns the daemon and the host as children of this binary, which write CPU profiles to dir when they end. They use the same packages
-// as the programs.
+// profiled returns the daemon and the host as children of this binary, which write CPU
+// profiles to dir when they end. They use the same packages as the programs.
 func profiled(dir string) (programs, error) {
 	self, err := os.Executable()
 	return programs{
@@ -27,7 +27,8 @@ func profiled(dir string) (programs, error) {
 	}, err
 }
 
-// profile calls serve with a context that an interrupt cancels, and writes the CPU profile of the call to the file name.
+// profile calls serve with a context that an interrupt cancels, and writes the CPU
+// profile of the call to the file name.
 func profile(name string, serve func(context.Context) error) error {
 	f, err := os.Create(name)
 	if err != nil {

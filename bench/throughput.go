@@ -16,7 +16,8 @@ const (
 	referenceColour = 74.2
 )
 
-// throughputPart measures plain and coloured output of a lent terminal, and the daemon's memory after some plain output.
+// throughputPart measures plain and coloured output of a lent terminal, and the daemon's
+// memory after some plain output.
 func throughputPart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -51,7 +52,8 @@ func throughputPart(ctx context.Context, s settings) ([]row, error) {
 	return rows, nil
 }
 
-// memoryAfter returns the row with the daemon's memory after a terminal has printed w and exited.
+// memoryAfter returns the row with the daemon's memory after a terminal has printed w and
+// exited.
 func (r *rig) memoryAfter(ctx context.Context, w work, settle time.Duration) (row, error) {
 	if _, err := r.carry(ctx, w); err != nil {
 		return row{}, err
@@ -95,8 +97,8 @@ type passage struct {
 	drain        float64 // CPU ms per MB of the bare drain
 }
 
-// measureThroughput compares a lent terminal seen by an observer at the host with the bare drain of the same child, in rounds that
-// alternate.
+// measureThroughput compares a lent terminal seen by an observer at the host with the
+// bare drain of the same child, in rounds that alternate.
 func measureThroughput(ctx context.Context, r *rig, w work, rounds int) ([]passage, error) {
 	var all []passage
 	mb := float64(w.want.bytes) / 1e6
@@ -125,8 +127,8 @@ func measureThroughput(ctx context.Context, r *rig, w work, rounds int) ([]passa
 	return all, nil
 }
 
-// carry runs the child in a lent terminal and returns the time from the typed line until the observer had all output. It checks that the output
-// is complete.
+// carry runs the child in a lent terminal and returns the time from the typed line until
+// the observer had all output. It checks that the output is complete.
 func (r *rig) carry(ctx context.Context, w work) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

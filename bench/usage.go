@@ -25,8 +25,9 @@ func (r *rig) usage() (usage, error) {
 	return usage{daemon, host}, err
 }
 
-// cpuTime returns the CPU time of a process's current threads; a Go program ends hardly any thread. The source is
-// /proc/PID/task/TID/schedstat, which counts nanoseconds; /proc/PID/stat counts ticks of 10 ms.
+// cpuTime returns the CPU time of a process's current threads; a Go program ends hardly
+// any thread. The source is /proc/PID/task/TID/schedstat, which counts nanoseconds;
+// /proc/PID/stat counts ticks of 10 ms.
 func cpuTime(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {
@@ -86,7 +87,8 @@ func parseStatus(status string) (memory, error) {
 	return m, nil
 }
 
-// holderMemory returns the mean memory of the daemon's holders, in MB. It counts all child processes of the daemon as holders.
+// holderMemory returns the mean memory of the daemon's holders, in MB. It counts all
+// child processes of the daemon as holders.
 func (r *rig) holderMemory() (rss, pss float64, err error) {
 	all, err := proc.List()
 	if err != nil {
@@ -111,7 +113,8 @@ func (r *rig) holderMemory() (rss, pss float64, err error) {
 	return rss / float64(n), pss / float64(n), nil
 }
 
-// rollup returns the value called name in the text of smaps_rollup, in MB; 0 if it is missing.
+// rollup returns the value called name in the text of smaps_rollup, in MB; 0 if it is
+// missing.
 func rollup(text, name string) float64 {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)

@@ -29,9 +29,10 @@ func dialUI(ctx context.Context, socket string) (*wsconn.Conn, error) {
 	})
 }
 
-// view attaches several viewers to a terminal: args are a socket, a terminal's id, the number of viewers, and whether they stall. It prints the
-// counts when all viewers have received something, and again for each line of in, and returns at the end of in. Stalled viewers stop
-// reading after the first message of the terminal.
+// view attaches several viewers to a terminal: args are a socket, a terminal's id, the
+// number of viewers, and whether they stall. It prints the counts when all viewers have
+// received something, and again for each line of in, and returns at the end of in.
+// Stalled viewers stop reading after the first message of the terminal.
 func view(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 4 {
 		return fmt.Errorf("child view: want a socket, an id, a number and whether they stall, got %q", args)

@@ -20,8 +20,8 @@ const (
 	floorBesideFlood = 10.0  // ms until the echo of a key at another terminal, p99
 )
 
-// viewersPart measures user interfaces on the local WebSocket: the memory for each, and what many viewers of a flooding terminal cost that
-// terminal and another one.
+// viewersPart measures user interfaces on the local WebSocket: the memory for each, and
+// what many viewers of a flooding terminal cost that terminal and another one.
 func viewersPart(ctx context.Context, s settings) ([]row, error) {
 	const part = "local interfaces"
 	r, err := newRig(ctx, s.programs)
@@ -122,7 +122,8 @@ func (r *rig) private(ctx context.Context, argv ...string) (string, error) {
 	return t.ID, err
 }
 
-// over measures for span, or longer until there is output: how fast the terminal prints, in MB/s, and how many cores the daemon uses.
+// over measures for span, or longer until there is output: how fast the terminal prints,
+// in MB/s, and how many cores the daemon uses.
 func (r *rig) over(ctx context.Context, id string, span time.Duration) (rate, cores float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, span+startWithin)
 	defer cancel()
@@ -180,7 +181,8 @@ type viewerProcess struct {
 	out *json.Decoder
 }
 
-// show starts n viewers of a terminal, and returns when each has received the existing output.
+// show starts n viewers of a terminal, and returns when each has received the existing
+// output.
 func (r *rig) show(id string, n int, stalled bool) (*viewerProcess, error) {
 	self, err := os.Executable()
 	if err != nil {

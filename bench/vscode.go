@@ -78,8 +78,9 @@ func startVSCode(ctx context.Context) (path, error) {
 	return p, nil
 }
 
-// freePorts returns a free port whose successor is free, too: the host takes both. Each round gets new ports, because a process of the
-// previous round may keep the old ones for a while.
+// freePorts returns a free port whose successor is free, too: the host takes both. Each
+// round gets new ports, because a process of the previous round may keep the old ones for
+// a while.
 func freePorts() (int, error) {
 	for range 100 {
 		first, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +101,8 @@ func freePorts() (int, error) {
 func (p *vscodePath) pids() []int { return []int{p.pid} }
 func (p *vscodePath) stop()       { p.end() }
 
-// open starts a shell, has it exec the program, and waits until the program prints "ready".
+// open starts a shell, has it exec the program, and waits until the program prints
+// "ready".
 func (p *vscodePath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
 	if argv[0] == echoing[0] {
 		argv = []string{"sh", "-c", "'" + echoing[2] + "'"}
@@ -132,7 +134,8 @@ func (p *vscodePath) open(ctx context.Context, argv []string, show func([]byte))
 	return &screen{enter, conn.Close}, nil
 }
 
-// shellText passes the output of a program that a shell has started to show, from the program's "ready" on.
+// shellText passes the output of a program that a shell has started to show, from the
+// program's "ready" on.
 type shellText struct {
 	show  func(p []byte)
 	ready chan struct{} // closed when the program has printed it

@@ -9,9 +9,10 @@ import (
 
 // place is a position in a terminal's log.
 //
-//   - lines: off is the beginning of the first line that was not reported. aux is the end of the part of that line that was reported
-//     because it stood still; 0: none.
-//   - commands: off is the offset up to which ends of commands were examined; aux is how many of the ends at off were examined.
+//   - lines: off is the beginning of the first line that was not reported. aux is the end
+//     of the part of that line that was reported because it stood still; 0: none.
+//   - commands: off is the offset up to which ends of commands were examined; aux is how
+//     many of the ends at off were examined.
 //   - exits: off is 1 once the exit was reported.
 type place struct{ off, aux int64 }
 
@@ -49,8 +50,8 @@ func (p *position) encode(hash uint32) string {
 	return cursorText.EncodeToString(b)
 }
 
-// decodeCursor decodes a cursor of the subscription with that hash. ok is false for the cursor of another subscription or version, and for
-// anything else.
+// decodeCursor decodes a cursor of the subscription with that hash. ok is false for the
+// cursor of another subscription or version, and for anything else.
 func decodeCursor(text string, hash uint32) (p position, ok bool) {
 	if len(text) > maxCursor {
 		return p, false

@@ -9,7 +9,8 @@ import (
 	"tether/platform/secret"
 )
 
-// CursorFile is the path of a file that stores the cursors of one command line's subscriptions; "" stores none.
+// CursorFile is the path of a file that stores the cursors of one command line's
+// subscriptions; "" stores none.
 type CursorFile string
 
 // Recall sets the cursors of those requests for which the file has one.
@@ -36,7 +37,8 @@ func (f CursorFile) Recall(subs []Request) error {
 	return nil
 }
 
-// Remember writes the cursors of the requests. It replaces the file atomically; only the user can read it.
+// Remember writes the cursors of the requests. It replaces the file atomically; only the
+// user can read it.
 func (f CursorFile) Remember(subs []Request) error {
 	if f == "" {
 		return nil

@@ -15,7 +15,8 @@ import (
 const (
 	DefaultStreams = 64
 	DefaultLeases  = 256
-	// Heartbeat is how often each stream gets a heartbeat; one ticker serves all streams. The protocol requires one at least every 30 s.
+	// Heartbeat is how often each stream gets a heartbeat; one ticker serves all streams.
+	// The protocol requires one at least every 30 s.
 	Heartbeat = 25 * time.Second
 	// settleRoster is the shortest time between two reads of the list of terminals.
 	settleRoster = 20 * time.Millisecond
@@ -24,22 +25,26 @@ const (
 	portsEvery   = 2 * time.Second
 )
 
-// Options configures an Engine. Terminals is required; the optional interfaces of agenttools that it implements decide which kinds are
-// available.
+// Options configures an Engine. Terminals is required; the optional interfaces of
+// agenttools that it implements decide which kinds are available.
 type Options struct {
 	Terminals agenttools.Terminals
-	// Machine is the name of the machine that all terminals are on, see agenttools.Options.
+	// Machine is the name of the machine that all terminals are on, see
+	// agenttools.Options.
 	Machine string
 	// Machines reports that the terminals belong to several machines, which come and go.
 	Machines bool
-	// Ports returns the ports on which programs of terminals listen, by terminal; nil if that is not known. A call may take some
-	// milliseconds.
+	// Ports returns the ports on which programs of terminals listen, by terminal; nil if
+	// that is not known. A call may take some milliseconds.
 	Ports func() (map[string][]Port, error)
-	// Problems finds problems; nil if nobody looks for them. The engine does not close it.
+	// Problems finds problems; nil if nobody looks for them. The engine does not close
+	// it.
 	Problems *agenttools.Matching
-	// Streams and Leases bound the streams, and the conditions that are watched for polls; 0 means DefaultStreams and DefaultLeases.
+	// Streams and Leases bound the streams, and the conditions that are watched for
+	// polls; 0 means DefaultStreams and DefaultLeases.
 	Streams, Leases int
-	// Bug, if not nil, is called after a panic caused by output. It must not block for long.
+	// Bug, if not nil, is called after a panic caused by output. It must not block for
+	// long.
 	Bug func(what string, stack []byte)
 }
 
@@ -51,8 +56,9 @@ type Port struct {
 
 // Engine reports events to one principal. It is safe for concurrent use.
 //
-// Goroutines: one that looks at the list of terminals and one for heartbeats while there are subscriptions; one per terminal that is read
-// for lines or commands, and for each condition of the moment one, or one per terminal. Close waits for all.
+// Goroutines: one that looks at the list of terminals and one for heartbeats while there
+// are subscriptions; one per terminal that is read for lines or commands, and for each
+// condition of the moment one, or one per terminal. Close waits for all.
 type Engine struct {
 	opts  Options
 	kinds []Kind
@@ -74,8 +80,8 @@ type Engine struct {
 	portsErr  error
 }
 
-// watchKey identifies a watch: by its terminal and by how it reads. Patterns without a literal are slow and have a watch of their own, so
-// that they do not delay others.
+// watchKey identifies a watch: by its terminal and by how it reads. Patterns without a
+// literal are slow and have a watch of their own, so that they do not delay others.
 type watchKey struct {
 	id   string
 	slow bool
@@ -247,7 +253,8 @@ func listedIn(list []agenttools.Info, id string) *agenttools.Info {
 	return nil
 }
 
-// apply starts following terminals that are new to the subscription, and stops following those that are gone.
+// apply starts following terminals that are new to the subscription, and stops following
+// those that are gone.
 func (s *Sub) apply(list []agenttools.Info) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -318,7 +325,8 @@ func (s *Sub) applyLocked(list []agenttools.Info) {
 	}
 }
 
-// noteExit records that a terminal has exited, and reports it if the subscription is for exits.
+// noteExit records that a terminal has exited, and reports it if the subscription is for
+// exits.
 func (s *Sub) noteExit(p *part, i agenttools.Info) {
 	if i.Exit == nil {
 		return

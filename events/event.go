@@ -36,7 +36,8 @@ const (
 	Forbidden         Reason = "Forbidden"
 	ResourceExhausted Reason = "ResourceExhausted"
 	Unsupported       Reason = "Unsupported"
-	// CallbackEndpoint: a webhook's receiver was not reached, or has not shown that it wants events.
+	// CallbackEndpoint: a webhook's receiver was not reached, or has not shown that it
+	// wants events.
 	CallbackEndpoint Reason = "CallbackEndpointError"
 )
 
@@ -55,7 +56,8 @@ func invalid(field, format string, args ...any) *Error {
 	return &Error{Reason: InvalidParams, Text: field + " " + why, Data: map[string]any{"field": field, "reason": why}}
 }
 
-// withdrawn returns the answer about a terminal that does not exist or that the principal may not see. It does not reveal which.
+// withdrawn returns the answer about a terminal that does not exist or that the principal
+// may not see. It does not reveal which.
 func withdrawn() *Error {
 	return &Error{Reason: Forbidden, Text: "no such terminal, or none that you may see; list_terminals lists them", Data: map[string]any{"reason": "withdrawn"}}
 }

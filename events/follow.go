@@ -8,7 +8,8 @@ import (
 	"tether/agenttools"
 )
 
-// catchUp is how much of a terminal's output, in bytes, may be read for one subscription while the terminal's other subscriptions wait.
+// catchUp is how much of a terminal's output, in bytes, may be read for one subscription
+// while the terminal's other subscriptions wait.
 const catchUp = 256 << 10
 
 // key returns the key of the watch to which a part belongs.
@@ -17,7 +18,8 @@ func (p *part) key() watchKey {
 	return watchKey{p.id, q != nil && q.literal == nil}
 }
 
-// begin follows a part's terminal from p.from on; for a new terminal that is the zero place.
+// begin follows a part's terminal from p.from on; for a new terminal that is the zero
+// place.
 func (e *Engine) begin(p *part) {
 	if p.sub.spec.kind.family == ofExits {
 		return
@@ -58,8 +60,8 @@ func (e *Engine) beginNow(p *part) error {
 	return nil
 }
 
-// join has a part followed by the watch own, which has read so far, or by the shared watch
-// that is there already.
+// join has a part followed by the watch own, which has read so far, or by the shared
+// watch that is there already.
 func (e *Engine) join(p *part, own *watch) {
 	own.key, own.parts = p.key(), []*part{p}
 	own.step(4 * catchUp)
@@ -114,7 +116,8 @@ func (e *Engine) mergeLocked(own *watch) bool {
 	return true
 }
 
-// follow follows a terminal; a panic becomes a gap in its events, and the other watches continue.
+// follow follows a terminal; a panic becomes a gap in its events, and the other watches
+// continue.
 func (e *Engine) follow(ctx context.Context, w *watch) {
 	defer func() {
 		if recover() != nil {
@@ -130,7 +133,8 @@ func (e *Engine) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// abandon removes a watch that has lost its reader. Its parts start again with the next list that has their terminal.
+// abandon removes a watch that has lost its reader. Its parts start again with the next
+// list that has their terminal.
 func (e *Engine) abandon(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

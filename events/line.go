@@ -28,7 +28,8 @@ func unfinished(r *plain.Renderer, line []byte) []byte {
 	return text
 }
 
-// redrawn reports whether a line has a carriage return after its first n bytes, after which it is drawn again.
+// redrawn reports whether a line has a carriage return after its first n bytes, after
+// which it is drawn again.
 func redrawn(line []byte, n int64) bool {
 	if n >= int64(len(line)) {
 		return n > int64(len(line))

@@ -17,7 +17,8 @@ const (
 // pattern matches lines.
 type pattern struct {
 	re *regexp.Regexp
-	// literal is contained in every matching line; nil if no literal of at least leastLetter bytes is known.
+	// literal is contained in every matching line; nil if no literal of at least
+	// leastLetter bytes is known.
 	literal []byte
 }
 
@@ -52,7 +53,8 @@ func newPattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// longest returns the longest text that is contained in everything that the expression matches.
+// longest returns the longest text that is contained in everything that the expression
+// matches.
 func longest(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:

@@ -25,7 +25,8 @@ func (q quiet) Active(string, bool) error { q <- struct{}{}; return nil }
 func (q quiet) Event(Event) error         { return nil }
 func (q quiet) Heartbeat(string) error    { return nil }
 
-// A subscription takes at most 4 KiB of the heap besides its pattern, however much it follows.
+// A subscription takes at most 4 KiB of the heap besides its pattern, however much it
+// follows.
 func TestMemoryOfSubscriptions(t *testing.T) {
 	const most, terminals = 4 << 10, 100
 	streams := testkit.Load(1000, 200)

@@ -21,8 +21,8 @@ func freshEpoch() uint32 {
 	return binary.BigEndian.Uint32(b[:]) | 1
 }
 
-// awaitOutput waits until the terminal has printed something after an offset, and returns the end of the output; ok is false if ctx ends or
-// the terminal has exited.
+// awaitOutput waits until the terminal has printed something after an offset, and returns
+// the end of the output; ok is false if ctx ends or the terminal has exited.
 func awaitOutput(ctx context.Context, t agenttools.Terminal, from int64) (int64, bool) {
 	if end := t.Info().End; end > from {
 		return end, true
@@ -44,8 +44,8 @@ func awaitOutput(ctx context.Context, t agenttools.Terminal, from int64) (int64,
 	}
 }
 
-// idle reports when a terminal has printed something and then nothing for long enough. While it prints, it is checked eight times in that
-// time.
+// idle reports when a terminal has printed something and then nothing for long enough.
+// While it prints, it is checked eight times in that time.
 func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools.Info) {
 	most := src.spec.idle()
 	for id, end := i.ID, i.End; ; {
@@ -77,7 +77,8 @@ func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools
 	}
 }
 
-// state reports changes of the state that does not depend on output. It looks at most once a second.
+// state reports changes of the state that does not depend on output. It looks at most
+// once a second.
 func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id string, was vocab.State) {
 	for {
 		now, changed := t.State()
@@ -119,7 +120,8 @@ func (src *source) stateData(was, now vocab.State) map[string]any {
 	return data
 }
 
-// problems reports changes of the problems that tools print: at most once a second, and after output.
+// problems reports changes of the problems that tools print: at most once a second, and
+// after output.
 func (src *source) problems(ctx context.Context, t agenttools.Terminal, id string, fresh bool) {
 	was, ok := src.ask(ctx, t, id)
 	if !ok {

@@ -13,7 +13,8 @@ const (
 	maxEvents     = 200
 	// pollBytes bounds the output that is read for one answer of Poll.
 	pollBytes = 16 << 20
-	// soon and later are the pauses that a client is asked to make before it polls again: after events, and after none.
+	// soon and later are the pauses that a client is asked to make before it polls again:
+	// after events, and after none.
 	soon  = time.Second
 	later = 5 * time.Second
 	// leaseFor is how long a condition of the moment is watched for a client that polls.
@@ -31,7 +32,8 @@ type Page struct {
 
 // Out receives the events of a stream. Its methods may block; an error ends the stream.
 type Out interface {
-	// Active reports the stream's position: once at the beginning, and again with truncated when events are lost.
+	// Active reports the stream's position: once at the beginning, and again with
+	// truncated when events are lost.
 	Active(cursor string, truncated bool) error
 	// Event receives an event, which has a cursor.
 	Event(Event) error
@@ -39,7 +41,8 @@ type Out interface {
 	Heartbeat(cursor string) error
 }
 
-// open makes the subscription for a request. truncated says that events after its cursor are lost.
+// open makes the subscription for a request. truncated says that events after its cursor
+// are lost.
 func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error) {
 	spec, err := e.spec(r)
 	if err != nil {
@@ -87,7 +90,8 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 	return s, truncated, nil
 }
 
-// Poll returns the available events after the cursor. It waits only for unfinished lines, 200 ms at most. Errors: *Error, and ctx's.
+// Poll returns the available events after the cursor. It waits only for unfinished lines,
+// 200 ms at most. Errors: *Error, and ctx's.
 func (e *Engine) Poll(ctx context.Context, r *Request) (*Page, error) {
 	s, truncated, err := e.open(r, true)
 	if err != nil {
@@ -207,8 +211,10 @@ func (t teller) waits() bool {
 	return t.waiting() && t.shows(q) && time.Since(t.moved) < 2*stands
 }
 
-// Stream delivers events until ctx ends, the subscription does, or out fails. It returns nil when nothing more can come, as for a terminal
-// that was forgotten after its exit; an *Error for a bad request and when the subscription was ended; and the error of ctx or out.
+// Stream delivers events until ctx ends, the subscription does, or out fails. It returns
+// nil when nothing more can come, as for a terminal that was forgotten after its exit; an
+// *Error for a bad request and when the subscription was ended; and the error of ctx or
+// out.
 func (e *Engine) Stream(ctx context.Context, r *Request, out Out) error {
 	s, truncated, err := e.open(r, false)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	journalAge = 10 * time.Minute
 )
 
-// source notices one condition of the moment for all subscriptions to it, and keeps a journal of its events. It exists while there is a
-// subscription or a lease.
+// source notices one condition of the moment for all subscriptions to it, and keeps a
+// journal of its events. It exists while there is a subscription or a lease.
 type source struct {
 	e     *Engine
 	spec  *Spec
@@ -49,7 +49,8 @@ type entry struct {
 	text     bool // data holds text of programs
 }
 
-// source returns the source for the condition of a spec, and makes it if there is none. It adds the subscription to it.
+// source returns the source for the condition of a spec, and makes it if there is none.
+// It adds the subscription to it.
 func (e *Engine) source(spec *Spec, s *Sub) (*source, error) {
 	src, made, err := e.sourceLocking(spec, s)
 	if made {
@@ -121,7 +122,8 @@ func (src *source) expire() {
 	}
 }
 
-// begin returns the number of the entry at which a subscription begins; ok is false if entries after its cursor were dropped.
+// begin returns the number of the entry at which a subscription begins; ok is false if
+// entries after its cursor were dropped.
 func (src *source) begin(pos position, known bool, age *time.Duration) (seq uint64, ok bool) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -159,7 +161,8 @@ func (src *source) add(x entry) {
 	}
 }
 
-// entries returns at most n events from the journal, only about terminals that the principal may see.
+// entries returns at most n events from the journal, only about terminals that the
+// principal may see.
 func (s *Sub) entries(n int) (all []Event, more bool) {
 	all = []Event{}
 	for len(all) < n {
@@ -270,8 +273,9 @@ func (src *source) guard(f func()) {
 	f()
 }
 
-// looker returns the function that watches one terminal until its context ends. The function reports changes from the terminal's present
-// state. fresh says that the terminal was started while somebody was subscribed.
+// looker returns the function that watches one terminal until its context ends. The
+// function reports changes from the terminal's present state. fresh says that the
+// terminal was started while somebody was subscribed.
 func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) func(context.Context) {
 	switch src.spec.kind.Name {
 	case Idle:

@@ -21,7 +21,8 @@ type Request struct {
 	Cursor *string `json:"cursor,omitempty"`
 	// Oldest asks for all events in the log, instead of a Cursor.
 	Oldest bool `json:"-"`
-	// MaxAge leaves out older events. It applies only to kinds of the moment, because the time when a line was printed is not known.
+	// MaxAge leaves out older events. It applies only to kinds of the moment, because the
+	// time when a line was printed is not known.
 	MaxAge *time.Duration `json:"-"`
 	// MaxEvents bounds the answer of Poll; 0 means 50.
 	MaxEvents int `json:"-"`

@@ -88,7 +88,8 @@ func (s *Sub) lose(p *part) {
 	s.signal()
 }
 
-// finish ends the subscription, with why or, if that is nil, because no more events can follow.
+// finish ends the subscription, with why or, if that is nil, because no more events can
+// follow.
 func (s *Sub) finish(why *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +150,8 @@ func (s *Sub) cursor() string {
 	return pos.encode(s.spec.hash)
 }
 
-// due returns a group that may be delivered now. wait is the time until another one may be delivered, 0 if none is held back.
+// due returns a group that may be delivered now. wait is the time until another one may
+// be delivered, 0 if none is held back.
 func (s *Sub) due(now time.Time) (p *part, g group, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +196,8 @@ func (s *Sub) ended() (over bool, why *Error) {
 	return s.finished, s.end
 }
 
-// groupEvent returns the event for a group, with the cursor after it; ok is false if the principal may not see the terminal any more.
+// groupEvent returns the event for a group, with the cursor after it; ok is false if the
+// principal may not see the terminal any more.
 func (s *Sub) groupEvent(p *part, g *group, pos position) (Event, bool) {
 	t, err := s.e.opts.Terminals.Open(p.id)
 	if err != nil {
@@ -213,7 +216,8 @@ func (s *Sub) groupEvent(p *part, g *group, pos position) (Event, bool) {
 	return ev, true
 }
 
-// lastLine returns the last line that a terminal has printed, "" if there is none near the end of its output.
+// lastLine returns the last line that a terminal has printed, "" if there is none near
+// the end of its output.
 func lastLine(t agenttools.Terminal, i agenttools.Info) string {
 	rd, err := t.Read(max(i.Start, i.End-4<<10))
 	if err != nil {

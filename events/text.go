@@ -8,7 +8,8 @@ import (
 	"tether/internal/clip"
 )
 
-// Text returns an event as one line, for people and for agents that read lines. It may contain text of programs as they printed it.
+// Text returns an event as one line, for people and for agents that read lines. It may
+// contain text of programs as they printed it.
 func Text(ev *Event) string {
 	d := ev.Data
 	who := fmt.Sprint(d["name"])

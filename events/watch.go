@@ -14,7 +14,8 @@ import (
 const (
 	// stands is how long an unfinished line must not change before it counts as a line.
 	stands = 200 * time.Millisecond
-	// lookBack is how far before the end of the output the beginning of the unfinished line is searched.
+	// lookBack is how far before the end of the output the beginning of the unfinished
+	// line is searched.
 	lookBack = plain.MaxRaw
 )
 
@@ -22,7 +23,8 @@ const (
 type part struct {
 	sub *Sub
 	id  string
-	// Guarded by the watch's mu, or owned by the goroutine that reads for this part alone.
+	// Guarded by the watch's mu, or owned by the goroutine that reads for this part
+	// alone.
 	from place // where it starts: nothing before counts
 	told toldLine
 
@@ -42,9 +44,11 @@ type toldLine struct {
 	text       string
 }
 
-// watch reads one terminal for all subscriptions with the same needs. It is used by one goroutine, except for the fields that mu guards.
+// watch reads one terminal for all subscriptions with the same needs. It is used by one
+// goroutine, except for the fields that mu guards.
 //
-// States: a watch that is followed belongs to its goroutine, which ends with ctx; one that is stepped by hand belongs to its caller.
+// States: a watch that is followed belongs to its goroutine, which ends with ctx; one
+// that is stepped by hand belongs to its caller.
 type watch struct {
 	t agenttools.Terminal
 
@@ -78,8 +82,8 @@ func newWatch(t agenttools.Terminal, from place) (*watch, error) {
 	return w, nil
 }
 
-// newWatchNow reads a terminal from the end of its output on. It knows the text of the unfinished line, and does not report commands that
-// have ended already.
+// newWatchNow reads a terminal from the end of its output on. It knows the text of the
+// unfinished line, and does not report commands that have ended already.
 func newWatchNow(t agenttools.Terminal) (*watch, error) {
 	i := t.Info()
 	w, err := newWatch(t, place{off: max(i.Start, i.End-lookBack)})
@@ -98,7 +102,8 @@ func newWatchNow(t agenttools.Terminal) (*watch, error) {
 	return w, nil
 }
 
-// place returns the place up to which a part's kind was examined. w.mu must be held, or the watch must belong to the caller.
+// place returns the place up to which a part's kind was examined. w.mu must be held, or
+// the watch must belong to the caller.
 func (w *watch) place(p *part) place {
 	at := place{off: w.split.Start}
 	switch {
@@ -151,7 +156,8 @@ func (w *watch) command(ev agenttools.Event) {
 	}
 }
 
-// lines examines whole lines. Lines whose bytes are their text are examined only around a pattern's literal.
+// lines examines whole lines. Lines whose bytes are their text are examined only around a
+// pattern's literal.
 func (w *watch) lines(start, end int64, text []byte) {
 	if !plain.Same(text) {
 		plain.Each(start, end, text, w.line)
@@ -212,8 +218,8 @@ func (w *watch) try(p *part, start, end int64, raw, text []byte) {
 	p.sub.match(p, match{start: start, end: end, line: string(text), after: place{off: end}, at: time.Now()})
 }
 
-// knows reports whether a matching line is the one that was reported when it stood still: text was only appended to it, or it shows the
-// same text again.
+// knows reports whether a matching line is the one that was reported when it stood still:
+// text was only appended to it, or it shows the same text again.
 func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 	if aux := p.from.aux; aux > 0 && p.from.off == start && p.told.end == 0 {
 		var r plain.Renderer
@@ -226,7 +232,8 @@ func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
 	return string(text) == p.told.text || !cut && !redrawn(raw, p.told.end-start)
 }
 
-// waiting reports whether there is an unfinished line that must be reported once it has stood still.
+// waiting reports whether there is an unfinished line that must be reported once it has
+// stood still.
 func (w *watch) waiting() bool {
 	if len(w.split.Part) == 0 || w.stood == w.off {
 		return false

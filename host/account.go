@@ -7,16 +7,19 @@ import (
 const (
 	createBurst = 256 // terminals that a machine may create at once, or MaxTerminals if that is more
 	createRate  = 16  // terminals per second after that
-	// perName is the fraction of all connections that one name may have: a fourth, but at least leastPerName connections.
+	// perName is the fraction of all connections that one name may have: a fourth, but at
+	// least leastPerName connections.
 	perName, leastPerName = 4, 16
-	// allTerminals is how many terminals the host may have for each of its MaxConnections.
+	// allTerminals is how many terminals the host may have for each of its
+	// MaxConnections.
 	allTerminals = 16
 )
 
 var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connections with tokens of this name")
 
-// account counts everything that a name has at the host, under all its clientIds. The host's own token has no account; there are at most as
-// many names as tokens. Guarded by the host's mutex.
+// account counts everything that a name has at the host, under all its clientIds. The
+// host's own token has no account; there are at most as many names as tokens. Guarded by
+// the host's mutex.
 type account struct {
 	conns, terminals int
 }
@@ -34,7 +37,8 @@ func (h *Host) accountLocked(p Principal) *account {
 	return a
 }
 
-// countLocked adds to the numbers of connections and terminals of a principal; negative numbers are gone ones.
+// countLocked adds to the numbers of connections and terminals of a principal; negative
+// numbers are gone ones.
 func (h *Host) countLocked(p Principal, conns, terminals int) {
 	a := h.accountLocked(p)
 	if a == nil {
@@ -47,10 +51,12 @@ func (h *Host) countLocked(p Principal, conns, terminals int) {
 	}
 }
 
-// mostPerName returns how many connections one name may have, and likewise how many requests at the doors for agents and people.
+// mostPerName returns how many connections one name may have, and likewise how many
+// requests at the doors for agents and people.
 func mostPerName(o Options) int { return max(leastPerName, o.MaxConnections/perName) }
 
-// crowdedLocked reports whether a principal has all connections that it may have, at all nodes together.
+// crowdedLocked reports whether a principal has all connections that it may have, at all
+// nodes together.
 func (h *Host) crowdedLocked(p Principal) bool {
 	if p.Name == "" {
 		return false
@@ -65,7 +71,8 @@ func (h *Host) crowdedLocked(p Principal) bool {
 	return n >= mostPerName(h.opts)
 }
 
-// NodeCounts are the usage counts that nodes exchange, for limits that hold for all nodes together.
+// NodeCounts are the usage counts that nodes exchange, for limits that hold for all nodes
+// together.
 type NodeCounts struct {
 	Conns map[string]int `json:"conns,omitempty"` // of names with many connections
 	Wrong map[string]int `json:"wrong,omitempty"` // wrong tokens since the last NodeCounts, by place
@@ -90,7 +97,8 @@ func (h *Host) NodeCounts() NodeCounts {
 	return c
 }
 
-// CountsOf records another node's counts. They hold until the node sends others or goes silent.
+// CountsOf records another node's counts. They hold until the node sends others or goes
+// silent.
 func (h *Host) CountsOf(node string, c NodeCounts) {
 	if len(c.Conns) > maxNodeNames || len(c.Wrong) > maxNodePlaces {
 		return
@@ -108,8 +116,9 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 	h.nodes.conns[node] = c.Conns
 }
 
-// ask counts one more request of a principal at the doors for agents and people, until done is called; the request may take long. ok is
-// false if the principal has as many as it may.
+// ask counts one more request of a principal at the doors for agents and people, until
+// done is called; the request may take long. ok is false if the principal has as many as
+// it may.
 func (h *Host) ask(p Principal) (done func(), ok bool) {
 	if p.Name == "" {
 		return func() {}, true

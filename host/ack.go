@@ -5,13 +5,16 @@ import (
 )
 
 const (
-	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits for ackDelay: owners send 2 KiB without waiting for
-	// an acknowledgement, and an acknowledgement for each key would cost the host and the owner as much as the key's echo.
+	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits
+	// for ackDelay: owners send 2 KiB without waiting for an acknowledgement, and an
+	// acknowledgement for each key would cost the host and the owner as much as the key's
+	// echo.
 	promptAck = 1 << 10
 	ackDelay  = 20 * time.Millisecond
 )
 
-// ackState records which acknowledgement must still be sent to the owner of a terminal. Guarded by the host's mutex.
+// ackState records which acknowledgement must still be sent to the owner of a terminal.
+// Guarded by the host's mutex.
 type ackState struct {
 	due   bool        // the terminal is in bound.acks
 	held  bool        // the owner waits for subscribers: no acknowledgement is sent
@@ -26,7 +29,8 @@ type ackState struct {
 	wait chan struct{} // for server-executed terminals and mirrors, which get no acknowledgement: closed when the subscribers have caught up
 }
 
-// ackLocked schedules an acknowledgement of the current position: now, or when the subscribers that pace the terminal have caught up.
+// ackLocked schedules an acknowledgement of the current position: now, or when the
+// subscribers that pace the terminal have caught up.
 func (h *Host) ackLocked(t *terminal) {
 	switch {
 	case t.bound == nil || !t.creator.resume || t.ack.held:
@@ -39,8 +43,9 @@ func (h *Host) ackLocked(t *terminal) {
 	}
 }
 
-// ackLateLocked schedules an acknowledgement after ackDelay. It is not sent then if another one was sent meanwhile, or if the owner is
-// held. For short output, sendPromptly calls it again once the observers have the output.
+// ackLateLocked schedules an acknowledgement after ackDelay. It is not sent then if
+// another one was sent meanwhile, or if the owner is held. For short output, sendPromptly
+// calls it again once the observers have the output.
 func (h *Host) ackLateLocked(t *terminal) {
 	if h.promptly.on {
 		h.promptly.owes = t
@@ -88,8 +93,8 @@ func (t *terminal) oweAckNowLocked() {
 	}
 }
 
-// oweAckLocked tells the owner's writer to acknowledge the current position of t. There is at most one acknowledgement per terminal, never
-// a queue.
+// oweAckLocked tells the owner's writer to acknowledge the current position of t. There
+// is at most one acknowledgement per terminal, never a queue.
 func (t *terminal) oweAckLocked() {
 	t.ack.owed = t.applied
 	if c := t.bound; c != nil && !t.ack.due {

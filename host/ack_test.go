@@ -9,7 +9,8 @@ import (
 	"tether/host"
 )
 
-// A little text is acknowledged after its observers have it, once for all that comes meanwhile; much is at once.
+// A little text is acknowledged after its observers have it, once for all that comes
+// meanwhile; much is at once.
 func TestAcknowledgementsOfLittleWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
@@ -47,7 +48,8 @@ func TestAcknowledgementsOfLittleWait(t *testing.T) {
 	})
 }
 
-// An acknowledgement held back for an observer that is behind is not sent with an earlier one.
+// An acknowledgement held back for an observer that is behind is not sent with an earlier
+// one.
 func TestAnAcknowledgementThatIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 64 << 10})

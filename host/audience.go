@@ -11,8 +11,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// Only this file decides who sees which terminals. Each door asks Host.seesLocked, and a test lists the functions that may access terminals
-// without asking.
+// Only this file decides who sees which terminals. Each door asks Host.seesLocked, and a
+// test lists the functions that may access terminals without asking.
 
 // viewer is a principal who wants to see terminals, with the facts that decide about it.
 type viewer struct {
@@ -29,7 +29,8 @@ func (h *Host) viewerLocked(p Principal) viewer {
 // isAgent reports whether v is an agent, for which only grants to itself count.
 func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
 
-// firstLocked returns the position from which on the grants let v watch, notYet if none does.
+// firstLocked returns the position from which on the grants let v watch, notYet if none
+// does.
 func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	first := int64(notYet)
 	look := func(g Grantee) {
@@ -51,15 +52,18 @@ func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
 	return first
 }
 
-// administers reports whether machines and agents without an owner belong to the principal.
+// administers reports whether machines and agents without an owner belong to the
+// principal.
 func (p *Principal) administers() bool { return p.Role == RoleAdmin || p.Role == "" || p.steward }
 
-// belongs reports whether what the person with that id owns, or nobody if owner is empty, belongs to v.
+// belongs reports whether what the person with that id owns, or nobody if owner is empty,
+// belongs to v.
 func (v *viewer) belongs(owner string) bool {
 	return owner == "" && v.administers() || owner != "" && v.Owner == owner
 }
 
-// audience lists who may watch a terminal besides its machine's owner and that person's agents. Guarded by the host's mutex.
+// audience lists who may watch a terminal besides its machine's owner and that person's
+// agents. Guarded by the host's mutex.
 type audience struct {
 	declared bool // the machine has sent an audience, and so wants to know who watches
 	said     ahp.Audience
@@ -77,7 +81,8 @@ type rules struct {
 	denied map[denied]struct{}
 }
 
-// denied identifies the person or agent that a denial means, even if somebody else has the name now.
+// denied identifies the person or agent that a denial means, even if somebody else has
+// the name now.
 type denied struct {
 	agent bool
 	name  string
@@ -111,7 +116,8 @@ type grant struct {
 	pos  int64  // from as a position in the recorded text
 }
 
-// seesLocked decides whether v sees t, and from which position of the recorded text on. All doors use it; it allocates nothing.
+// seesLocked decides whether v sees t, and from which position of the recorded text on.
+// All doors use it; it allocates nothing.
 func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	owner, a := &t.creator.principal, &t.audience
 	switch {
@@ -151,7 +157,8 @@ func (v *viewer) deniedBy(r rules) bool {
 	return is && who.name != ""
 }
 
-// machineGrantsLocked returns the grantees to whom an administrator has granted everything that the machine lends.
+// machineGrantsLocked returns the grantees to whom an administrator has granted
+// everything that the machine lends.
 func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
 	if m := h.machineGrants[machineOf(machine)]; m != nil {
 		return m.all
@@ -159,7 +166,8 @@ func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
 	return nil
 }
 
-// machineAudience has the grantees to whom an administrator has granted everything that a machine lends. It is never changed.
+// machineAudience has the grantees to whom an administrator has granted everything that a
+// machine lends. It is never changed.
 type machineAudience struct {
 	all  []Grantee
 	from map[Grantee]int64 // the same as a map, each from position 0
@@ -186,7 +194,8 @@ func (c *conn) seesLocked(t *terminal) bool {
 	return ok
 }
 
-// terminalLocked returns the terminal with that URI, or nil if c sees none: one that it may not see is answered as one that does not exist.
+// terminalLocked returns the terminal with that URI, or nil if c sees none: one that it
+// may not see is answered as one that does not exist.
 func (c *conn) terminalLocked(uri string) *terminal {
 	if t := c.h.terminals[uri]; t != nil && c.seesLocked(t) {
 		return t
@@ -223,7 +232,8 @@ type meant struct {
 	refused []string  // the refused names
 }
 
-// understand resolves an audience's grantees. It may read files, so it must not be called with the host's mutex.
+// understand resolves an audience's grantees. It may read files, so it must not be called
+// with the host's mutex.
 func (h *Host) understand(said ahp.Audience) meant {
 	m := meant{Audience: said}
 	if len(said.Grants) == 0 {
@@ -251,7 +261,8 @@ func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
 	return g, ok
 }
 
-// resolveLocked returns the audience that is in force for t from now on. t is nil for a terminal that does not exist yet.
+// resolveLocked returns the audience that is in force for t from now on. t is nil for a
+// terminal that does not exist yet.
 func (h *Host) resolveLocked(m meant, t *terminal) audience {
 	a := audience{declared: true, said: m.Audience, refused: m.refused}
 	for i, g := range m.Grants {
@@ -268,11 +279,13 @@ func (h *Host) resolveLocked(m meant, t *terminal) audience {
 	return a
 }
 
-// notYet is the position of text that has not arrived. Until it arrives, the grant shows nothing.
+// notYet is the position of text that has not arrived. Until it arrives, the grant shows
+// nothing.
 const notYet = math.MaxInt64
 
-// positionLocked returns the position in the recorded text where a grant begins. If the grant's text has arrived already, the host does not
-// know its position and shows only later text.
+// positionLocked returns the position in the recorded text where a grant begins. If the
+// grant's text has arrived already, the host does not know its position and shows only
+// later text.
 func (t *terminal) positionLocked(g ahp.Grant) int64 {
 	if t == nil || g.From > t.applied {
 		return notYet
@@ -285,8 +298,8 @@ func (t *terminal) positionLocked(g ahp.Grant) int64 {
 	return t.content.end
 }
 
-// passedLocked is called after output was recorded while a grant waits for its text. applied and end are the values from before that
-// output.
+// passedLocked is called after output was recorded while a grant waits for its text.
+// applied and end are the values from before that output.
 func (t *terminal) passedLocked(applied, end int64) {
 	t.audience.pending = false
 	passed := false
@@ -308,7 +321,8 @@ func (t *terminal) passedLocked(applied, end int64) {
 	}
 }
 
-// setAudienceLocked puts another audience in force, and ends the views of those who are not in it any more.
+// setAudienceLocked puts another audience in force, and ends the views of those who are
+// not in it any more.
 func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	t.audience = a
 	h.sight++
@@ -330,8 +344,9 @@ func (h *Host) recheckLocked(t *terminal) {
 	t.moved.Raise()
 }
 
-// withdrawLocked ends a subscription to a terminal that its subscriber does not see any more. It tells the subscriber that the terminal has
-// ended, as when a machine withdraws it.
+// withdrawLocked ends a subscription to a terminal that its subscriber does not see any
+// more. It tells the subscriber that the terminal has ended, as when a machine withdraws
+// it.
 func (s *subscription) withdrawLocked() {
 	c, t := s.conn, s.ch.term
 	s.withdrawn = true
@@ -351,7 +366,8 @@ func (s *subscription) withdrawLocked() {
 	}
 }
 
-// audienceOf returns the audience in the _meta of a createTerminal; told is false if there is none.
+// audienceOf returns the audience in the _meta of a createTerminal; told is false if
+// there is none.
 func audienceOf(p *ahp.CreateTerminalParams) (said ahp.Audience, told bool, err error) {
 	said, told, err = ahp.FindAudience(p.Meta)
 	if err != nil {
@@ -360,8 +376,8 @@ func audienceOf(p *ahp.CreateTerminalParams) (said ahp.Audience, told bool, err 
 	return said, told, err
 }
 
-// setAudience handles a terminal owner's request to set the audience. Without a channel, the request only asks which names the host would
-// refuse.
+// setAudience handles a terminal owner's request to set the audience. Without a channel,
+// the request only asks which names the host would refuse.
 func (c *conn) setAudience(r *jsonrpc.Request) error {
 	var p ahp.AudienceParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {

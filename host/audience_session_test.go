@@ -8,7 +8,8 @@ import (
 	"tether/host"
 )
 
-// Tools of a machine are offered to its owner's operators alone, and a session belongs to the person of its creator.
+// Tools of a machine are offered to its owner's operators alone, and a session belongs to
+// the person of its creator.
 func TestSessionsBelongToPeople(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "machine.desk.bob", "operator.doer.ann", "operator.other.bob", "admin.max.bob", "admin.root.", "observer.ann.ann", "agent.helper.ann")
 	_, url := serve(t, host.Options{Access: s, People: s, Sessions: true})

@@ -32,7 +32,8 @@ type staff struct {
 	ends   map[string]context.CancelCauseFunc
 }
 
-// newStaff is a company: each of the people has the id p-NAME, and tokens "role.name.owner".
+// newStaff is a company: each of the people has the id p-NAME, and tokens
+// "role.name.owner".
 func newStaff(on bool, tokens ...string) *staff {
 	s := &staff{roster: &host.Roster{On: on, People: map[string]string{}, Groups: map[string][]string{}}, of: map[string]host.Principal{}, ends: map[string]context.CancelCauseFunc{}}
 	for _, token := range tokens {
@@ -157,7 +158,8 @@ type visitor struct {
 	round string
 }
 
-// doors are all ways to a terminal, by name, with the answers about a target. For an invisible target the answer is that for a missing one.
+// doors are all ways to a terminal, by name, with the answers about a target. For an
+// invisible target the answer is that for a missing one.
 var doors = map[string]func(v *visitor, x target) string{
 	"AHP catalogue": func(v *visitor, x target) string {
 		w := as(v.t, v.url, v.token, "cat-"+v.token+v.round, viewOptions{subs: []string{ahp.RootURI}})
@@ -400,8 +402,8 @@ func event(t *testing.T, url, token string) (status int, first string) {
 	return answer.StatusCode, first
 }
 
-// Through any door, before, during and after a grant: the terminal exists for its audience, and for all others every answer is that for a
-// missing one.
+// Through any door, before, during and after a grant: the terminal exists for its
+// audience, and for all others every answer is that for a missing one.
 func TestTheAudienceAtEachDoor(t *testing.T) { audienceAtEachDoor(t, false) }
 
 // The same while the terminal is parked; for AHP it is not there at all.
@@ -517,7 +519,8 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 	t.Logf("%d cells", cells)
 }
 
-// Administrators see names, owners and sizes of all terminals, but no output, and they can end grants.
+// Administrators see names, owners and sizes of all terminals, but no output, and they
+// can end grants.
 func TestAdministratorsSeeNames(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "admin.root.", "observer.ann.ann")
 	_, url := serve(t, host.Options{Access: s, People: s})
@@ -556,7 +559,8 @@ func TestAdministratorsSeeNames(t *testing.T) {
 	}
 }
 
-// What an administrator has ended stays ended while the terminal is lent, also at the next hosts, at which it has other URIs.
+// What an administrator has ended stays ended while the terminal is lent, also at the
+// next hosts, at which it has other URIs.
 func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "observer.carol.carol")
 	begin := func(uri, former string) *host.Host {
@@ -592,8 +596,8 @@ func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
 	}
 }
 
-// mayLook are the functions of the host that access terminals or their list without asking who sees them, each for a reason. Other
-// functions ask Host.seesLocked.
+// mayLook are the functions of the host that access terminals or their list without
+// asking who sees them, each for a reason. Other functions ask Host.seesLocked.
 var mayLook = map[string]string{
 	"catalogue.List": "it asks it", "catalogue.find": "it asks it", "Host.rows": "it asks it",
 	"Host.entriesOf":    "administrators see names, owners and sizes; owners how many of their machines' there are",
@@ -616,11 +620,12 @@ var mayLook = map[string]string{
 	"Host.Lent":    "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",
 }
 
-// theList are the names under which functions of the host get at terminals: those of AHP's catalogue, parked ones, and both.
+// theList are the names under which functions of the host get at terminals: those of
+// AHP's catalogue, parked ones, and both.
 var theList = []string{"order", "terminals", "parked", "byID", "everyLocked", "knownLocked"}
 
-// A door that does not ask who sees a terminal fails here: every function of the host that accesses the terminals must be among those that
-// may.
+// A door that does not ask who sees a terminal fails here: every function of the host
+// that accesses the terminals must be among those that may.
 func TestEveryDoorAsks(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {

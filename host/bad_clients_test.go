@@ -19,8 +19,9 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// Machines that create and dispose in loops, lie about offsets and name each other's ids, with agents, pages and observers looking at all
-// of it at once: nobody gets in anybody's way, and nothing is left.
+// Machines that create and dispose in loops, lie about offsets and name each other's ids,
+// with agents, pages and observers looking at all of it at once: nobody gets in anybody's
+// way, and nothing is left.
 func TestBadInputFromManyAtOnce(t *testing.T) {
 	testkit.Leaks(t)
 	const machines, loops = 6, 40
@@ -73,7 +74,8 @@ func TestBadInputFromManyAtOnce(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Garbage from many connections at once ends those that sent too long messages, is answered to the others, and disturbs nobody else.
+// Garbage from many connections at once ends those that sent too long messages, is
+// answered to the others, and disturbs nobody else.
 func TestGarbageFromManyAtOnce(t *testing.T) {
 	testkit.Leaks(t)
 	h, url := serve(t, host.Options{MaxFrame: 64 << 10})

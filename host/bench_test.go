@@ -66,7 +66,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// fanOut sends b.N frames through the host as the daemon does, at most 64 KiB ahead of the acknowledgement, to observers that count them.
+// fanOut sends b.N frames through the host as the daemon does, at most 64 KiB ahead of
+// the acknowledgement, to observers that count them.
 func fanOut(b *testing.B, open transport, data []byte, observers int) {
 	owner := open(b)
 	must(b, owner, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://","protocolVersions":["1.0.0"],`+

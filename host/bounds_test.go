@@ -22,7 +22,8 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// All terminals together keep no more than the bound, whatever the bound of each. The largest give way, and readers are told.
+// All terminals together keep no more than the bound, whatever the bound of each. The
+// largest give way, and readers are told.
 func TestMemoryOfAllTerminals(t *testing.T) {
 	const most = 1 << 20
 	h := testHost(t, host.Options{MaxMemory: most, Scrollback: 1 << 20, LogBytes: 512 << 10})
@@ -60,7 +61,8 @@ func TestMemoryOfAllTerminals(t *testing.T) {
 	}
 }
 
-// One long envelope each is not more than may be kept either. The program in a terminal stays known.
+// One long envelope each is not more than may be kept either. The program in a terminal
+// stays known.
 func TestMemoryOfLongEnvelopes(t *testing.T) {
 	const most = 2 << 20
 	h := testHost(t, host.Options{MaxMemory: most})
@@ -81,7 +83,8 @@ func TestMemoryOfLongEnvelopes(t *testing.T) {
 	}
 }
 
-// A terminal that gives way releases memory, not only counted bytes: that of long, partly kept envelopes, and the room of many small ones.
+// A terminal that gives way releases memory, not only counted bytes: that of long, partly
+// kept envelopes, and the room of many small ones.
 func TestMemoryIsGivenBack(t *testing.T) {
 	h := testHost(t, host.Options{MaxMemory: 8 << 20})
 	small := host.NewFeed(h, "ahp-terminal:/small")
@@ -110,7 +113,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
-// The resynchronisation of a subscriber that fell behind is prepared for one of its terminals at a time: it may have a thousand.
+// The resynchronisation of a subscriber that fell behind is prepared for one of its
+// terminals at a time: it may have a thousand.
 func TestOneResynchronisationAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 8 << 10, StallTime: time.Hour})
@@ -148,7 +152,8 @@ func TestOneResynchronisationAtATime(t *testing.T) {
 	})
 }
 
-// A machine that runs commands with long names and no output does not make the host keep them all.
+// A machine that runs commands with long names and no output does not make the host keep
+// them all.
 func TestMarksOfLongLinesAreBounded(t *testing.T) {
 	h := testHost(t, host.Options{Scrollback: 64 << 10})
 	f := host.NewFeed(h, "ahp-terminal:/a")
@@ -162,7 +167,8 @@ func TestMarksOfLongLinesAreBounded(t *testing.T) {
 	}
 }
 
-// A browser can only watch, with any login, and makes no links by which it would stay for ever.
+// A browser can only watch, with any login, and makes no links by which it would stay for
+// ever.
 func TestACookieOnlyWatches(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
 	cookie := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
@@ -238,7 +244,8 @@ func TestRefusalsFillNoLog(t *testing.T) {
 	}
 }
 
-// Who tries launch links is limited as who tries tokens is, and written down, but fills neither the log nor the record.
+// Who tries launch links is limited as who tries tokens is, and written down, but fills
+// neither the log nor the record.
 func TestGuessedLinks(t *testing.T) {
 	log := &testkit.Output{}
 	logger := zerolog.New(log)
@@ -314,7 +321,8 @@ func TestOneNameHasItsPart(t *testing.T) {
 	})
 }
 
-// A machine that creates and disposes in a loop is slowed down, and one that begins anew is not.
+// A machine that creates and disposes in a loop is slowed down, and one that begins anew
+// is not.
 func TestCreatingInALoopIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
@@ -350,7 +358,8 @@ func TestCreatingInALoopIsLimited(t *testing.T) {
 	})
 }
 
-// Titles that change as fast as they can are few lists for who watches the catalogue, and the last title is among them.
+// Titles that change as fast as they can are few lists for who watches the catalogue, and
+// the last title is among them.
 func TestTitlesInAFloodAreFewLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
@@ -413,7 +422,8 @@ func TestEveryWatcherIsOnRecord(t *testing.T) {
 	})
 }
 
-// A bug that the text of one terminal runs into keeps nobody from the text of others, however often it is asked for.
+// A bug that the text of one terminal runs into keeps nobody from the text of others,
+// however often it is asked for.
 func TestABugCostsOneDownload(t *testing.T) {
 	h := testHost(t, host.Options{Token: secret})
 	broken, whole := host.NewFeed(h, "ahp-terminal:/broken"), host.NewFeed(h, "ahp-terminal:/whole")
@@ -440,7 +450,8 @@ func TestABugCostsOneDownload(t *testing.T) {
 	}
 }
 
-// Where the least that terminals keep is more than the bound, a look at all of them is worth it only after much was added.
+// Where the least that terminals keep is more than the bound, a look at all of them is
+// worth it only after much was added.
 func TestRoomIsNotLookedForInVain(t *testing.T) {
 	const most = 1 << 20
 	h := testHost(t, host.Options{MaxMemory: most})
@@ -478,7 +489,8 @@ func TestRoomIsNotLookedForInVain(t *testing.T) {
 	}
 }
 
-// Command lines that are kept for readers count towards the bound of all terminals together.
+// Command lines that are kept for readers count towards the bound of all terminals
+// together.
 func TestMemoryOfCommandLines(t *testing.T) {
 	const most = 8 << 20
 	h := testHost(t, host.Options{MaxMemory: most})
@@ -504,7 +516,8 @@ func TestMemoryOfCommandLines(t *testing.T) {
 	}
 }
 
-// One name has a part of the requests that last, too: pages and agents with its tokens keep nobody else out.
+// One name has a part of the requests that last, too: pages and agents with its tokens
+// keep nobody else out.
 func TestOneNameHasItsPartOfRequests(t *testing.T) {
 	_, base := serve(t, host.Options{Access: newUsers("observer-ann", "observer-ben"), MaxConnections: 16})
 	follow := func(token string) (status int, leave func()) {
@@ -566,7 +579,8 @@ func TestMemoryOfEscapedText(t *testing.T) {
 	}
 }
 
-// The screens that terminals keep of dropped output count, too: too large ones are given up, and are unknown then.
+// The screens that terminals keep of dropped output count, too: too large ones are given
+// up, and are unknown then.
 func TestMemoryOfScreens(t *testing.T) {
 	const most = 4 << 20
 	runtime.GC()

@@ -82,7 +82,8 @@ func (b *loginBucket) UseLink([sha256.Size]byte) (host.Login, bool, error) {
 	return host.Login{}, false, nil
 }
 
-// A browser that is logged out while the bucket is out of reach stays so, and is logged out at all nodes once the bucket is back.
+// A browser that is logged out while the bucket is out of reach stays so, and is logged
+// out at all nodes once the bucket is back.
 func TestLogoutWithoutTheBucket(t *testing.T) {
 	kept := &loginBucket{}
 	h, url := serve(t, host.Options{Token: secret, Logins: kept, Nodes: &engine{}})
@@ -111,8 +112,8 @@ func (b *shareBucket) Keep(all []host.Share) error {
 
 func (b *shareBucket) Change(do func([]host.Share) ([]host.Share, error)) error { return b.change(do) }
 
-// A link that ends while the bucket is out of reach ends at all nodes once it is back; and a link for one browser lets nobody in whom the
-// other nodes do not know, nor two.
+// A link that ends while the bucket is out of reach ends at all nodes once it is back;
+// and a link for one browser lets nobody in whom the other nodes do not know, nor two.
 func TestLinksWithoutTheBucket(t *testing.T) {
 	kept := &shareBucket{}
 	_, url := serve(t, host.Options{Token: secret, ShareURL: "https://host.example/s/#", Shares: kept, Nodes: &engine{}})

@@ -14,7 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// No output, no messages to terminals, no input, request or refusal text is in the log at any level, nor in the record.
+// No output, no messages to terminals, no input, request or refusal text is in the log at
+// any level, nor in the record.
 func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 	testkit.Leaks(t)
 	var log, record testkit.Output

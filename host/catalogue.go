@@ -15,14 +15,16 @@ import (
 	"tether/vocab"
 )
 
-// catalogue is a principal's view of all terminals. With p nil it is the host's own, which sees everything. It implements only
-// agenttools.Terminals, so nobody can change anything through it.
+// catalogue is a principal's view of all terminals. With p nil it is the host's own,
+// which sees everything. It implements only agenttools.Terminals, so nobody can change
+// anything through it.
 type catalogue struct {
 	h *Host
 	p *Principal
 }
 
-// fromLocked decides whether the principal sees t, and from which position of its text on.
+// fromLocked decides whether the principal sees t, and from which position of its text
+// on.
 func (c catalogue) fromLocked(t *terminal) (from int64, ok bool) {
 	if c.p == nil {
 		return 0, true
@@ -156,7 +158,8 @@ func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) 
 	return old, l.newReader(from), nil
 }
 
-// idOf returns a short, stable name for a terminal that fits into URLs and tool calls; its URI may contain anything.
+// idOf returns a short, stable name for a terminal that fits into URLs and tool calls;
+// its URI may contain anything.
 func idOf(uri string) string {
 	hash := sha256.Sum256([]byte(uri))
 	return "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
@@ -165,7 +168,8 @@ func idOf(uri string) string {
 // maxMachine bounds the name that a client gives its machine, in bytes.
 const maxMachine = 64
 
-// machineLocked returns the name of a client's machine: its token's name, else the name that it gives itself, else its id.
+// machineLocked returns the name of a client's machine: its token's name, else the name
+// that it gives itself, else its id.
 func (c *client) machineLocked() string {
 	name := c.principal.Name
 	if name == "" {
@@ -188,7 +192,8 @@ func (t *terminal) infoLocked(from int64) agenttools.Info {
 	return i
 }
 
-// describeLocked is infoLocked without the offsets. To find where they begin, all recorded parts would have to be examined.
+// describeLocked is infoLocked without the offsets. To find where they begin, all
+// recorded parts would have to be examined.
 func (t *terminal) describeLocked(from int64) agenttools.Info {
 	s := &t.state
 	machine := t.creator.machineLocked()
@@ -283,7 +288,8 @@ func (t *terminal) commandLocked(id string) (vocab.Command, bool) {
 	return vocab.Command{}, false
 }
 
-// maxDuration is the longest duration of a command that agents are told, in milliseconds: owners may say anything.
+// maxDuration is the longest duration of a command that agents are told, in milliseconds:
+// owners may say anything.
 const maxDuration = 1 << 52
 
 // mcpCommandLocked returns the command of a part whose text begins at a position.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Who waits for changes of the list hears of a machine that goes away and of its terminals that go.
+// Who waits for changes of the list hears of a machine that goes away and of its
+// terminals that go.
 func TestCatalogueReportsChanges(t *testing.T) {
 	h := New(Options{})
 	defer h.Close()

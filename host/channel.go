@@ -2,8 +2,9 @@ package host
 
 import "math"
 
-// channel is one AHP channel: the root, a terminal, a session or a session's chat. Subscribers pull from its log: a slow subscriber costs
-// no memory, and one whose position was dropped from the log gets the present state. Guarded by the host's mutex.
+// channel is one AHP channel: the root, a terminal, a session or a session's chat.
+// Subscribers pull from its log: a slow subscriber costs no memory, and one whose
+// position was dropped from the log gets the present state. Guarded by the host's mutex.
 type channel struct {
 	host *Host // set once
 	uri  string
@@ -32,8 +33,9 @@ func (ch *channel) addLocked(e entry) {
 	}
 }
 
-// neededLocked returns the index of the oldest entry that is still needed by a subscriber or node for which the child waits. It returns
-// math.MaxInt64 if there is none, or if n more bytes fit.
+// neededLocked returns the index of the oldest entry that is still needed by a subscriber
+// or node for which the child waits. It returns math.MaxInt64 if there is none, or if n
+// more bytes fit.
 func (ch *channel) neededLocked(n int) int64 {
 	need := int64(math.MaxInt64)
 	if l := &ch.log; ch.term == nil || !ch.term.holds || l.behind(l.first)+int64(n) <= int64(l.maxBytes) && l.next-l.first < int64(l.maxCount) {

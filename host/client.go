@@ -6,10 +6,12 @@ import (
 	"tether/ahp"
 )
 
-// clientMemory is how long a disconnected client can come back with reconnect. VS Code's host keeps its records for the same time.
+// clientMemory is how long a disconnected client can come back with reconnect. VS Code's
+// host keeps its records for the same time.
 const clientMemory = 300 * time.Second
 
-// client is the host's record of one logical client, across its connections. Guarded by the host's mutex.
+// client is the host's record of one logical client, across its connections. Guarded by
+// the host's mutex.
 type client struct {
 	machine   string    // the client's name for its machine
 	id        string    // never changes
@@ -27,8 +29,9 @@ type client struct {
 	owned   time.Time   // since when this node has owned them, if it does
 	absence *time.Timer // ends its part in sessions; nil while it is connected
 
-	// exact is the first serverSeq from which lastSeenServerSeq identifies the client's state. A smaller one may lie within a
-	// resynchronisation, or belong to a snapshot which overtook envelopes of other channels.
+	// exact is the first serverSeq from which lastSeenServerSeq identifies the client's
+	// state. A smaller one may lie within a resynchronisation, or belong to a snapshot
+	// which overtook envelopes of other channels.
 	exact int64
 }
 
@@ -38,9 +41,10 @@ func (c *conn) may(r right) bool { return c.remote.principal.may(r) }
 // old reports whether the client speaks a version without lifecycle.
 func (c *client) old() bool { return !ahp.HasLifecycle(c.version) }
 
-// clientLocked returns the client with that id, and makes it if it is unknown. A principal that may lend takes the id from one that may
-// not: a machine's claims and terminals depend on its id, so an observer that uses the id while the machine is away must not keep the
-// machine out.
+// clientLocked returns the client with that id, and makes it if it is unknown. A
+// principal that may lend takes the id from one that may not: a machine's claims and
+// terminals depend on its id, so an observer that uses the id while the machine is away
+// must not keep the machine out.
 func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	cl := h.clients[id]
 	switch {
@@ -62,7 +66,8 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	return cl, nil
 }
 
-// ownedByAnother reports whether a clientId belonged to another principal already before the host was started.
+// ownedByAnother reports whether a clientId belonged to another principal already before
+// the host was started.
 func (h *Host) ownedByAnother(id string, p Principal) bool {
 	if h.opts.Owners == nil {
 		return false
@@ -71,8 +76,8 @@ func (h *Host) ownedByAnother(id string, p Principal) bool {
 	return ok && owner != p.Name
 }
 
-// own makes the client's id belong to its principal even after a restart of the host, from its first lent terminal on. The host's own token
-// has no name to remember.
+// own makes the client's id belong to its principal even after a restart of the host,
+// from its first lent terminal on. The host's own token has no name to remember.
 func (c *conn) own() error {
 	h, p := c.h, c.remote.principal
 	h.mu.Lock()
@@ -90,7 +95,8 @@ func (c *conn) own() error {
 	return nil
 }
 
-// keepOwner makes the host remember the owner of the client's id, and returns an error if it is another.
+// keepOwner makes the host remember the owner of the client's id, and returns an error if
+// it is another.
 func (c *conn) keepOwner() error {
 	h, p := c.h, c.remote.principal
 	if h.opts.Owners == nil {
@@ -106,8 +112,9 @@ func (c *conn) keepOwner() error {
 	return nil
 }
 
-// forgetLocked drops the records of clients that are gone for good. It looks once in clientMemory. If there are too many records, it looks
-// at once and drops those of absent clients, too.
+// forgetLocked drops the records of clients that are gone for good. It looks once in
+// clientMemory. If there are too many records, it looks at once and drops those of absent
+// clients, too.
 func (h *Host) forgetLocked() {
 	now, crowded := time.Now(), len(h.clients) >= 2*h.opts.MaxConnections
 	if now.Sub(h.forgot) < clientMemory && !crowded {
@@ -121,7 +128,8 @@ func (h *Host) forgetLocked() {
 	}
 }
 
-// attachLocked makes c the newest connection of cl, and closes an older one with a reason.
+// attachLocked makes c the newest connection of cl, and closes an older one with a
+// reason.
 func (h *Host) attachLocked(c *conn, cl *client) {
 	if old := cl.conn; old != nil {
 		old.closeLocked(closeReplaced, "replaced by a newer connection of this client")

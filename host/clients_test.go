@@ -16,7 +16,8 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// A clientTry is a client's attempt at the host, and its expected result: a row of testdata/clients.txt.
+// A clientTry is a client's attempt at the host, and its expected result: a row of
+// testdata/clients.txt.
 type clientTry struct {
 	want, who, method, channel, params, shows string
 }
@@ -168,7 +169,8 @@ func (s *stage) try(c clientTry) (got, answer string) {
 	return fmt.Sprint(err), string(r)
 }
 
-// Clients of the host try each row of testdata/clients.txt over a real socket. A try that is refused, and a read, changes nothing.
+// Clients of the host try each row of testdata/clients.txt over a real socket. A try that
+// is refused, and a read, changes nothing.
 func TestClientAttempts(t *testing.T) {
 	var s *stage
 	var before map[string]string

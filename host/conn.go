@@ -13,7 +13,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// WebSocket close codes that the host uses. The first two are from RFC 6455, section 7.4.1; the others are private.
+// WebSocket close codes that the host uses. The first two are from RFC 6455, section
+// 7.4.1; the others are private.
 const (
 	closeGoingAway = 1001
 	closePolicy    = 1008
@@ -22,15 +23,16 @@ const (
 	closeSilent    = 4002
 )
 
-// maxMessage bounds one message from the host. It only guards against mistakes, because the text in snapshots has bounds of its own.
+// maxMessage bounds one message from the host. It only guards against mistakes, because
+// the text in snapshots has bounds of its own.
 const maxMessage = 128 << 20 // bytes
 
-// maxValues bounds the JSON values in one message from a client, since each takes memory when decoded. A change of title has a dozen, the
-// tools of a session have some thousand.
+// maxValues bounds the JSON values in one message from a client, since each takes memory
+// when decoded. A change of title has a dozen, the tools of a session have some thousand.
 const maxValues = 32 << 10
 
-// maxReplies bounds the replies that wait for a client to read them, besides the reply to the current request. While more wait, the host
-// reads nothing from the client.
+// maxReplies bounds the replies that wait for a client to read them, besides the reply to
+// the current request. While more wait, the host reads nothing from the client.
 const maxReplies = 16 << 10 // bytes
 
 // maxDirect bounds the queued envelopes that are for one connection alone.
@@ -38,7 +40,8 @@ const maxDirect = 64
 
 var errTooManyConnections = errors.New("host: too many connections")
 
-// remote describes the other end of a connection, as far as it is known before the first message.
+// remote describes the other end of a connection, as far as it is known before the first
+// message.
 type remote struct {
 	name       string       // for the log
 	principal  Principal    // the authenticated principal
@@ -46,7 +49,8 @@ type remote struct {
 	recvMemory *recvMemory  // its share of the receive buffers; nil if it has none of its own
 }
 
-// conn is one connection. The peer's read goroutine handles requests. Its write goroutine pulls the messages to send.
+// conn is one connection. The peer's read goroutine handles requests. Its write goroutine
+// pulls the messages to send.
 //
 //	opened → (initialize or reconnect) served → closing → gone
 type conn struct {
@@ -58,7 +62,8 @@ type conn struct {
 
 	dispatched ahp.Dispatch // owned by the read goroutine
 
-	// Guarded by the host's mutex. Only the read goroutine writes client, so it may read client without the mutex.
+	// Guarded by the host's mutex. Only the read goroutine writes client, so it may read
+	// client without the mutex.
 	client  *client // nil before the handshake
 	closing bool
 	subs    map[string]*subscription // by URI
@@ -157,7 +162,8 @@ func (h *Host) open(c *conn) error {
 	return nil
 }
 
-// leave cleans up after a connection that has ended. The terminals that it served become orphans.
+// leave cleans up after a connection that has ended. The terminals that it served become
+// orphans.
 func (h *Host) leave(c *conn, cause error) {
 	h.mu.Lock()
 	c.closing = true
@@ -250,9 +256,10 @@ func (c *conn) over() bool {
 // wake makes the write goroutine pull.
 func (c *conn) wake() { c.peer.Wake() }
 
-// pull returns the next message for the write goroutine when no short reply waits. It returns nil and false if there is none now, nil and
-// true if the caller should pull again. While somebody may be typing it never reports that more follows, so that the messages of a flood
-// leave one by one and not in batches of 64 KiB.
+// pull returns the next message for the write goroutine when no short reply waits. It
+// returns nil and false if there is none now, nil and true if the caller should pull
+// again. While somebody may be typing it never reports that more follows, so that the
+// messages of a flood leave one by one and not in batches of 64 KiB.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
 	if c.gone { // PullDirectly of another goroutine asks late: nobody would give back what is taken now
@@ -291,14 +298,16 @@ func (c *conn) pull() (msg []byte, more bool) {
 	return msg, more
 }
 
-// laterLocked queues a reply with the state of channels, which is built when it can be sent.
+// laterLocked queues a reply with the state of channels, which is built when it can be
+// sent.
 func (c *conn) laterLocked(subs []*subscription, reply func()) {
 	c.later = append(c.later, &later{subs: subs, reply: reply, since: time.Now()})
 	c.wake()
 }
 
-// nextReplyLocked returns the oldest queued reply that can be sent now, or nil. A reply that waits for text or for room delays nothing else.
-// Only the reply to the handshake goes before everything.
+// nextReplyLocked returns the oldest queued reply that can be sent now, or nil. A reply
+// that waits for text or for room delays nothing else. Only the reply to the handshake
+// goes before everything.
 func (c *conn) nextReplyLocked() func() {
 	for i, l := range c.later {
 		if !c.fillsLocked(l) && c.roomLocked(l) {
@@ -374,7 +383,8 @@ func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// notified handles a notification. Invalid ones are ignored, since notifications have no reply.
+// notified handles a notification. Invalid ones are ignored, since notifications have no
+// reply.
 func (c *conn) notified(r *jsonrpc.Request) {
 	if c.client == nil || c.h.draining.Load() {
 		return
@@ -391,7 +401,8 @@ func (c *conn) notified(r *jsonrpc.Request) {
 
 func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
 
-// denied returns the error for a request that the role of the connection does not allow. It writes an audit record, at a limited rate.
+// denied returns the error for a request that the role of the connection does not allow.
+// It writes an audit record, at a limited rate.
 func (c *conn) denied(what string) error {
 	c.h.mu.Lock()
 	tell := c.denials.Allow()

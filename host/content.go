@@ -15,8 +15,9 @@ const (
 	partOverhead = 64       // bytes that each part costs in addition to its text, so that empty commands are bounded too
 )
 
-// run is a piece of recorded text in the form that it has between the quotes of a JSON string. It is checked on arrival and written into
-// snapshots unchanged. It is decoded only to be cut.
+// run is a piece of recorded text in the form that it has between the quotes of a JSON
+// string. It is checked on arrival and written into snapshots unchanged. It is decoded
+// only to be cut.
 type run struct {
 	esc  []byte // existing bytes never change; a run that owns its bytes may grow at the end
 	size int    // length of the text in UTF-8 bytes
@@ -25,14 +26,16 @@ type run struct {
 	rows, styled bool // see jsonspan.Check; they may be due to text that was cut off at the beginning
 }
 
-// part is one content part of a terminal: one command with its output, or text that belongs to no command.
+// part is one content part of a terminal: one command with its output, or text that
+// belongs to no command.
 type part struct {
 	command *command // nil: unclassified
 	runs    []run
 	size    int // UTF-8 bytes of text
 }
 
-// command describes one command, without its output. It is immutable, since views share it; changes replace it.
+// command describes one command, without its output. It is immutable, since views share
+// it; changes replace it.
 type command struct {
 	n         int   // number of the command, from 1 since the terminal's start
 	outer     int   // n of the command that ran when it started, 0 for none
@@ -54,8 +57,9 @@ func (p *part) cost() int {
 	return p.size + partOverhead + len(p.command.id) + len(p.command.line)
 }
 
-// content is the recorded text of one terminal, bounded by limit. Beyond that it drops the oldest text: first whole parts, then the head of
-// the first remaining part, up to the start of a line. Not safe for concurrent use.
+// content is the recorded text of one terminal, bounded by limit. Beyond that it drops
+// the oldest text: first whole parts, then the head of the first remaining part, up to
+// the start of a line. Not safe for concurrent use.
 type content struct {
 	limit  int // bytes of cost
 	parts  []part
@@ -69,8 +73,8 @@ type content struct {
 	left func(runs []run)
 }
 
-// appendText adds text in the escaped form of a JSON string. shared says that esc will never change and may be referenced. Empty text
-// changes nothing.
+// appendText adds text in the escaped form of a JSON string. shared says that esc will
+// never change and may be referenced. Empty text changes nothing.
 func (c *content) appendText(esc []byte, found jsonspan.Check, shared bool) {
 	size := found.Size
 	if size == 0 {
@@ -85,7 +89,8 @@ func (c *content) appendText(esc []byte, found jsonspan.Check, shared bool) {
 	c.trim()
 }
 
-// openPart returns the part to which text is appended: the last one, or a new one if that is a finished command.
+// openPart returns the part to which text is appended: the last one, or a new one if that
+// is a finished command.
 func (c *content) openPart() *part {
 	if n := len(c.parts); n > 0 {
 		if p := &c.parts[n-1]; p.command == nil || !p.command.complete {
@@ -131,7 +136,8 @@ func (c *content) start(cmd command) {
 	c.trim()
 }
 
-// finish completes all command parts with that id. ended is how many commands had ended before.
+// finish completes all command parts with that id. ended is how many commands had ended
+// before.
 func (c *content) finish(id string, exitCode *int64, duration *float64, ended int64) {
 	for i := range c.parts {
 		if old := c.parts[i].command; old != nil && old.id == id {
@@ -162,7 +168,8 @@ func (c *content) clear() {
 	c.parts, c.cost, c.excess, c.base, c.open = nil, 0, 0, c.end, 0
 }
 
-// trim drops text until the content is within its limit, and some more, so that not every append has to cut.
+// trim drops text until the content is within its limit, and some more, so that not every
+// append has to cut.
 func (c *content) trim() {
 	if c.cost <= c.limit {
 		return
@@ -191,8 +198,9 @@ func (c *content) keep(want int) {
 // held returns the memory of the content, in bytes.
 func (c *content) held() int { return c.cost + c.excess }
 
-// view returns a copy of the parts that may be read while the content changes: all of them, or the last max bytes or so, from the start of
-// a line. from is the position of the first byte.
+// view returns a copy of the parts that may be read while the content changes: all of
+// them, or the last max bytes or so, from the start of a line. from is the position of
+// the first byte.
 func (c *content) view(max int) (parts []part, from int64) {
 	parts = make([]part, len(c.parts))
 	for i, p := range c.parts {
@@ -209,7 +217,8 @@ func (c *content) view(max int) (parts []part, from int64) {
 	return parts, from
 }
 
-// viewSince is view without the text before a position. That includes the beginning of a command that began before it.
+// viewSince is view without the text before a position. That includes the beginning of a
+// command that began before it.
 func (c *content) viewSince(max int, pos int64) (parts []part, from int64) {
 	parts, from = c.view(max)
 	for len(parts) > 0 && from < pos {
@@ -227,7 +236,8 @@ func (c *content) viewSince(max int, pos int64) (parts []part, from int64) {
 	return parts, from
 }
 
-// skip drops n bytes from the front of p, or a few more up to the next character, and returns how many.
+// skip drops n bytes from the front of p, or a few more up to the next character, and
+// returns how many.
 func (p *part) skip(n int) (dropped int) {
 	for dropped < n {
 		r := &p.runs[0]
@@ -244,8 +254,9 @@ func (p *part) skip(n int) (dropped int) {
 	return dropped
 }
 
-// trimParts drops the oldest text of parts until their cost, an argument, is about want. It returns the remaining parts, which reuse the
-// slice, and their cost. It appends the dropped text to dropped.
+// trimParts drops the oldest text of parts until their cost, an argument, is about want.
+// It returns the remaining parts, which reuse the slice, and their cost. It appends the
+// dropped text to dropped.
 func trimParts(parts []part, cost, want int, dropped *[]run) ([]part, int) {
 	drop := 0
 	for drop < len(parts) && cost-parts[drop].cost() >= want {
@@ -260,7 +271,8 @@ func trimParts(parts []part, cost, want int, dropped *[]run) ([]part, int) {
 	return parts, cost
 }
 
-// cutHead drops at least n bytes from the front of p, or all its text, and returns how many bytes it dropped. It appends them to runs.
+// cutHead drops at least n bytes from the front of p, or all its text, and returns how
+// many bytes it dropped. It appends them to runs.
 func (p *part) cutHead(n int, runs *[]run) int {
 	dropped, whole := 0, 0
 	for whole < len(p.runs) && dropped+p.runs[whole].size <= n {
@@ -283,8 +295,9 @@ func (p *part) cutHead(n int, runs *[]run) int {
 	return dropped
 }
 
-// cutPoint returns where to cut escaped text so that at least n decoded bytes are dropped: at the next start of a line within lineLookout,
-// else at the next rune. at is the index in esc, size the number of decoded bytes before it.
+// cutPoint returns where to cut escaped text so that at least n decoded bytes are
+// dropped: at the next start of a line within lineLookout, else at the next rune. at is
+// the index in esc, size the number of decoded bytes before it.
 func cutPoint(esc []byte, n int) (at, size int) {
 	at, size = jsonspan.Skip(esc, n)
 	for i, s := at, size; i < len(esc) && i < at+lineLookout; {
@@ -304,14 +317,16 @@ func hex4(b []byte) uint64 {
 	return v
 }
 
-// joinable reports whether escaped text may be joined with other text without a change of meaning. Text that begins or ends with half of a
-// surrogate pair may not: joined with the other half it would decode to one character instead of two U+FFFD.
+// joinable reports whether escaped text may be joined with other text without a change of
+// meaning. Text that begins or ends with half of a surrogate pair may not: joined with
+// the other half it would decode to one character instead of two U+FFFD.
 func joinable(esc []byte) bool {
 	if len(esc) >= 6 && esc[0] == '\\' && esc[1] == 'u' && hex4(esc[2:6])>>10 == 0xDC00>>10 {
 		return false
 	}
 	end := esc[max(0, len(esc)-6):]
-	// The backslash may itself be escaped. Then this is a false alarm, which costs one decoding.
+	// The backslash may itself be escaped. Then this is a false alarm, which costs one
+	// decoding.
 	return len(end) < 6 || end[0] != '\\' || end[1] != 'u' || hex4(end[2:6])>>10 != 0xD800>>10
 }
 

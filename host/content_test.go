@@ -14,8 +14,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// suffix tells whether short is the tail of long: the same parts from the back, except that the first of short may lack the beginning of
-// its text.
+// suffix tells whether short is the tail of long: the same parts from the back, except
+// that the first of short may lack the beginning of its text.
 func suffix(long, short []ahp.ContentPart) error {
 	if len(short) > len(long) {
 		return fmt.Errorf("%d parts of %d", len(short), len(long))

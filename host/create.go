@@ -69,9 +69,10 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	return r.Reply(nil)
 }
 
-// announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
-// which position the host has. The audience is in force before any output; without one, only the machine's owner may watch. A parked
-// terminal continues, under its new URI.
+// announce creates a client-executed terminal, or returns an orphaned one to its owner.
+// An owner that negotiated resume learns at once which position the host has. The
+// audience is in force before any output; without one, only the machine's owner may
+// watch. A parked terminal continues, under its new URI.
 func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) error {
 	h := c.h
 	h.mu.Lock()
@@ -126,7 +127,8 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 	return nil
 }
 
-// beforeLocked returns the parked terminal that an owner announces again, under the same URI or with it as the former one.
+// beforeLocked returns the parked terminal that an owner announces again, under the same
+// URI or with it as the former one.
 func (h *Host) beforeLocked(c *client, uri, former string) *terminal {
 	return cmp.Or(h.parkedByLocked(c, uri), h.parkedByLocked(c, former))
 }
@@ -171,8 +173,9 @@ func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	}
 }
 
-// disposeTerminal removes a terminal for its creator or for any administrator: otherwise a terminal whose claimant is gone would stay for
-// ever. The owner is told with terminal/exited.
+// disposeTerminal removes a terminal for its creator or for any administrator: otherwise
+// a terminal whose claimant is gone would stay for ever. The owner is told with
+// terminal/exited.
 func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	var p ahp.DisposeTerminalParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -215,7 +218,8 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	return r.Reply(nil)
 }
 
-// unparkLocked removes the parked terminal with that URI, and reports whether there was one that the client may dispose of.
+// unparkLocked removes the parked terminal with that URI, and reports whether there was
+// one that the client may dispose of.
 func (c *conn) unparkLocked(uri string) bool {
 	for _, t := range c.h.parked {
 		if t.uri == uri && (t.lentBy(c.client) || c.may(rightDispose)) {
@@ -226,8 +230,9 @@ func (c *conn) unparkLocked(uri string) bool {
 	return false
 }
 
-// disposeLocked ends and removes t. Unless the owner itself has asked for that, it is told, even without a subscription, and even if t had
-// exited before: the owner knows of the exit, but not of the removal.
+// disposeLocked ends and removes t. Unless the owner itself has asked for that, it is
+// told, even without a subscription, and even if t had exited before: the owner knows of
+// the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
 	before, owner := t.log.next, t.bound
 	h.exitLocked(t)
@@ -244,7 +249,8 @@ func (h *Host) disposeLocked(t *terminal, by *conn) {
 	h.removeLocked(t)
 }
 
-// cleanTitle returns s without characters that would disturb a list: control characters and changes of the writing direction.
+// cleanTitle returns s without characters that would disturb a list: control characters
+// and changes of the writing direction.
 func cleanTitle(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {

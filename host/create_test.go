@@ -64,7 +64,8 @@ func TestCreateTerminalIsChecked(t *testing.T) {
 	})
 }
 
-// A size with only one number is kept, when a terminal is made and when it is announced again.
+// A size with only one number is kept, when a terminal is made and when it is announced
+// again.
 func TestHalfASize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
@@ -156,7 +157,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	})
 }
 
-// An exit without a code is -1 for clients up to 0.8, live and in a replay: without a code a terminal runs, to them.
+// An exit without a code is -1 for clients up to 0.8, live and in a replay: without a
+// code a terminal runs, to them.
 func TestExitWithoutACode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

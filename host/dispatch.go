@@ -11,8 +11,8 @@ import (
 
 // Only this file decides who may dispatch which action.
 
-// ownerActions are the actions that the owner of a client-executed terminal may dispatch. The value says whether it may do so after the
-// exit, too.
+// ownerActions are the actions that the owner of a client-executed terminal may dispatch.
+// The value says whether it may do so after the exit, too.
 var ownerActions = map[string]bool{
 	ahp.ActionTerminalOutput:                    false,
 	ahp.ActionTerminalExited:                    false,
@@ -25,8 +25,10 @@ var ownerActions = map[string]bool{
 	ahp.ActionTerminalCwdChanged:                true,
 }
 
-// serverActions are the actions that clients may dispatch for a server-executed terminal. The value says whether only the holder of the
-// claim may. AHP states a claim rule for terminal/claimed alone; this host also refuses input from clients that do not hold the claim.
+// serverActions are the actions that clients may dispatch for a server-executed terminal.
+// The value says whether only the holder of the claim may. AHP states a claim rule for
+// terminal/claimed alone; this host also refuses input from clients that do not hold the
+// claim.
 var serverActions = map[string]bool{
 	ahp.ActionTerminalInput:        true,
 	ahp.ActionTerminalClaimed:      true,
@@ -35,7 +37,8 @@ var serverActions = map[string]bool{
 	ahp.ActionTerminalCleared:      false,
 }
 
-// forbidsLocked returns why the client of c may not dispatch an action of this kind for t, the result of terminalLocked, or "" if it may.
+// forbidsLocked returns why the client of c may not dispatch an action of this kind for
+// t, the result of terminalLocked, or "" if it may.
 func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
 	case c.closing:
@@ -74,7 +77,8 @@ func (c *conn) ownerForbidsLocked(t *terminal, kind string) string {
 	return ""
 }
 
-// dispatch handles a dispatchAction notification. It drops a notification that cannot be decoded, without an answer.
+// dispatch handles a dispatchAction notification. It drops a notification that cannot be
+// decoded, without an answer.
 func (c *conn) dispatch(params []byte) {
 	d := &c.dispatched
 	err := d.Decode(params)
@@ -105,8 +109,9 @@ func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
 	c.refuseLocked(d, reason)
 }
 
-// dispatchRoot accepts root/configChanged, which VS Code sends when it has connected. Without a configuration it changes nothing, but its
-// sender waits for the echo. Others get one that changes nothing of theirs either.
+// dispatchRoot accepts root/configChanged, which VS Code sends when it has connected.
+// Without a configuration it changes nothing, but its sender waits for the echo. Others
+// get one that changes nothing of theirs either.
 func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 	h := c.h
 	h.mu.Lock()
@@ -149,8 +154,9 @@ func (c *conn) act(d *ahp.Dispatch) {
 	}
 }
 
-// decodeAction decodes and checks the action. Actions of the root are not decoded: clients may not dispatch them on other channels, and
-// their list of terminals could take far more memory when decoded than any other message.
+// decodeAction decodes and checks the action. Actions of the root are not decoded:
+// clients may not dispatch them on other channels, and their list of terminals could take
+// far more memory when decoded than any other message.
 func decodeAction(d *ahp.Dispatch) (ahp.Action, error) {
 	if strings.HasPrefix(d.Kind, "root/") {
 		return ahp.UnknownAction{Kind: d.Kind}, nil
@@ -170,11 +176,13 @@ func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 	return &ahp.Origin{ClientID: c.client.id, ClientSeq: d.ClientSeq}
 }
 
-// reasonForOthers is the reason in a refusal of somebody else's action: the true one may repeat what its sender has written.
+// reasonForOthers is the reason in a refusal of somebody else's action: the true one may
+// repeat what its sender has written.
 const reasonForOthers = "this client may not do this, or not now"
 
-// answerLocked returns the envelope that answers d. The sender gets the reason, if d is refused, and the action as it was sent, as far as the
-// host repeats that. Others get only an action that contains nothing of the sender's.
+// answerLocked returns the envelope that answers d. The sender gets the reason, if d is
+// refused, and the action as it was sent, as far as the host repeats that. Others get
+// only an action that contains nothing of the sender's.
 func (c *conn) answerLocked(d *ahp.Dispatch, reason string, others []byte) entry {
 	e := entry{seq: c.h.nextSeqLocked()}
 	e.own = &answer{c.client, ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))}
@@ -185,8 +193,8 @@ func (c *conn) answerLocked(d *ahp.Dispatch, reason string, others []byte) entry
 	return e
 }
 
-// refuseLocked answers d with an envelope that carries the reason. All subscribers get one, as AHP requires, and the sender gets it even if
-// it has not subscribed.
+// refuseLocked answers d with an envelope that carries the reason. All subscribers get
+// one, as AHP requires, and the sender gets it even if it has not subscribed.
 func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	if ahp.CheckURI(d.Channel) != nil || !c.echoes.Allow() {
 		c.unanswered++
@@ -208,7 +216,8 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	}
 }
 
-// channelLocked returns the channel with that URI, or nil. It does not check who may see it.
+// channelLocked returns the channel with that URI, or nil. It does not check who may see
+// it.
 func (h *Host) channelLocked(uri string) *channel {
 	if uri == ahp.RootURI {
 		return h.root
@@ -222,7 +231,8 @@ func (h *Host) channelLocked(uri string) *channel {
 	return nil
 }
 
-// visibleLocked returns the channel with that URI, or nil if there is none that this connection may see.
+// visibleLocked returns the channel with that URI, or nil if there is none that this
+// connection may see.
 func (c *conn) visibleLocked(uri string) *channel {
 	if t := c.terminalLocked(uri); t != nil {
 		return t.channel
@@ -236,7 +246,8 @@ func (c *conn) visibleLocked(uri string) *channel {
 	return nil
 }
 
-// A rate limit, per connection, of refusals and other broadcasts that change nothing: each one costs every subscriber of the channel.
+// A rate limit, per connection, of refusals and other broadcasts that change nothing:
+// each one costs every subscriber of the channel.
 const (
 	echoBurst = 64 // envelopes
 	echoRate  = 16 // envelopes per second

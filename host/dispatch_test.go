@@ -185,8 +185,9 @@ func TestOffsets(t *testing.T) {
 	})
 }
 
-// Whoever watches a terminal gets of a stranger's refused action its type, if it is one of AHP's, and a fixed reason, live and in a replay. The
-// sender gets the true reason. The same holds for the one action on the root that changes nothing.
+// Whoever watches a terminal gets of a stranger's refused action its type, if it is one
+// of AHP's, and a fixed reason, live and in a replay. The sender gets the true reason.
+// The same holds for the one action on the root that changes nothing.
 func TestRefusalsTellOthersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

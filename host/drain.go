@@ -12,9 +12,10 @@ import (
 
 var errGoingAway = jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
 
-// Drain begins the end of the host. It admits no new clients, handles no more messages of clients (machines keep unacknowledged output for
-// the next host), and ends the host's shells. It returns when each connection was sent its waiting messages and the news that the host
-// ends, or when ctx ends. Call Close then.
+// Drain begins the end of the host. It admits no new clients, handles no more messages of
+// clients (machines keep unacknowledged output for the next host), and ends the host's
+// shells. It returns when each connection was sent its waiting messages and the news that
+// the host ends, or when ctx ends. Call Close then.
 func (h *Host) Drain(ctx context.Context) {
 	h.draining.Store(true)
 	h.mu.Lock()

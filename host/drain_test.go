@@ -117,7 +117,8 @@ func TestEverySubscriberGetsTheEnd(t *testing.T) {
 	})
 }
 
-// A client that connects while the host ends is told so and tries again; its messages are not acknowledged.
+// A client that connects while the host ends is told so and tries again; its messages are
+// not acknowledged.
 func TestNewClientsAreRefusedAtTheEnd(t *testing.T) {
 	testkit.Leaks(t)
 	h, url := serve(t, host.Options{})

@@ -12,7 +12,8 @@ import (
 
 const envelopeRoom = 160 // bytes; terminal/data's envelope besides its text and its channel
 
-// The versions in whose forms the host encodes: terminals have a lifecycle in the newest one, only an exit code in the oldest.
+// The versions in whose forms the host encodes: terminals have a lifecycle in the newest
+// one, only an exit code in the oldest.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
 
 // noteMeta is the _meta of a terminal/data that comes from the host itself.
@@ -22,7 +23,8 @@ type noteMeta struct {
 	Screen  *ahp.Screen `json:"tether/screen,omitempty"`       // ahp.ScreenKey: behind the text
 }
 
-// appendNote appends a terminal/data notification with a line from the host itself, or with only its _meta.
+// appendNote appends a terminal/data notification with a line from the host itself, or
+// with only its _meta.
 func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
 	raw, _ := json.Marshal(meta) // numbers and a string
@@ -30,13 +32,15 @@ func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 	return append(dst, "}}}"...)
 }
 
-// dataText returns the text between the quotes, as a part of msg, of a terminal/data notification that ends with quoted.
+// dataText returns the text between the quotes, as a part of msg, of a terminal/data
+// notification that ends with quoted.
 func dataText(msg, quoted []byte) []byte {
 	end := len(msg) - len(`"}}}`)
 	return msg[end-(len(quoted)-2) : end : end]
 }
 
-// appendAck appends the notification that tells an owner how much of its stream the host has.
+// appendAck appends the notification that tells an owner how much of its stream the host
+// has.
 func appendAck(dst []byte, channel string, applied int64) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"`+ahp.MethodAck+`","params":{"channel":`...)
 	dst = jsonspan.AppendQuoteString(dst, channel)
@@ -52,7 +56,8 @@ func appendObservers(dst []byte, channel string, count int) []byte {
 	return append(strconv.AppendInt(dst, int64(count), 10), `}}`...)
 }
 
-// snapshot is the state of a channel at one serverSeq, taken under the lock and encoded without it.
+// snapshot is the state of a channel at one serverSeq, taken under the lock and encoded
+// without it.
 type snapshot struct {
 	uri     string
 	seq     int64
@@ -79,7 +84,8 @@ func (s *snapshot) size() int {
 	return n
 }
 
-// append writes the snapshot as an ahp.Snapshot. Recorded text is copied without being decoded.
+// append writes the snapshot as an ahp.Snapshot. Recorded text is copied without being
+// decoded.
 func (s *snapshot) append(dst []byte) []byte {
 	dst = slices.Grow(dst, s.size())
 	dst = append(dst, `{"resource":`...)
@@ -99,8 +105,8 @@ func (s *snapshot) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendState inserts the content into the state that ahp encodes without it. The text of the empty content occurs only once: within a
-// string its quotes would be escaped.
+// appendState inserts the content into the state that ahp encodes without it. The text of
+// the empty content occurs only once: within a string its quotes would be escaped.
 func (s *snapshot) appendState(dst []byte) []byte {
 	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
 	dst = append(dst, head...)

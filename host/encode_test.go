@@ -32,7 +32,8 @@ func (w *wire) Send(ctx context.Context, msg []byte) error {
 	return w.Channel.Send(ctx, msg)
 }
 
-// A terminal's output is encoded once, for any number of watchers: all are sent the same bytes in the same memory.
+// A terminal's output is encoded once, for any number of watchers: all are sent the same
+// bytes in the same memory.
 func TestOutputIsEncodedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

@@ -9,7 +9,8 @@ import (
 	"tether/ahp"
 )
 
-// Prepared is how many bytes are kept for single subscribers that are brought back, and for how many subscriptions.
+// Prepared is how many bytes are kept for single subscribers that are brought back, and
+// for how many subscriptions.
 func (h *Host) Prepared() (bytes, subscriptions int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -26,7 +27,8 @@ func (h *Host) Prepared() (bytes, subscriptions int) {
 	return bytes, subscriptions
 }
 
-// Memory is the host's count for all terminals, their real memory, and the least that one of them has.
+// Memory is the host's count for all terminals, their real memory, and the least that one
+// of them has.
 func (h *Host) Memory() (counted, real, least int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +125,8 @@ type writtenTo int64
 func (w *writtenTo) Ping(context.Context) error { return nil }
 func (w *writtenTo) Written() int64             { return int64(*w) }
 
-// PingPatience is how long a ping may take to a peer that has said nothing since it was sent so much.
+// PingPatience is how long a ping may take to a peer that has said nothing since it was
+// sent so much.
 func PingPatience(limit time.Duration, sent int64) time.Duration {
 	var ch writtenTo
 	p := pulse{limit: limit, epoch: time.Now(), ch: &ch}
@@ -132,7 +135,8 @@ func PingPatience(limit time.Duration, sent int64) time.Duration {
 	return p.timeout()
 }
 
-// PulseDue is when a connection that was heard at a moment is looked at again, both counted from the host's start.
+// PulseDue is when a connection that was heard at a moment is looked at again, both
+// counted from the host's start.
 func PulseDue(limit, heard time.Duration) time.Duration {
 	p := pulse{limit: limit, epoch: time.Now().Add(-heard)}
 	return heard + p.wait(limit)

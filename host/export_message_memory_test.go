@@ -23,20 +23,24 @@ func share(b *budget) (used, waiting int) {
 	return used, len(b.waiting)
 }
 
-// Decoding is how many bytes decoded messages are thought to take, and how many messages wait to be decoded.
+// Decoding is how many bytes decoded messages are thought to take, and how many messages
+// wait to be decoded.
 func (h *Host) Decoding() (bytes, waiting int) { return share(&h.messages.decoded) }
 
-// Receiving is the size of the receive buffers besides their first 16 KiB, and the number of connections that wait for one.
+// Receiving is the size of the receive buffers besides their first 16 KiB, and the number
+// of connections that wait for one.
 func (h *Host) Receiving() (bytes, waiting int) {
 	medium, m := share(&h.messages.medium)
 	long, l := share(&h.messages.long)
 	return medium + long, m + l
 }
 
-// Sending is the number of bytes that wait for slow readers, and of connections that wait for room.
+// Sending is the number of bytes that wait for slow readers, and of connections that wait
+// for room.
 func (h *Host) Sending() (bytes, waiting int) { return share(&h.messages.sending) }
 
-// Straggler returns what PullDirectly of another goroutine may still do once when the connection has ended for which replies wait.
+// Straggler returns what PullDirectly of another goroutine may still do once when the
+// connection has ended for which replies wait.
 func (h *Host) Straggler() (pull func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +62,8 @@ func (h *Host) TextPath(uri string) string {
 	return contentPath + h.terminals[uri].id + ".txt"
 }
 
-// Arrival receives a longer message that arrives after the given time, in pieces if it is very long, and reports whether that was too late.
-// It runs in a bubble.
+// Arrival receives a longer message that arrives after the given time, in pieces if it is
+// very long, and reports whether that was too late. It runs in a bubble.
 func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {
 	in := h.newRecvMemory(Principal{Name: "m"})
 	var fired atomic.Bool

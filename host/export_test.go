@@ -45,7 +45,8 @@ func (x *Content) View(max int) (parts []ahp.ContentPart, from int64, err error)
 	return parts, from, err
 }
 
-// Sizes are the cost it keeps count of, the cost that its parts have, and the end of the stream.
+// Sizes are the cost it keeps count of, the cost that its parts have, and the end of the
+// stream.
 func (x *Content) Sizes() (kept, real int, end int64) {
 	for i := range x.c.parts {
 		p := &x.c.parts[i]
@@ -61,8 +62,9 @@ func (x *Content) Sizes() (kept, real int, end int64) {
 	return x.c.cost, real, x.c.end
 }
 
-// TakeUp takes up begin and then text in the form of JSON strings, without their quotes: by leaping over it, if leapt says that this can be
-// done, and otherwise. It returns both screens.
+// TakeUp takes up begin and then text in the form of JSON strings, without their quotes:
+// by leaping over it, if leapt says that this can be done, and otherwise. It returns both
+// screens.
 func TakeUp(cols, rows int, begin []byte, texts [][]byte) (leapt bool, over, through *screen.Screen) {
 	var runs []run
 	end := int64(len(begin))
@@ -270,8 +272,8 @@ func (h *Host) Waiting(uri string) int {
 	return 0
 }
 
-// Change changes a terminal's title, sends the change at once, and encodes the lists and the rows for those who see it: how many there
-// were, and how long that took.
+// Change changes a terminal's title, sends the change at once, and encodes the lists and
+// the rows for those who see it: how many there were, and how long that took.
 func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Duration) {
 	h.mu.Lock()
 	began := time.Now()

@@ -10,11 +10,13 @@ import (
 	"tether/ahp"
 )
 
-// A node that follows a terminal gets the entries of the terminal's log from the owner node, from its own position on. It requests each
-// piece: if NATS loses a message, the request is repeated and no byte is lost, and a node that does not request slows the machine down like
-// a slow observer.
+// A node that follows a terminal gets the entries of the terminal's log from the owner
+// node, from its own position on. It requests each piece: if NATS loses a message, the
+// request is repeated and no byte is lost, and a node that does not request slows the
+// machine down like a slow observer.
 
-// feedHealthy is how long the machine waits for a node that does not request available text.
+// feedHealthy is how long the machine waits for a node that does not request available
+// text.
 const feedHealthy = time.Second
 
 // feed is a node that follows a terminal of this one. Guarded by the host's mutex.
@@ -25,8 +27,9 @@ type feed struct {
 	watchers []ahp.Watcher
 }
 
-// FeedRequest asks the owner of a terminal for the text after the node's position: after an entry of the log, if Number is the terminal's,
-// otherwise after an offset in its text.
+// FeedRequest asks the owner of a terminal for the text after the node's position: after
+// an entry of the log, if Number is the terminal's, otherwise after an offset in its
+// text.
 type FeedRequest struct {
 	From     string        `json:"from"` // the node that asks
 	URI      string        `json:"uri"`
@@ -41,8 +44,8 @@ type FeedRequest struct {
 	Watchers []ahp.Watcher `json:"watchers,omitempty"`
 }
 
-// FeedAnswer is the answer to a FeedRequest. The next request repeats Number and Index; Number is 0 if only a part of the recorded text
-// fitted.
+// FeedAnswer is the answer to a FeedRequest. The next request repeats Number and Index;
+// Number is 0 if only a part of the recorded text fitted.
 type FeedAnswer struct {
 	Number, Index int64
 	Items         []byte // see appendItem
@@ -83,7 +86,8 @@ func (t *terminal) feedStateLocked() feedState {
 	return feedState{s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle, t.exited}
 }
 
-// appendItem appends an item: its kind, the owner's offset behind it, its length, and its data.
+// appendItem appends an item: its kind, the owner's offset behind it, its length, and its
+// data.
 func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
 	dst = append(dst, kind)
 	dst = binary.AppendUvarint(dst, uint64(end))
@@ -91,7 +95,8 @@ func appendItem(dst []byte, kind byte, end int64, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// nextItem returns the first item and the rest; ok is false if the first item is incomplete.
+// nextItem returns the first item and the rest; ok is false if the first item is
+// incomplete.
 func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	if len(items) == 0 {
 		return 0, 0, nil, nil, false
@@ -110,8 +115,8 @@ func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	return kind, int64(off), items[:size], items[size:], true
 }
 
-// Feed answers a node that follows a terminal. If there is nothing new, it waits until there is, for at most the time in the request, or
-// until ctx ends.
+// Feed answers a node that follows a terminal. If there is nothing new, it waits until
+// there is, for at most the time in the request, or until ctx ends.
 func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
 	late := time.NewTimer(time.Duration(min(max(r.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
@@ -199,7 +204,8 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 	return a
 }
 
-// appendEntryLocked appends an entry of the log as an item. It leaves out refusals, which concern only clients of this node.
+// appendEntryLocked appends an entry of the log as an item. It leaves out refusals, which
+// concern only clients of this node.
 func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
 	if e.here {
 		return dst
@@ -225,7 +231,8 @@ func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
 	return appendItem(dst, itemAction, end, v.Action)
 }
 
-// takeTextLocked is takeFeedLocked for positions that are not in the log: it uses the recorded text.
+// takeTextLocked is takeFeedLocked for positions that are not in the log: it uses the
+// recorded text.
 func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	start := t.content.oldest()
 	from := t.offsets.pos(max(r.Offset, 0))
@@ -253,7 +260,8 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	return a
 }
 
-// appendResetLocked appends an item that says where the recorded text begins, with the screen there.
+// appendResetLocked appends an item that says where the recorded text begins, with the
+// screen there.
 func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
 	start := t.content.oldest()
 	old, pos := t.oldScreenLocked()
@@ -292,7 +300,8 @@ func (f *filling) act(a ahp.Action) {
 	f.items = appendItem(f.items, itemAction, f.t.offsets.at(f.pos), ahp.AppendAction(nil, a))
 }
 
-// part appends a part whose text begins at a position; it returns false if there is no room for all of it.
+// part appends a part whose text begins at a position; it returns false if there is no
+// room for all of it.
 func (f *filling) part(p *part, at int64) bool {
 	if at+int64(p.size) < f.pos {
 		return true

@@ -11,8 +11,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// FuzzConversation sends any lines as the messages of one client. The host continues, every message of its own is valid JSON, and another
-// client's terminal is unchanged.
+// FuzzConversation sends any lines as the messages of one client. The host continues,
+// every message of its own is valid JSON, and another client's terminal is unchanged.
 func FuzzConversation(f *testing.F) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://","protocolVersions":["0.9.0"],"clientId":"f",` +
 		`"_meta":{"tether/clientTerminals":{"versions":[1]}},"initialSubscriptions":["ahp-root://","ahp-terminal:/t1"]}}` + "\n"

@@ -15,16 +15,20 @@ import (
 )
 
 const (
-	// maxSnapshots bounds the recorded text in one reply, encoded; many snapshots share it. Our observers read 16 MiB, the official Go client
-	// 32.
+	// maxSnapshots bounds the recorded text in one reply, encoded; many snapshots share
+	// it. Our observers read 16 MiB, the official Go client 32.
 	maxSnapshots = 8 << 20 // bytes
-	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and asks only
-	// which of its last commands have arrived. Otherwise a link that breaks every few hundred KiB could never continue.
+	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who
+	// negotiated resume: it wrote that text, and asks only which of its last commands
+	// have arrived. Otherwise a link that breaks every few hundred KiB could never
+	// continue.
 	ownerTail = 32 << 10 // bytes
-	// maxLender bounds the recorded text in a reply to a client that lends, and the envelopes in its reply to reconnect: tether's link
-	// accepts messages of at most 2 MiB. Titles and the like are not counted.
+	// maxLender bounds the recorded text in a reply to a client that lends, and the
+	// envelopes in its reply to reconnect: tether's link accepts messages of at most 2
+	// MiB. Titles and the like are not counted.
 	maxLender = 512 << 10 // bytes
-	// maxReplay bounds the envelopes in one reply to reconnect; if there are more, snapshots are shorter.
+	// maxReplay bounds the envelopes in one reply to reconnect; if there are more,
+	// snapshots are shorter.
 	maxReplay = 8 << 20 // bytes
 	// closeMessageTimeout is how long a refused client may take to read the reason.
 	closeMessageTimeout = 5 * time.Second
@@ -74,8 +78,9 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	return nil
 }
 
-// handOverLocked is called when a client initializes on c while an older connection of it is open. If the client sends our marker on both,
-// its terminals wait until it announces them again. Without the marker, terminals cannot be announced again, so they move to c.
+// handOverLocked is called when a client initializes on c while an older connection of it
+// is open. If the client sends our marker on both, its terminals wait until it announces
+// them again. Without the marker, terminals cannot be announced again, so they move to c.
 func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
 	for _, t := range h.servedLocked(cl.conn) {
 		if cl.resume && resume {
@@ -86,7 +91,8 @@ func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
 	}
 }
 
-// refuseVersion answers a client that has no common version with the host, and closes the connection.
+// refuseVersion answers a client that has no common version with the host, and closes the
+// connection.
 func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 	v, ok := errors.AsType[*ahp.VersionError](err)
 	if !ok {
@@ -102,7 +108,8 @@ func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 	return nil
 }
 
-// subscribeAllLocked subscribes a new connection to the existing channels among uris, once to each.
+// subscribeAllLocked subscribes a new connection to the existing channels among uris,
+// once to each.
 func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	for _, uri := range uris {
 		ch := c.visibleLocked(uri)
@@ -150,7 +157,8 @@ func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
 // startAllLocked starts the deliveries and returns the states from which they start.
 func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	if len(c.ready)+len(c.direct) > 0 {
-		// The snapshots overtake envelopes of other channels: their serverSeq does not prove that those have arrived.
+		// The snapshots overtake envelopes of other channels: their serverSeq does not
+		// prove that those have arrived.
 		c.client.exact = max(c.client.exact, c.h.seq+1)
 	}
 	var snapshots []snapshot
@@ -178,7 +186,8 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	return snapshots
 }
 
-// snapshotLocked returns the present state of a channel, with at most about limit bytes of recorded text.
+// snapshotLocked returns the present state of a channel, with at most about limit bytes
+// of recorded text.
 func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 	s := snapshot{uri: ch.uri, seq: c.h.seq, version: c.client.version}
 	if t := ch.term; t != nil {
@@ -232,7 +241,8 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	return nil
 }
 
-// resume answers reconnect with the messages that the client has missed or, if those are no longer known exactly, with the state.
+// resume answers reconnect with the messages that the client has missed or, if those are
+// no longer known exactly, with the state.
 func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscription) {
 	h := c.h
 	h.mu.Lock()
@@ -254,8 +264,8 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 	_ = r.Reply(reply()) // fails only with the connection
 }
 
-// missedLocked returns all envelopes of the channels after seq, in order. ok is false if some were dropped, if the client's state is
-// uncertain, or if they are too many.
+// missedLocked returns all envelopes of the channels after seq, in order. ok is false if
+// some were dropped, if the client's state is uncertain, or if they are too many.
 func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok bool) {
 	if seq < c.client.exact || seq > c.h.seq {
 		return nil, false
@@ -287,7 +297,8 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 	return missed, true
 }
 
-// missingLocked returns the channels among uris to which c is not subscribed, because they do not exist any more.
+// missingLocked returns the channels among uris to which c is not subscribed, because
+// they do not exist any more.
 func (c *conn) missingLocked(uris []string) []string {
 	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return c.subs[uri] != nil })
 }

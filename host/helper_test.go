@@ -19,7 +19,8 @@ import (
 
 type jsonRaw = json.RawMessage
 
-// viewer is a client of the host for tests: it keeps its messages and reduces them as AHP demands.
+// viewer is a client of the host for tests: it keeps its messages and reduces them as AHP
+// demands.
 type viewer struct {
 	t    testing.TB
 	id   string
@@ -61,7 +62,8 @@ func testHost(t testing.TB, o host.Options) *host.Host {
 	return h
 }
 
-// steadyHost is testHost outside of bubbles: timeouts do not expire because the machine stands still.
+// steadyHost is testHost outside of bubbles: timeouts do not expire because the machine
+// stands still.
 func steadyHost(t testing.TB, o host.Options) *host.Host {
 	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime, &o.ArrivalTime, &o.HoldTime} {
 		*limit = cmp.Or(*limit, time.Hour)
@@ -145,7 +147,8 @@ func (v *viewer) subscribe(uri string) error {
 	return err
 }
 
-// load takes a snapshot. Envelopes that came before it was read are applied if they are newer.
+// load takes a snapshot. Envelopes that came before it was read are applied if they are
+// newer.
 func (v *viewer) load(s ahp.Snapshot) {
 	v.t.Helper()
 	v.mu.Lock()
@@ -277,14 +280,16 @@ func (v *viewer) awaitText(uri, want string) {
 	v.await("text "+want, func() bool { b := v.text[uri]; return b != nil && strings.HasSuffix(b.String(), want) })
 }
 
-// received are the envelopes that it has kept so far, and the serverSeq of the last that has come.
+// received are the envelopes that it has kept so far, and the serverSeq of the last that
+// has come.
 func (v *viewer) received() (all []ahp.Envelope, last int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.envelopes), v.lastSeq
 }
 
-// catalogue is the root channel as the viewer knows it. Reducers change no state in place, so it does not change.
+// catalogue is the root channel as the viewer knows it. Reducers change no state in
+// place, so it does not change.
 func (v *viewer) catalogue() ahp.RootState {
 	v.mu.Lock()
 	defer v.mu.Unlock()

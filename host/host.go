@@ -155,8 +155,9 @@ func (h *Host) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close tells clients that the host goes away, ends all connections and server-executed terminals, and returns when everything that the
-// host has started has ended. It may be called more than once.
+// Close tells clients that the host goes away, ends all connections and server-executed
+// terminals, and returns when everything that the host has started has ended. It may be
+// called more than once.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -177,13 +178,14 @@ func (h *Host) Close() {
 	h.work.Wait()
 }
 
-// ServeChannel serves one client on ch and returns when the connection has ended, with the reason. It asks for no token: a client with the
-// channel is admitted.
+// ServeChannel serves one client on ch and returns when the connection has ended, with
+// the reason. It asks for no token: a client with the channel is admitted.
 func (h *Host) ServeChannel(ctx context.Context, ch jsonrpc.Channel) error {
 	return h.serve(ctx, ch, remote{name: "channel"})
 }
 
-// afterLocked calls do with the mutex after d, unless the timer that it puts at t is stopped, replaced or forgotten before.
+// afterLocked calls do with the mutex after d, unless the timer that it puts at t is
+// stopped, replaced or forgotten before.
 func (h *Host) afterLocked(t **time.Timer, d time.Duration, do func()) {
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {

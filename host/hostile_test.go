@@ -59,8 +59,8 @@ func TestOneClientIDForMany(t *testing.T) {
 	}
 }
 
-// Guesses from many connections at once are limited like those from one, and the record has the place of each that was checked, but not the
-// guess.
+// Guesses from many connections at once are limited like those from one, and the record
+// has the place of each that was checked, but not the guess.
 func TestGuessingFromMany(t *testing.T) {
 	testkit.Leaks(t)
 	var mu sync.Mutex
@@ -106,7 +106,8 @@ func TestGuessingFromMany(t *testing.T) {
 	}
 }
 
-// Machines' names for themselves and their terminals are plain wherever they are shown, from any client and after any change.
+// Machines' names for themselves and their terminals are plain wherever they are shown,
+// from any client and after any change.
 func TestNamesArePlainEverywhere(t *testing.T) {
 	testkit.Leaks(t)
 	const evil = "a\x1b]0;b\a\u009b2J\u202ec\x00\r\n<script>\u2066d"
@@ -158,7 +159,8 @@ func TestNamesArePlainEverywhere(t *testing.T) {
 	}
 }
 
-// Machines that send wrong offsets in any way harm only their own terminals: the host keeps the text that it reports.
+// Machines that send wrong offsets in any way harm only their own terminals: the host
+// keeps the text that it reports.
 func TestLiesAboutOffsets(t *testing.T) {
 	testkit.Leaks(t)
 	const many, steps = 8, 300
@@ -170,7 +172,8 @@ func TestLiesAboutOffsets(t *testing.T) {
 	all.Wait()
 }
 
-// lie dispatches output at offsets that continue, overlap, leave a gap or are invalid, and keeps the text that the host should have.
+// lie dispatches output at offsets that continue, overlap, leave a gap or are invalid,
+// and keeps the text that the host should have.
 func lie(t *testing.T, url string, me, steps int) {
 	random := rand.New(rand.NewPCG(uint64(me), 11))
 	uri := fmt.Sprint("ahp-terminal:/liar-", me)

@@ -16,8 +16,9 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// socket serves a client's WebSocket until it ends, on any path. A request without a token is answered 401, one with a wrong token 403, both
-// before the upgrade, and 429 after many wrong ones from the same place. A right token always passes.
+// socket serves a client's WebSocket until it ends, on any path. A request without a
+// token is answered 401, one with a wrong token 403, both before the upgrade, and 429
+// after many wrong ones from the same place. A right token always passes.
 func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 	p, refusal := h.admit(r)
 	switch {
@@ -39,11 +40,13 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
-	// Not with h.ctx: Close ends each connection with a close message, and the end of its context would come before that.
+	// Not with h.ctx: Close ends each connection with a close message, and the end of its
+	// context would come before that.
 	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, socket: boundSending(ch.Socket()), recvMemory: in}) // logged there
 }
 
-// asking serves a request that may take long, unless its principal has as many of them as one name may have.
+// asking serves a request that may take long, unless its principal has as many of them as
+// one name may have.
 func (h *Host) asking(w http.ResponseWriter, r *http.Request, p Principal, serve func(http.ResponseWriter, *http.Request, Principal)) {
 	done, ok := h.ask(p)
 	if !ok {
@@ -84,8 +87,9 @@ func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	http.Error(w, why.text, why.status)
 }
 
-// recorded reports whether a refusal should be logged. Wrong tokens are limited by authLimit; log lines about other refusals of one place,
-// such as requests without a token, are limited in the same way.
+// recorded reports whether a refusal should be logged. Wrong tokens are limited by
+// authLimit; log lines about other refusals of one place, such as requests without a
+// token, are limited in the same way.
 func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	if why.quiet || why == errWrongToken || why.status == http.StatusTooManyRequests {
 		return !why.quiet
@@ -93,7 +97,8 @@ func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	return h.logLimit.Allow(PlaceOf(r.RemoteAddr))
 }
 
-// Noted reports whether one more refused request of a place is to be logged, as recorded does. It is for handlers beside the Host.
+// Noted reports whether one more refused request of a place is to be logged, as recorded
+// does. It is for handlers beside the Host.
 func (h *Host) Noted(r *http.Request) bool { return h.recorded(r, errForeignSite) }
 
 // admit returns the principal of a request, or why it is refused.
@@ -118,7 +123,8 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 		return Principal{}, errForeignPage
 	}
 	if !ok {
-		// The page of this host, after a login. Other pages do not send this cookie, and cannot have the host's name.
+		// The page of this host, after a login. Other pages do not send this cookie, and
+		// cannot have the host's name.
 		if p, known := h.browser(r); known && h.nameAllowed(r) && p.may(rightPage) {
 			return p, nil
 		}
@@ -127,7 +133,8 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	return h.authenticate(r.RemoteAddr, token)
 }
 
-// limited returns a refusal for a place that has sent too many wrong secrets, nil for others. Only the first refusal of a row is logged.
+// limited returns a refusal for a place that has sent too many wrong secrets, nil for
+// others. Only the first refusal of a row is logged.
 func limited(g *bounded.Rates, remote string) *refusal {
 	spent, first := g.Spent(PlaceOf(remote))
 	if !spent {
@@ -138,10 +145,11 @@ func limited(g *bounded.Rates, remote string) *refusal {
 	return &why
 }
 
-// authenticate returns the principal of a token. A token that the host knows is accepted at once, whatever else came from the same place:
-// tokens have 128 bits or more, so guessing is hopeless even without the limit. The limit bounds the cost of wrong tokens: after too many
-// from one place, the file of tokens is not read for that place, and a new token works only after the host has read the file by itself, at
-// most a second later.
+// authenticate returns the principal of a token. A token that the host knows is accepted
+// at once, whatever else came from the same place: tokens have 128 bits or more, so
+// guessing is hopeless even without the limit. The limit bounds the cost of wrong tokens:
+// after too many from one place, the file of tokens is not read for that place, and a new
+// token works only after the host has read the file by itself, at most a second later.
 func (h *Host) authenticate(place, token string) (Principal, *refusal) {
 	p, why := h.principalOf(place, token)
 	p.token = sha256.Sum256([]byte(token))
@@ -172,9 +180,10 @@ func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 	return Principal{}, errWrongToken
 }
 
-// fromOtherPage reports whether a browser says that another page made it send the request, without an Origin, which was checked before.
-// Requests for images, frames and links of any page are such. Their secrets are not checked: otherwise a page could use up the wrong tokens
-// that its visitor's address may send.
+// fromOtherPage reports whether a browser says that another page made it send the
+// request, without an Origin, which was checked before. Requests for images, frames and
+// links of any page are such. Their secrets are not checked: otherwise a page could use
+// up the wrong tokens that its visitor's address may send.
 func fromOtherPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, the person, or this host's own page
@@ -183,7 +192,8 @@ func fromOtherPage(r *http.Request) bool {
 	return r.Header.Get("Origin") == ""
 }
 
-// requestToken returns the token of a request. A token that is given twice counts as none, because somebody may have tampered with the URL.
+// requestToken returns the token of a request. A token that is given twice counts as
+// none, because somebody may have tampered with the URL.
 func requestToken(r *http.Request) (token string, ok bool) {
 	if values := r.URL.Query()["tkn"]; len(values) > 0 {
 		return values[0], len(values) == 1 && values[0] != ""
@@ -198,10 +208,11 @@ func sameToken(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// originAllowed reports whether the web page that has sent the request may do so. A page is this host's own if its origin is the host of
-// the request and that is an address or localhost: a name could be an attacker's that resolves to this machine (DNS rebinding). Where
-// browsers use https, a page that came by http is refused, since anybody on its way could have written it; only this machine's own pages
-// have not been on the way.
+// originAllowed reports whether the web page that has sent the request may do so. A page
+// is this host's own if its origin is the host of the request and that is an address or
+// localhost: a name could be an attacker's that resolves to this machine (DNS rebinding).
+// Where browsers use https, a page that came by http is refused, since anybody on its way
+// could have written it; only this machine's own pages have not been on the way.
 func (h *Host) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -227,8 +238,9 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// serveState serves /terminals/ID/state, and the same for guests: a terminal's state in the form of AHP. The page needs it for parked
-// terminals, which are not in AHP's catalogue.
+// serveState serves /terminals/ID/state, and the same for guests: a terminal's state in
+// the form of AHP. The page needs it for parked terminals, which are not in AHP's
+// catalogue.
 func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *refusal {
 	i, sending := at.Info(), &h.messages.sending
 	n := int(min(2*(i.End-i.Start)+64<<10, int64(sending.part))) // escaped text, and the screen before it
@@ -246,8 +258,8 @@ func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, a
 	return nil
 }
 
-// state returns the terminal's present state, with at most about limit bytes of text; ok is false if the principal does not see it any
-// more.
+// state returns the terminal's present state, with at most about limit bytes of text; ok
+// is false if the principal does not see it any more.
 func (l lookedAt) state(limit int) (s snapshot, ok bool) {
 	h, t := l.h, l.t
 	h.mu.Lock()

@@ -83,8 +83,9 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
-// Where browsers come by https, somebody on the way can write a page under the host's own name that came by http. It gets in at no door;
-// this machine's own pages do, if they are allowed.
+// Where browsers come by https, somebody on the way can write a page under the host's own
+// name that came by http. It gets in at no door; this machine's own pages do, if they are
+// allowed.
 func TestPagesThatCameByHTTP(t *testing.T) {
 	for secure, want := range map[bool]int{true: 403, false: 101} {
 		_, url := serve(t, host.Options{Token: secret, Secure: secure, Origins: []string{"host.example", "localhost:5173", "192.0.2.7"}})
@@ -260,8 +261,8 @@ func TestBadFrames(t *testing.T) {
 			} else if err := ch.Send(t.Context(), []byte(test.frame)); err != nil {
 				t.Fatal(err)
 			}
-			// The connection goes on, and so does the host. An action that was read may be
-			// refused before or after that.
+			// The connection goes on, and so does the host. An action that was read may
+			// be refused before or after that.
 			got := answerTo(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 			for strings.Contains(got, `"rejectionReason"`) {
 				msg, err := ch.Recv(t.Context())

@@ -10,15 +10,16 @@ import (
 	"tether/vocab"
 )
 
-// input is the owner's report of how the program in the foreground uses its keyboard, and of a declared terminal's readiness. Guarded by
-// the host's mutex.
+// input is the owner's report of how the program in the foreground uses its keyboard, and
+// of a declared terminal's readiness. Guarded by the host's mutex.
 type input struct {
 	vocab.State                   // Input is "" until the owner reports one
 	said, readySaid int64         // when Input and Ready began, by the owner's clock
 	moved           change.Signal // raised when anything in input changes
 }
 
-// inputSaid handles the report of a terminal's owner. It ignores reports from anybody else, and invalid ones.
+// inputSaid handles the report of a terminal's owner. It ignores reports from anybody
+// else, and invalid ones.
 func (c *conn) inputSaid(params []byte) {
 	var p ahp.StateParams
 	if err := ahp.DecodeParams(params, &p); err != nil || !c.may(rightLend) {
@@ -53,7 +54,8 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	}
 }
 
-// endInputLocked clears the state of input of an exited terminal, and sets its readiness after the exit.
+// endInputLocked clears the state of input of an exited terminal, and sets its readiness
+// after the exit.
 func (h *Host) endInputLocked(t *terminal) {
 	in := &t.input
 	in.Keyboard, in.said = vocab.Keyboard{}, 0
@@ -61,7 +63,8 @@ func (h *Host) endInputLocked(t *terminal) {
 	t.input.moved.Raise()
 }
 
-// awaitsLocked reports whether the terminal waits for typed input. While the machine is away that is unknown.
+// awaitsLocked reports whether the terminal waits for typed input. While the machine is
+// away that is unknown.
 func (t *terminal) awaitsLocked() ahp.Awaiting {
 	if t.isAwayLocked() {
 		return ahp.AwaitsNothing
@@ -69,7 +72,8 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 	return ahp.Awaits(string(t.input.Input))
 }
 
-// readyLocked returns the terminal's readiness. While the machine is away, it is known only for an exited terminal.
+// readyLocked returns the terminal's readiness. While the machine is away, it is known
+// only for an exited terminal.
 func (t *terminal) readyLocked() string {
 	if t.isAwayLocked() && !t.state.Lifecycle.Exited() {
 		return ""
@@ -77,16 +81,17 @@ func (t *terminal) readyLocked() string {
 	return string(t.input.Ready)
 }
 
-// awaitsAgainLocked is called when the owner of t has connected or disconnected. It updates the catalogue if that shows something which the
-// owner has reported.
+// awaitsAgainLocked is called when the owner of t has connected or disconnected. It
+// updates the catalogue if that shows something which the owner has reported.
 func (h *Host) awaitsAgainLocked(t *terminal) {
 	if ahp.Awaits(string(t.input.Input)) != ahp.AwaitsNothing || t.input.Ready != "" {
 		h.listChangedLocked(t)
 	}
 }
 
-// State implements agenttools.StatefulTerminal. While the machine is away it returns the last known state, so that a short loss of the
-// connection does not turn one question into two.
+// State implements agenttools.StatefulTerminal. While the machine is away it returns the
+// last known state, so that a short loss of the connection does not turn one question
+// into two.
 func (l lookedAt) State() (vocab.State, <-chan struct{}) {
 	l.h.mu.Lock()
 	if _, ok := (catalogue{l.h, l.p}).fromLocked(l.t); !ok || l.t.gone() {
@@ -108,8 +113,8 @@ const (
 	maxPrompt  = 200     // bytes
 )
 
-// prompt returns the text before the cursor on its line, as p sees it. It comes from the recorded text, in which the owner has masked
-// secrets.
+// prompt returns the text before the cursor on its line, as p sees it. It comes from the
+// recorded text, in which the owner has masked secrets.
 func (l lookedAt) prompt() string {
 	l.h.mu.Lock()
 	i := l.t.infoLocked(l.from)

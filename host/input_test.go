@@ -34,8 +34,9 @@ func (v *viewer) awaits(uri string) string {
 	return "not there"
 }
 
-// The owner's report of input is in the catalogue, the lists and the answers of agents while the terminal waits for input, and nowhere
-// after an answer, the exit or while the machine is away. Others cannot report it.
+// The owner's report of input is in the catalogue, the lists and the answers of agents
+// while the terminal waits for input, and nowhere after an answer, the exit or while the
+// machine is away. Others cannot report it.
 func TestInputIsShown(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "machine-other", "observer-o", "agent-bot")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
@@ -116,8 +117,9 @@ func TestInputOfStrangers(t *testing.T) {
 	laptop.await("awaits nothing", func() bool { return laptop.root.Terminals[0].Meta.Awaits == ahp.AwaitsNothing })
 }
 
-// A question is one event, even if the machine was away for a moment, with the prompt from the host's text; a secret has none. A viewer who
-// sees a terminal only from a place on gets no earlier prompt.
+// A question is one event, even if the machine was away for a moment, with the prompt
+// from the host's text; a secret has none. A viewer who sees a terminal only from a place
+// on gets no earlier prompt.
 func TestInputEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaff(true, "machine.laptop.ann", "agent.helper.ann", "agent.ci.sam")
@@ -165,7 +167,8 @@ func TestInputEvents(t *testing.T) {
 	})
 }
 
-// The owner's report of readiness is in the catalogue, the lists of agents and the page, and is an event; the exit ends it.
+// The owner's report of readiness is in the catalogue, the lists of agents and the page,
+// and is an event; the exit ends it.
 func TestReadyIsShown(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "observer-o", "agent-bot")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// Rights says how old the tokens, people and grants are that a node of a cluster knows and by which it admits and serves clients.
+// Rights says how old the tokens, people and grants are that a node of a cluster knows
+// and by which it admits and serves clients.
 type Rights int32
 
 // The ages of rights.
@@ -20,8 +21,9 @@ func (r *refusal) Error() string { return r.text }
 
 var errRightsOld = &refusal{status: http.StatusServiceUnavailable, text: "this node does not reach its cluster and admits nobody: try another one", quiet: true}
 
-// SetRights sets how old the rights are. A machine's connection stays in any case until it breaks: it shows only the machine's own
-// terminals, and the machine connects to another node next time.
+// SetRights sets how old the rights are. A machine's connection stays in any case until
+// it breaks: it shows only the machine's own terminals, and the machine connects to
+// another node next time.
 func (h *Host) SetRights(r Rights) {
 	if Rights(h.rights.Swap(int32(r))) == r {
 		return
@@ -41,7 +43,8 @@ func (h *Host) SetRights(r Rights) {
 	}
 }
 
-// admits decides whether a request is served at all. While rights are old, only those of in are; nil admits none.
+// admits decides whether a request is served at all. While rights are old, only those of
+// in are; nil admits none.
 func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *refusal {
 	rights := Rights(h.rights.Load())
 	if rights == RightsChecked || rights == RightsOld && in != nil && in(r) {
@@ -50,12 +53,13 @@ func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *refusal {
 	return errRightsOld
 }
 
-// isBrowser and isGuest report whether a request comes from a browser that is logged in, and from a guest who has opened a link.
+// isBrowser and isGuest report whether a request comes from a browser that is logged in,
+// and from a guest who has opened a link.
 func (h *Host) isBrowser(r *http.Request) bool { _, in := h.browser(r); return in }
 func (h *Host) isGuest(r *http.Request) bool   { _, in := h.guest(r); return in }
 
-// agentIsHere reports whether a request comes from an agent that has sent one before. It does not depend on MCP sessions, which not every
-// version of MCP has.
+// agentIsHere reports whether a request comes from an agent that has sent one before. It
+// does not depend on MCP sessions, which not every version of MCP has.
 func (h *Host) agentIsHere(r *http.Request) bool {
 	p, why := h.admit(r)
 	if why != nil {
@@ -66,7 +70,8 @@ func (h *Host) agentIsHere(r *http.Request) bool {
 	return h.agentHolds[p.Key()] != nil
 }
 
-// unlapsed returns a context that ends with ctx or when rights have lapsed. The caller must call done.
+// unlapsed returns a context that ends with ctx or when rights have lapsed. The caller
+// must call done.
 func (h *Host) unlapsed(ctx context.Context) (_ context.Context, done func()) {
 	if h.opts.Nodes == nil {
 		return ctx, func() {}

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// A token ends what was opened with it. What belongs to a name (shells and the session of an agent, its cached MCP server, its webhooks, the
-// parked terminals of a machine) lasts as long as the name has a valid token, so that a token can be replaced.
+// A token ends what was opened with it. What belongs to a name (shells and the session of
+// an agent, its cached MCP server, its webhooks, the parked terminals of a machine) lasts
+// as long as the name has a valid token, so that a token can be replaced.
 
 // names knows how long what belongs to names lasts. It is safe for concurrent use.
 type names struct {
@@ -23,8 +24,8 @@ type lasting struct {
 	tokens map[context.Context]struct{} // Principal.Live of each of its tokens that is known here; guarded by names.mu
 }
 
-// Lasting returns a context that ends when the principal's name has no valid token any more, with this role and owner. It may read a file
-// if p's own token has ended.
+// Lasting returns a context that ends when the principal's name has no valid token any
+// more, with this role and owner. It may read a file if p's own token has ended.
 func (h *Host) Lasting(p Principal) context.Context {
 	if live := h.names.take(p); live.Err() == nil {
 		return live
@@ -43,7 +44,8 @@ func (h *Host) ofName(p Principal) Principal {
 	return p
 }
 
-// take is Lasting for a principal with a valid token, or one whose name is known. It reads no file.
+// take is Lasting for a principal with a valid token, or one whose name is known. It
+// reads no file.
 func (n *names) take(p Principal) context.Context {
 	if p.Live == nil {
 		return p.live()
@@ -77,7 +79,8 @@ func (n *names) addLocked(p Principal, l *lasting) *lasting {
 	return l
 }
 
-// ended is called when a token has ended. With the last one that is known here, what belongs to its name ends, unless another one is valid.
+// ended is called when a token has ended. With the last one that is known here, what
+// belongs to its name ends, unless another one is valid.
 func (n *names) ended(p Principal, l *lasting) {
 	n.mu.Lock()
 	delete(l.tokens, p.Live)
@@ -99,7 +102,8 @@ func (n *names) ended(p Principal, l *lasting) {
 	}
 }
 
-// other returns the principal of another valid token of a name, also of one that was not shown here yet.
+// other returns the principal of another valid token of a name, also of one that was not
+// shown here yet.
 func (n *names) other(p Principal) (next Principal, ok bool) {
 	if n.valid == nil {
 		return next, false

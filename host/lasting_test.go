@@ -35,7 +35,8 @@ func (s subscribers) hooked(t *testing.T, url, token string) host.Principal {
 	return <-s.all
 }
 
-// posted sends a message to the MCP door, with more headers, and returns the status and the session of the answer.
+// posted sends a message to the MCP door, with more headers, and returns the status and
+// the session of the answer.
 func posted(t *testing.T, url, token, body string, more ...string) (status int, session string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.Replace(url, "ws", "http", 1)+"/mcp", strings.NewReader(body))
@@ -57,8 +58,9 @@ func (b began) Active(string, bool) error { b <- struct{}{}; return nil }
 func (began) Event(events.Event) error    { return nil }
 func (began) Heartbeat(string) error      { return nil }
 
-// A token of an agent is replaced without an interruption, also if the new one was never used when the old one is revoked: only what the
-// old one has opened ends. With the last one, everything does.
+// A token of an agent is replaced without an interruption, also if the new one was never
+// used when the old one is revoked: only what the old one has opened ends. With the last
+// one, everything does.
 func TestReplacingAToken(t *testing.T) {
 	for _, used := range []bool{true, false} {
 		tokens, err := access.Open(access.File(filepath.Join(t.TempDir(), "private", "tokens.json")))
@@ -139,7 +141,8 @@ func TestReplacingAToken(t *testing.T) {
 	}
 }
 
-// A parked terminal of a machine outlives a token that is replaced, and ends with the last one.
+// A parked terminal of a machine outlives a token that is replaced, and ends with the
+// last one.
 func TestReplacingATokenOfAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaff(false, "machine.laptop.", "machine.laptop..new")

@@ -16,8 +16,9 @@ import (
 // ann is a person who may lend and look.
 var ann = host.Principal{Name: "ann", Role: host.RoleAdmin}
 
-// goesOn reports what of a connection does not arrive at once: output of a terminal that it watches, acknowledgements and counts of its own,
-// and the answer to a request for a terminal without text. Its caller is in a bubble.
+// goesOn reports what of a connection does not arrive at once: output of a terminal that
+// it watches, acknowledgements and counts of its own, and the answer to a request for a
+// terminal without text. Its caller is in a bubble.
 func (v *viewer) goesOn(m *viewer, live, own string) (missing []string) {
 	v.t.Helper()
 	v.mu.Lock()
@@ -59,7 +60,8 @@ func crowd(t *testing.T, h *host.Host) (m, desk *viewer, live, own string) {
 	return m, desk, live, own
 }
 
-// A reply that waits until another connection of the same name has read what it asked for delays nothing else.
+// A reply that waits until another connection of the same name has read what it asked for
+// delays nothing else.
 func TestAReplyThatWaitsForRoomDelaysNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := steadyHost(t, host.Options{})
@@ -134,8 +136,8 @@ func mirrored(t *testing.T, h *host.Host, n int) (uris []string) {
 	return uris
 }
 
-// A subscription to a terminal whose node does not answer waits for its text for two seconds from the request, however many do, and delays
-// nothing else.
+// A subscription to a terminal whose node does not answer waits for its text for two
+// seconds from the request, however many do, and delays nothing else.
 func TestASilentNodeDelaysOnlyItsSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := steadyHost(t, host.Options{Nodes: &engine{}})

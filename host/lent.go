@@ -11,10 +11,12 @@ import (
 	"tether/screen"
 )
 
-// lentPath is the path at which administrators list the terminals and end grants. It shows no output.
+// lentPath is the path at which administrators list the terminals and end grants. It
+// shows no output.
 const lentPath = "/lent"
 
-// Lent is a terminal as administrators see it: names, owners and sizes. It does not have the title, which a program may have set.
+// Lent is a terminal as administrators see it: names, owners and sizes. It does not have
+// the title, which a program may have set.
 type Lent struct {
 	Summary
 	Bytes   int64     `json:"bytes"` // of text that is kept
@@ -22,7 +24,8 @@ type Lent struct {
 	May     []string  `json:"may"` // who may watch, as in grants; the owner first
 }
 
-// Lent lists the terminals of all machines and of the host, oldest first. It is for administrators.
+// Lent lists the terminals of all machines and of the host, oldest first. It is for
+// administrators.
 func (h *Host) Lent() []Lent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,8 +39,9 @@ func (h *Host) Lent() []Lent {
 	return all
 }
 
-// EndGrant ends all grants to a name, as in ahp.Grant, for the terminal with that id, whoever made them, for as long as it is lent to this
-// host. It reports whether there was one.
+// EndGrant ends all grants to a name, as in ahp.Grant, for the terminal with that id,
+// whoever made them, for as long as it is lent to this host. It reports whether there was
+// one.
 func (h *Host) EndGrant(id, to string) bool {
 	g, ok := h.grantee(h.lookAtPeople(), to)
 	if !ok {
@@ -51,8 +55,9 @@ func (h *Host) EndGrant(id, to string) bool {
 	return uri != ""
 }
 
-// endGrant is EndGrant without storing it for the next host. It returns the terminal's URI, "" if nothing was granted. The node that owns a
-// mirror learns of it from the document of people, which all nodes share.
+// endGrant is EndGrant without storing it for the next host. It returns the terminal's
+// URI, "" if nothing was granted. The node that owns a mirror learns of it from the
+// document of people, which all nodes share.
 func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,15 +71,17 @@ func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 	return ""
 }
 
-// keepEnded stores the end of a grant for the next host. It must not be called with the host's mutex.
+// keepEnded stores the end of a grant for the next host. It must not be called with the
+// host's mutex.
 func (h *Host) keepEnded(uri, to string, g Grantee) {
 	if err := h.opts.People.Withdraw(uri, to, g); err != nil {
 		h.log.Error().Err(err).Str("terminal", uri).Msg("the end of a grant is not kept: it is in force again after a restart of the host")
 	}
 }
 
-// endedBeforeLocked returns the grantees whose grants for a terminal an administrator of an earlier host has ended. former is the URI that
-// the terminal had there, "" if it is the same.
+// endedBeforeLocked returns the grantees whose grants for a terminal an administrator of
+// an earlier host has ended. former is the URI that the terminal had there, "" if it is
+// the same.
 func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
 	over := slices.Clone(h.roster.Withdrawn[uri])
 	if former == "" {

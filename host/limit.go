@@ -24,7 +24,8 @@ type untoldTries struct {
 	all map[string]int // by place; nil: there are no other nodes
 }
 
-// PlaceOf returns the place of a remote address, with or without a port. Limits of frequency count by place.
+// PlaceOf returns the place of a remote address, with or without a port. Limits of
+// frequency count by place.
 func PlaceOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"tether/ahp"
 )
 
-// lister is a principal at the host with its view of the catalogue, for all its connections and pages. While audiences are not in force,
-// all principals who see everything share one. A change costs time only for the listers that see it. Guarded by the host's mutex.
+// lister is a principal at the host with its view of the catalogue, for all its
+// connections and pages. While audiences are not in force, all principals who see
+// everything share one. A change costs time only for the listers that see it. Guarded by
+// the host's mutex.
 type lister struct {
 	viewer
 	key       listerKey
@@ -33,7 +35,8 @@ func keyOf(p *Principal) listerKey {
 	return listerKey{name: p.Name, owner: p.Owner, role: p.Role, steward: p.steward}
 }
 
-// hold is one use of a lister. When audiences are put in force, the hold gets another lister. Guarded by the host's mutex.
+// hold is one use of a lister. When audiences are put in force, the hold gets another
+// lister. Guarded by the host's mutex.
 type hold struct {
 	viewer
 	l      *lister
@@ -68,7 +71,8 @@ func (h *Host) letGoLocked(use *hold) {
 	}
 }
 
-// listerLocked returns the lister of all who see the same as v, and makes it if there is none.
+// listerLocked returns the lister of all who see the same as v, and makes it if there is
+// none.
 func (h *Host) listerLocked(v viewer) *lister {
 	key := keyOf(&v.Principal)
 	switch {
@@ -93,7 +97,8 @@ func (h *Host) listerLocked(v viewer) *lister {
 	return l
 }
 
-// candidatesLocked calls do with all listers that may see t, and perhaps with others, some more than once.
+// candidatesLocked calls do with all listers that may see t, and perhaps with others,
+// some more than once.
 func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 	owner := &t.creator.principal
 	some := func(all []*lister) {
@@ -137,8 +142,8 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 	}
 }
 
-// reindexLocked is called when the audience of t or the people have changed. It adds t to the listers that see it now, and removes it from
-// those that do not see it any more.
+// reindexLocked is called when the audience of t or the people have changed. It adds t to
+// the listers that see it now, and removes it from those that do not see it any more.
 func (h *Host) reindexLocked(t *terminal) {
 	t.audience.rules = t.rulesLocked()
 	h.round += 2

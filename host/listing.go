@@ -6,12 +6,13 @@ import (
 	"tether/ahp"
 )
 
-// listPace is the shortest time between two notifications of changes of the catalogue, so that a machine that changes titles as fast as it
-// can does not cause a list each time.
+// listPace is the shortest time between two notifications of changes of the catalogue, so
+// that a machine that changes titles as fast as it can does not cause a list each time.
 const listPace = 50 * time.Millisecond
 
-// listing schedules updates of the catalogue on the root channel. It is delivered as state: a subscriber gets the newest list, so that a
-// thousand new terminals at once do not make a thousand lists for everybody. Guarded by the host's mutex.
+// listing schedules updates of the catalogue on the root channel. It is delivered as
+// state: a subscriber gets the newest list, so that a thousand new terminals at once do
+// not make a thousand lists for everybody. Guarded by the host's mutex.
 type listing struct {
 	changed int64 // serverSeq of the newest notified change
 	told    time.Time
@@ -19,8 +20,8 @@ type listing struct {
 	timer   *time.Timer          // sends the changes; nil if not running
 }
 
-// listChangedLocked records that the catalogue's entry of t has changed. Subscribers are told at once, or together with other changes
-// within listPace.
+// listChangedLocked records that the catalogue's entry of t has changed. Subscribers are
+// told at once, or together with other changes within listPace.
 func (h *Host) listChangedLocked(t *terminal) {
 	for _, l := range t.listers {
 		h.listed.stale[l] = struct{}{}
@@ -45,7 +46,8 @@ func (h *Host) tellSoonLocked() {
 	}
 }
 
-// listNowLocked sends pending changes at once, so that a returning client gets all changes up to now.
+// listNowLocked sends pending changes at once, so that a returning client gets all
+// changes up to now.
 func (h *Host) listNowLocked() {
 	if t := h.listed.timer; t != nil {
 		t.Stop()
@@ -66,8 +68,8 @@ func (h *Host) tellListLocked() {
 	clear(l.stale)
 }
 
-// listingLocked returns the root/terminalsChanged for the subscriber, as of s.changed: the present catalogue, encoded once per change and
-// form.
+// listingLocked returns the root/terminalsChanged for the subscriber, as of s.changed:
+// the present catalogue, encoded once per change and form.
 func (s *subscription) listingLocked() []byte {
 	of := s.conn.hold.l
 	shape, version := &of.encoded[0], newestVersion

@@ -106,7 +106,8 @@ func (m *member) until(ctx context.Context, ok func() bool) error {
 	}
 }
 
-// lend announces a terminal and prints its text, from where the host has it, with at most the daemon's window on its way.
+// lend announces a terminal and prints its text, from where the host has it, with at most
+// the daemon's window on its way.
 func (m *member) lend(ctx context.Context, id, uri, text string) error {
 	p := ahp.CreateTerminalParams{Channel: uri, Name: "build", Claim: ahp.ClientClaim(id), ExecutionTarget: ahp.TargetClient}
 	if err := m.conn.CreateTerminal(ctx, p); err != nil {
@@ -179,9 +180,10 @@ func each(t *testing.T, n int, do func(n int) error) {
 	}
 }
 
-// One host has a thousand machines with five terminals each, 200 observers and floods on twenty: all get every byte of their terminals, an
-// observer that reads nothing delays nobody, and memory stays below the bound. The host that follows it gets every terminal with every byte
-// again.
+// One host has a thousand machines with five terminals each, 200 observers and floods on
+// twenty: all get every byte of their terminals, an observer that reads nothing delays
+// nobody, and memory stays below the bound. The host that follows it gets every terminal
+// with every byte again.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 24 << 20

@@ -4,7 +4,8 @@ import (
 	"sort"
 )
 
-// entry is one encoded envelope of a channel. It is immutable, and all connections send the same bytes.
+// entry is one encoded envelope of a channel. It is immutable, and all connections send
+// the same bytes.
 type entry struct {
 	seq   int64
 	msg   []byte  // the whole notification, ready for the wire
@@ -18,7 +19,8 @@ type entry struct {
 	start int64   // bytes of all entries of this log before it; set by add
 }
 
-// answer is a notification for the client that has sent an action, with what concerns nobody else.
+// answer is a notification for the client that has sent an action, with what concerns
+// nobody else.
 type answer struct {
 	to  *client
 	msg []byte
@@ -35,8 +37,9 @@ func (e *entry) to(c *client) []byte {
 	return e.msg
 }
 
-// chanLog keeps the newest envelopes of one channel, bounded in bytes and in number. Subscribers are cursors into it. An index counts
-// entries since the channel was created, and only grows. Guarded by the host's mutex.
+// chanLog keeps the newest envelopes of one channel, bounded in bytes and in number.
+// Subscribers are cursors into it. An index counts entries since the channel was created,
+// and only grows. Guarded by the host's mutex.
 type chanLog struct {
 	maxBytes, maxCount int
 
@@ -48,8 +51,9 @@ type chanLog struct {
 	need  int64   // entries from this index on may exceed the bounds, by up to the factor neededTimes; math.MaxInt64: none may
 }
 
-// neededTimes is the factor by which a log may exceed its bounds while the child waits for subscribers. The owner may still have 256 KiB in
-// transit, which JSON escapes can make six times as long, and some subscribers may be nearly as far behind.
+// neededTimes is the factor by which a log may exceed its bounds while the child waits
+// for subscribers. The owner may still have 256 KiB in transit, which JSON escapes can
+// make six times as long, and some subscribers may be nearly as far behind.
 const neededTimes = 4
 
 // add appends e and drops the oldest entries that no longer fit.
@@ -81,7 +85,8 @@ func (l *chanLog) dropFirst() {
 	l.first++
 }
 
-// resize changes the capacity of the ring to size: a power of two with room for all entries that are kept.
+// resize changes the capacity of the ring to size: a power of two with room for all
+// entries that are kept.
 func (l *chanLog) resize(size int) {
 	ring := make([]entry, size)
 	for i := l.first; i < l.next; i++ {
@@ -103,7 +108,8 @@ func (l *chanLog) behind(i int64) int64 {
 	return l.total - l.slot(i).start
 }
 
-// after returns the index of the first kept entry whose serverSeq is greater than seq. whole says that no entry after seq was dropped.
+// after returns the index of the first kept entry whose serverSeq is greater than seq.
+// whole says that no entry after seq was dropped.
 func (l *chanLog) after(seq int64) (i int64, whole bool) {
 	n := sort.Search(int(l.next-l.first), func(i int) bool { return l.slot(l.first+int64(i)).seq > seq })
 	return l.first + int64(n), seq >= l.lost

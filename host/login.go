@@ -102,8 +102,9 @@ func (s *logins) follow(code string) (Principal, bool) {
 	return p, ok && p.may(rightPage)
 }
 
-// login returns the cookie of a browser that is logged in as p from now on. Its connections end when it is logged out, at the latest after
-// loginTime. It returns when the login is stored for the next host.
+// login returns the cookie of a browser that is logged in as p from now on. Its
+// connections end when it is logged out, at the latest after loginTime. It returns when
+// the login is stored for the next host.
 func (s *logins) login(p Principal, proof Proof) string {
 	cookie := rand.Text()
 	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime), Proof: proof}
@@ -132,7 +133,8 @@ func (s *logins) restore() {
 	}
 }
 
-// followShared admits browsers that have logged in at other nodes, and ends those that were logged out there.
+// followShared admits browsers that have logged in at other nodes, and ends those that
+// were logged out there.
 func (s *logins) followShared() {
 	s.look()
 	s.dropAgain()
@@ -186,8 +188,9 @@ func (s *logins) look() {
 	}
 }
 
-// let admits a browser. It gets the role of an observer, even for an administrator: the page needs no more, and browsers send a cookie to
-// every port of a machine, on one of which a program that an agent has started may listen.
+// let admits a browser. It gets the role of an observer, even for an administrator: the
+// page needs no more, and browsers send a cookie to every port of a machine, on one of
+// which a program that an agent has started may listen.
 func (s *logins) let(one Login, kept bool) {
 	in := login{principal: one.Principal, until: one.Until, kept: kept, proof: one.Proof}
 	live, end := context.WithCancelCause(in.principal.live())
@@ -203,8 +206,8 @@ func (s *logins) let(one Login, kept bool) {
 	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
-// find returns the principal of a cookie. A cookie that another node has just made may not have arrived here yet; find waits for it, at
-// most sharedTime.
+// find returns the principal of a cookie. A cookie that another node has just made may
+// not have arrived here yet; find waits for it, at most sharedTime.
 func (s *logins) find(cookie string) (Principal, bool) {
 	p, ok := s.known(cookie)
 	if !ok && s.shared != nil {
@@ -218,7 +221,8 @@ func (s *logins) known(cookie string) (Principal, bool) {
 	return one.principal, ok && one.principal.live().Err() == nil
 }
 
-// logout logs a browser out. It returns when the next host does not know the cookie any more either.
+// logout logs a browser out. It returns when the next host does not know the cookie any
+// more either.
 func (s *logins) logout(cookie string) {
 	hash := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
@@ -270,8 +274,9 @@ func (s *logins) close() {
 	s.work.Wait()
 }
 
-// Launch returns the path, with its fragment, of a link that logs one browser in as p, once its person has pressed the button there. It works
-// once, within ten minutes. The caller must have verified that p asks for it.
+// Launch returns the path, with its fragment, of a link that logs one browser in as p,
+// once its person has pressed the button there. It works once, within ten minutes. The
+// caller must have verified that p asks for it.
 func (h *Host) Launch(p Principal) string {
 	if p.Name == "" && h.opts.Token != "" {
 		p.token = sha256.Sum256([]byte(h.opts.Token))
@@ -279,8 +284,9 @@ func (h *Host) Launch(p Principal) string {
 	return launchPath + "#" + h.logins.launch(p)
 }
 
-// CookieName is the name of a cookie of the host's. With https, no other name below the host's domain and no port without TLS can set it;
-// otherwise the name distinguishes ports, which cookies do not.
+// CookieName is the name of a cookie of the host's. With https, no other name below the
+// host's domain and no port without TLS can set it; otherwise the name distinguishes
+// ports, which cookies do not.
 func CookieName(of string, r *http.Request, https bool) string {
 	if https {
 		return "__Host-tether_" + of
@@ -289,14 +295,16 @@ func CookieName(of string, r *http.Request, https bool) string {
 	return "tether_" + of + "_" + cmp.Or(port, "80")
 }
 
-// cookieName is the name of the session's cookie, and guestCookie of a guest's, which has nothing to do with it.
+// cookieName is the name of the session's cookie, and guestCookie of a guest's, which has
+// nothing to do with it.
 func (h *Host) cookieName(r *http.Request) string  { return CookieName("host", r, h.https(r)) }
 func (h *Host) guestCookie(r *http.Request) string { return CookieName("guest", r, h.https(r)) }
 
 // https reports whether the browser uses https.
 func (h *Host) https(r *http.Request) bool { return r.TLS != nil || h.opts.Secure }
 
-// setCookie gives a browser a cookie, which it sends only with requests that begin at the page itself, and no script sees.
+// setCookie gives a browser a cookie, which it sends only with requests that begin at the
+// page itself, and no script sees.
 func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, name, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
 }
@@ -306,8 +314,9 @@ func (h *Host) admitBrowser(w http.ResponseWriter, r *http.Request, p Principal,
 	h.setCookie(w, r, h.cookieName(r), h.logins.login(p, proof), loginTime)
 }
 
-// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller must have verified that p asks for it; token is the
-// token that admits p. LogIn does not write the audit record.
+// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller
+// must have verified that p asks for it; token is the token that admits p. LogIn does not
+// write the audit record.
 func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string, proof Proof) {
 	p.token = sha256.Sum256([]byte(token))
 	PageHeaders(w.Header())
@@ -315,8 +324,8 @@ func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token 
 	goOn(w)
 }
 
-// shown returns what the token of p, or a link that was made with it, proves about the person: nothing, if a login at an identity provider has
-// left it on the person's disk.
+// shown returns what the token of p, or a link that was made with it, proves about the
+// person: nothing, if a login at an identity provider has left it on the person's disk.
 func (h *Host) shown(p Principal) Proof {
 	if h.opts.Register != nil && h.opts.Register.Session(p.token) {
 		return ProofNone
@@ -324,7 +333,8 @@ func (h *Host) shown(p Principal) Proof {
 	return ProofNow
 }
 
-// LoginRefused shows a person why a login at an identity provider failed, with the ways to log in.
+// LoginRefused shows a person why a login at an identity provider failed, with the ways
+// to log in.
 func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
 	PageHeaders(w.Header())
 	h.loginPage(w, status, why)
@@ -339,7 +349,8 @@ func (h *Host) browser(r *http.Request) (Principal, bool) {
 	return h.logins.find(cookie.Value)
 }
 
-// nameAllowed reports whether the request's name for this host cannot be an attacker's name that resolves to this machine (DNS rebinding).
+// nameAllowed reports whether the request's name for this host cannot be an attacker's
+// name that resolves to this machine (DNS rebinding).
 func (h *Host) nameAllowed(r *http.Request) bool {
 	name := r.Host
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {

@@ -16,8 +16,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// This file serves the part of the page where people see and end their entries besides terminals; administrators see and end everybody's.
-// Nothing is granted here.
+// This file serves the part of the page where people see and end their entries besides
+// terminals; administrators see and end everybody's. Nothing is granted here.
 
 const (
 	peoplePath = "/people"
@@ -31,7 +31,8 @@ const (
 // EntryKind is the kind of an entry.
 type EntryKind string
 
-// The kinds, in the order of the page. A terminal cannot be ended at the host's page: only its machine ends it.
+// The kinds, in the order of the page. A terminal cannot be ended at the host's page:
+// only its machine ends it.
 const (
 	EntryMachine  EntryKind = "machine"
 	EntryAgent    EntryKind = "agent"
@@ -51,7 +52,8 @@ type Entry struct {
 	Detail string     `json:"detail,omitempty"` // a role, groups, the grantee
 	Since  *time.Time `json:"since,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`
-	// Online and Terminals are set for a machine, Size for a terminal: bytes of text that the host has.
+	// Online and Terminals are set for a machine, Size for a terminal: bytes of text that
+	// the host has.
 	Online    bool  `json:"online,omitempty"`
 	Terminals int   `json:"terminals,omitempty"`
 	Size      int64 `json:"size,omitempty"`
@@ -59,16 +61,21 @@ type Entry struct {
 	OwnerID string `json:"-"`
 }
 
-// ErrNoEntry is returned by Register.End for an entry that does not exist, or not any more.
+// ErrNoEntry is returned by Register.End for an entry that does not exist, or not any
+// more.
 var ErrNoEntry = errors.New("it is not there any more")
 
-// Register is the list of access rights. It is safe for concurrent use, and may read and write files.
+// Register is the list of access rights. It is safe for concurrent use, and may read and
+// write files.
 type Register interface {
-	// Entries returns all machines, agents, people and grants, and logins other than those that only the host's browsers have.
+	// Entries returns all machines, agents, people and grants, and logins other than
+	// those that only the host's browsers have.
 	Entries() ([]Entry, error)
-	// End ends one of them, and its connections within two seconds. ErrNoEntry means that it is gone.
+	// End ends one of them, and its connections within two seconds. ErrNoEntry means that
+	// it is gone.
 	End(kind EntryKind, id string) error
-	// Session reports whether Entries has the login to which the token with that hash belongs.
+	// Session reports whether Entries has the login to which the token with that hash
+	// belongs.
 	Session(token [sha256.Size]byte) bool
 }
 
@@ -112,7 +119,8 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	return nil
 }
 
-// entriesOf returns the entries that p may see and end: their own or, for an administrator, all.
+// entriesOf returns the entries that p may see and end: their own or, for an
+// administrator, all.
 func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	all := h.logins.entries(h.opts.Register)
 	if h.opts.Register != nil {
@@ -150,15 +158,15 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	return all, nil
 }
 
-// csrfOf returns the value that proves that a request comes from this host's page, in the browser with that cookie. No script can see the
-// cookie.
+// csrfOf returns the value that proves that a request comes from this host's page, in the
+// browser with that cookie. No script can see the cookie.
 func csrfOf(cookie string) string {
 	sum := sha256.Sum256([]byte("tether-host page\x00" + cookie))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// endEntry serves endPath. It accepts only a cookie, sent over https by this host's page, which knows csrfOf, within freshTime after a
-// login.
+// endEntry serves endPath. It accepts only a cookie, sent over https by this host's page,
+// which knows csrfOf, within freshTime after a login.
 func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
 	cookie, err := r.Cookie(h.cookieName(r))
 	switch {
@@ -229,7 +237,8 @@ const browserPrefix = "b-"
 // entryID returns the id of a login, which does not reveal its secret.
 func entryID(cookie [sha256.Size]byte) string { return hex.EncodeToString(cookie[:8]) }
 
-// entries returns the logged-in browsers, except for those whose login the register lists.
+// entries returns the logged-in browsers, except for those whose login the register
+// lists.
 func (s *logins) entries(besides Register) (all []Entry) {
 	for cookie, one := range s.browsers.All() {
 		if one.principal.live().Err() != nil || besides != nil && besides.Session(one.principal.token) {

@@ -166,7 +166,8 @@ func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 	}
 }
 
-// Only a page of this host ends entries, over https, soon after a login; and people end only their own.
+// Only a page of this host ends entries, over https, soon after a login; and people end
+// only their own.
 func TestEndingAtThePage(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann", "observer.bob.bob")
 	kept := newShelf()
@@ -238,8 +239,10 @@ func TestEndingAtThePage(t *testing.T) {
 	}
 }
 
-// A login by an identity provider ends entries only if the provider has said that the person has just logged in there. Where it says
-// nothing, logging in again does not help, and the page says so. The token that such a login leaves on a disk proves nothing either.
+// A login by an identity provider ends entries only if the provider has said that the
+// person has just logged in there. Where it says nothing, logging in again does not help,
+// and the page says so. The token that such a login leaves on a disk proves nothing
+// either.
 func TestEndingTakesAPerson(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann")
 	ann := s.of["observer.ann.ann"]

@@ -11,15 +11,16 @@ import (
 	"tether/vocab"
 )
 
-// maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of command lines. Text before the oldest one counts as
-// dropped for readers.
+// maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of
+// command lines. Text before the oldest one counts as dropped for readers.
 const (
 	maxMarks     = 2048
 	maxMarkBytes = 1 << 20
 )
 
-// mark is an event in a terminal's stream. The end of a command takes one position in the offsets of readers, so that positions before and
-// after it differ. An empty mark only advances offsets.
+// mark is an event in a terminal's stream. The end of a command takes one position in the
+// offsets of readers, so that positions before and after it differ. An empty mark only
+// advances offsets.
 type mark struct {
 	pos      int64          // in the stream of all text
 	ended    int64          // ends of commands up to this mark, including it
@@ -28,7 +29,8 @@ type mark struct {
 	exited   bool
 }
 
-// marks are the marks of one terminal, by position. Mark number n is list[n-first]. Guarded by the host's mutex.
+// marks are the marks of one terminal, by position. Mark number n is list[n-first].
+// Guarded by the host's mutex.
 type marks struct {
 	list  []mark
 	first int64 // number of dropped marks
@@ -75,7 +77,8 @@ func (m *marks) drop(n int) {
 	m.first += int64(n)
 }
 
-// forget drops all marks before a position, because the text between them is not known any more.
+// forget drops all marks before a position, because the text between them is not known
+// any more.
 func (m *marks) forget(pos int64) {
 	if n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos }); n > 0 {
 		m.drop(n)
@@ -98,7 +101,8 @@ func (m *marks) before(n int64) int64 {
 	return m.base
 }
 
-// at returns the number of the next mark for a reader at an offset, and the position of the text there.
+// at returns the number of the next mark for a reader at an offset, and the position of
+// the text there.
 func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
 	i := sort.Search(len(m.list), func(i int) bool { return text.at(m.list[i].pos)+m.before(m.first+int64(i)) >= off })
 	n = m.first + int64(i)
@@ -109,8 +113,9 @@ func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
 	return pos, n
 }
 
-// began updates the number of ended commands when command number n begins. Owners count commands from 1, and open commands are running now,
-// including this one, so n-open have ended. Thus the count is correct although the host does not know all commands.
+// began updates the number of ended commands when command number n begins. Owners count
+// commands from 1, and open commands are running now, including this one, so n-open have
+// ended. Thus the count is correct although the host does not know all commands.
 func (m *marks) began(n int64, open int, pos int64) {
 	ended := n - int64(open)
 	switch {

@@ -16,11 +16,12 @@ import (
 	"tether/mcp"
 )
 
-// mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of lines, one per text frame. An empty frame from the
-// client is the end of its input.
+// mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of
+// lines, one per text frame. An empty frame from the client is the end of its input.
 const mcpPath = mcp.Path
 
-// maxWebhooks bounds the streams for webhooks of one principal. Other streams of the principal do not count.
+// maxWebhooks bounds the streams for webhooks of one principal. Other streams of the
+// principal do not count.
 const maxWebhooks = 64
 
 // maxAgents bounds the principals with MCP sessions at a time.
@@ -38,7 +39,8 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	}
 	p = h.ofName(p)
 	h.holdAgent(p)
-	// Sessions end with the last token of a name: a later token of the same name finds another server.
+	// Sessions end with the last token of a name: a later token of the same name finds
+	// another server.
 	s, err := h.agents.Of(fmt.Sprintf("%s %p", p.Key(), p.Live), func() *mcp.Server {
 		o := mcp.Options{Version: h.opts.Info.Version}
 		if h.opts.Nodes != nil {
@@ -70,8 +72,8 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	return s, nil
 }
 
-// holdAgent keeps an agent's view of the catalogue up to date while its name has a valid token, so that it misses no change between its
-// requests.
+// holdAgent keeps an agent's view of the catalogue up to date while its name has a valid
+// token, so that it misses no change between its requests.
 func (h *Host) holdAgent(p Principal) {
 	who := p.Key()
 	h.mu.Lock()
@@ -91,8 +93,9 @@ func (h *Host) holdAgent(p Principal) {
 	})
 }
 
-// agentWasAt reports whether an agent has come from that place before with a token that still lives, and remembers the place. Without
-// sessions, each call comes as if it were the first: a record of each would leave no room for anything else.
+// agentWasAt reports whether an agent has come from that place before with a token that
+// still lives, and remembers the place. Without sessions, each call comes as if it were
+// the first: a record of each would leave no room for anything else.
 func (h *Host) agentWasAt(p Principal, remote string) bool {
 	h.mu.Lock()
 	use := h.agentHolds[p.Key()]
@@ -123,8 +126,8 @@ func (w ownWebhooks) Unsubscribe(r mcp.Webhook) error { return w.all.Unsubscribe
 // errNoEvents ends the stream of a principal who has lost the right to the events.
 var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}
 
-// StreamEvents passes to out the events that p asks for, checking p's rights at each event, until ctx ends. Its errors are those of
-// events.Engine.Stream.
+// StreamEvents passes to out the events that p asks for, checking p's rights at each
+// event, until ctx ends. Its errors are those of events.Engine.Stream.
 func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request, out events.Out) error {
 	if h.Lasting(p).Err() != nil {
 		return errNoEvents
@@ -142,7 +145,8 @@ func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request,
 	return err
 }
 
-// mcpHTTP serves MCP over streamable HTTP. A request under way ends when its principal's token does.
+// mcpHTTP serves MCP over streamable HTTP. A request under way ends when its principal's
+// token does.
 func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	s, why := h.agent(p)
 	if why != nil {
@@ -166,8 +170,9 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	}
 	defer done()
 	if _, ok := requestToken(r); ok {
-		// The SDK refuses other names than localhost at a loopback address, against rebinding. No page has the token, and a proxy passes on the
-		// name that it was asked for.
+		// The SDK refuses other names than localhost at a loopback address, against
+		// rebinding. No page has the token, and a proxy passes on the name that it was
+		// asked for.
 		r.Host = "localhost"
 	}
 	s.ServeHTTP(w, r)
@@ -175,7 +180,8 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 
 const mcpSession = "Mcp-Session-Id"
 
-// mcpLines serves an MCP session over a WebSocket, which tether-host mcp passes on to the agent's standard input and output.
+// mcpLines serves an MCP session over a WebSocket, which tether-host mcp passes on to the
+// agent's standard input and output.
 func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	s, why := h.agent(p)
 	if why != nil {
@@ -206,8 +212,8 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	h.audit(AuditEnded, from, AuditEvent{Detail: "MCP over WebSocket"})
 }
 
-// agentConn is a session's WebSocket. Its calls under way are counted in the same budget of bytes as requests over HTTP. It implements
-// mcp.Messages.
+// agentConn is a session's WebSocket. Its calls under way are counted in the same budget
+// of bytes as requests over HTTP. It implements mcp.Messages.
 type agentConn struct {
 	*Lines
 	all  *messageMemory
@@ -235,14 +241,16 @@ func (c *agentConn) Next() (data []byte, done func(), err error) {
 	return data, done, nil
 }
 
-// Lines is a WebSocket as a stream of lines, one per text frame. One goroutine may read while another writes.
+// Lines is a WebSocket as a stream of lines, one per text frame. One goroutine may read
+// while another writes.
 type Lines struct {
 	ctx  context.Context
 	conn *wsconn.Conn
 	rest []byte // unread part of the frame that was received last
 }
 
-// NewLines returns conn as lines. It owns conn from now on; its methods fail once ctx ends.
+// NewLines returns conn as lines. It owns conn from now on; its methods fail once ctx
+// ends.
 func NewLines(ctx context.Context, conn *wsconn.Conn) *Lines { return &Lines{ctx: ctx, conn: conn} }
 
 // Read returns the other side's lines, io.EOF at their end.
@@ -272,7 +280,8 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return len(p), l.conn.Send(l.ctx, line)
 }
 
-// CloseWrite tells the other side that no more input follows; answers under way still arrive.
+// CloseWrite tells the other side that no more input follows; answers under way still
+// arrive.
 func (l *Lines) CloseWrite() error { return l.conn.Send(l.ctx, nil) }
 
 // Close ends the connection.

@@ -162,7 +162,8 @@ func TestAgentWatchesADevServer(t *testing.T) {
 	}
 }
 
-// An agent has the terminals of all machines, including equal names, each with its own text, and continues reading each where it was.
+// An agent has the terminals of all machines, including equal names, each with its own
+// text, and continues reading each where it was.
 func TestAgentSeesAllMachines(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +249,8 @@ func TestAgentSeesAllMachines(t *testing.T) {
 	}
 }
 
-// A wait goes on while the machine has lost its connection, and ends as one for an exit does when it stays away.
+// A wait goes on while the machine has lost its connection, and ends as one for an exit
+// does when it stays away.
 func TestAgentWaitsForAMachineThatIsAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace time.Duration
@@ -303,7 +305,8 @@ func TestWhoMayUseTheAgentsDoor(t *testing.T) {
 	}
 }
 
-// A session of lines ends with the reason why the token has ended, which the agent's user is shown.
+// A session of lines ends with the reason why the token has ended, which the agent's user
+// is shown.
 func TestARevokedAgentGetsTheReason(t *testing.T) {
 	users := newUsers("agent-bot")
 	_, url := serve(t, host.Options{Access: users})
@@ -318,7 +321,8 @@ func TestARevokedAgentGetsTheReason(t *testing.T) {
 	}
 }
 
-// Without sessions, a record of each call would push everything else out of the audit log, whose size is bounded.
+// Without sessions, a record of each call would push everything else out of the audit
+// log, whose size is bounded.
 func TestAnAgentWithoutSessionsIsRecordedOnce(t *testing.T) {
 	var connected atomic.Int64
 	users := newUsers("agent-bot", "agent-other")

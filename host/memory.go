@@ -2,21 +2,24 @@ package host
 
 import "slices"
 
-// leastKept is how many bytes each terminal may keep whatever the bound of all terminals together is.
+// leastKept is how many bytes each terminal may keep whatever the bound of all terminals
+// together is.
 const leastKept = 4 << 10
 
-// largeEntry is the length, in bytes, from which on an envelope is dropped even if it is the only one in its log. An exit is shorter.
+// largeEntry is the length, in bytes, from which on an envelope is dropped even if it is
+// the only one in its log. An exit is shorter.
 const largeEntry = 8 << 10
 
-// memory counts what the recorded text and the logs of all terminals take together. Text that is in both counts twice. Guarded by the
-// host's mutex.
+// memory counts what the recorded text and the logs of all terminals take together. Text
+// that is in both counts twice. Guarded by the host's mutex.
 type memory struct {
 	most  int64 // set once; bytes
 	used  int64
 	again int64 // while used is below this, do not try to make room: the last try visited all terminals and gained little. 0: try
 }
 
-// recordLocked updates the amount of a terminal after an addition, and makes room if the sum is too large.
+// recordLocked updates the amount of a terminal after an addition, and makes room if the
+// sum is too large.
 func (h *Host) recordLocked(t *terminal) {
 	h.weighLocked(t)
 	m := &h.memory
@@ -30,7 +33,8 @@ func (h *Host) recordLocked(t *terminal) {
 	}
 }
 
-// step returns how much more must be added before another try to make room, after one that failed.
+// step returns how much more must be added before another try to make room, after one
+// that failed.
 func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
@@ -44,9 +48,10 @@ func (h *Host) weighLocked(t *terminal) {
 	m.again = min(m.again, m.used+m.step()) // something was removed, so there may be room again
 }
 
-// squeezeLocked reduces all terminals together to less than their bound. First, parked terminals lose their text, the one that has been
-// away longest first. Then the largest terminals are reduced to the same amount each. As at a terminal's own bound, the oldest text is
-// dropped, and a subscriber to which it was not sent yet is told.
+// squeezeLocked reduces all terminals together to less than their bound. First, parked
+// terminals lose their text, the one that has been away longest first. Then the largest
+// terminals are reduced to the same amount each. As at a terminal's own bound, the oldest
+// text is dropped, and a subscriber to which it was not sent yet is told.
 func (h *Host) squeezeLocked() {
 	room := h.memory.most - h.memory.most/8
 	for _, t := range h.parked {
@@ -73,7 +78,8 @@ func (h *Host) squeezeLocked() {
 	}
 }
 
-// levelOf returns the bound for each terminal with which all together take at most room, while smaller ones keep what they have.
+// levelOf returns the bound for each terminal with which all together take at most room,
+// while smaller ones keep what they have.
 func levelOf(all []*terminal, room int64) int64 {
 	weights := make([]int64, 0, len(all))
 	for _, t := range all {
@@ -90,7 +96,8 @@ func levelOf(all []*terminal, room int64) int64 {
 	return room
 }
 
-// shrink drops the oldest entries until at most n bytes are left, or one entry that is not large, and frees their memory.
+// shrink drops the oldest entries until at most n bytes are left, or one entry that is
+// not large, and frees their memory.
 func (l *chanLog) shrink(n int64) {
 	for size := l.behind(l.first); size > n && (l.next-l.first > 1 || size > largeEntry); size = l.behind(l.first) {
 		l.dropFirst()
@@ -104,8 +111,8 @@ func (l *chanLog) shrink(n int64) {
 	}
 }
 
-// shrink drops the oldest text until the content takes at most about n bytes, and frees its memory. The newest part stays, because it may
-// be a running command.
+// shrink drops the oldest text until the content takes at most about n bytes, and frees
+// its memory. The newest part stays, because it may be a running command.
 func (c *content) shrink(n int) {
 	if c.held() <= n {
 		return

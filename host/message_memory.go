@@ -15,9 +15,10 @@ import (
 	"tether/mcp"
 )
 
-// The memory of clients' messages before they have an effect is bounded over all connections: receive buffers, decoded messages, and
-// agents' requests until they are answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of which each has a first
-// buffer of 16 KiB.
+// The memory of clients' messages before they have an effect is bounded over all
+// connections: receive buffers, decoded messages, and agents' requests until they are
+// answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of
+// which each has a first buffer of 16 KiB.
 const (
 	receiveBytes = 64 << 20  // bytes: half for buffers of up to 128 KiB, half for longer ones
 	decodedBytes = 64 << 20  // estimated bytes of decoded messages
@@ -30,8 +31,9 @@ const (
 	perText      = 4         // estimated bytes for each byte of a message: it is copied, quoted and unquoted
 )
 
-// Data prepared for one connection alone, until it has been read, is bounded over all connections, too: answers with snapshots, text that
-// pages show, and resynchronisations of subscribers that fell behind.
+// Data prepared for one connection alone, until it has been read, is bounded over all
+// connections, too: answers with snapshots, text that pages show, and resynchronisations
+// of subscribers that fell behind.
 const (
 	sendingBytes = 32 << 20 // bytes
 	freeSending  = 4 << 10  // bytes that are not counted: of a snapshot without recorded text
@@ -51,12 +53,14 @@ func newMessageMemory(arrival time.Duration) *messageMemory {
 		asked: newBudget(askedBytes, askedBytes/4), sending: newBudget(sendingBytes, sendingBytes/4)}
 }
 
-// A budget is a number of bytes that connections share. Each name may take only a part of it, so that one name, with any number of
-// connections, cannot make others wait. The host's own token has no such bound. The connections of a name are served in order; nobody waits
-// behind another name's large message.
+// A budget is a number of bytes that connections share. Each name may take only a part of
+// it, so that one name, with any number of connections, cannot make others wait. The
+// host's own token has no such bound. The connections of a name are served in order;
+// nobody waits behind another name's large message.
 //
-// A holder of decoded bytes waits for nothing but locks; a connection that waits for decoded may hold bytes of medium and long, and one
-// that waits for long those of medium. So there is no deadlock.
+// A holder of decoded bytes waits for nothing but locks; a connection that waits for
+// decoded may hold bytes of medium and long, and one that waits for long those of medium.
+// So there is no deadlock.
 type budget struct {
 	mu      sync.Mutex
 	part    int            // bytes that one name has at most; set once
@@ -150,8 +154,8 @@ func (b *budget) serveLocked() {
 	})
 }
 
-// recvMemory is one connection's share of the buffers; it implements wsconn.Memory. After its creation it belongs to the receiving
-// goroutine.
+// recvMemory is one connection's share of the buffers; it implements wsconn.Memory. After
+// its creation it belongs to the receiving goroutine.
 type recvMemory struct {
 	all  *messageMemory
 	name string // of the principal
@@ -199,7 +203,8 @@ func (i *recvMemory) Release() {
 	i.medium, i.long = 0, 0
 }
 
-// decoding waits until a message with these params may be decoded and handled. The caller calls done after that.
+// decoding waits until a message with these params may be decoded and handled. The caller
+// calls done after that.
 func (c *conn) decoding(ctx context.Context, params []byte) (done func(), err error) {
 	return c.taking(ctx, decodedSize(params))
 }
@@ -216,8 +221,9 @@ func (c *conn) taking(ctx context.Context, n int) (done func(), err error) {
 	return func() { b.give(name, n) }, nil
 }
 
-// decodedSize estimates the size of decoded params, in bytes. It counts values by the characters before them: each value but the first
-// follows a comma or an opening bracket. Colons are not counted, since the value of a member was counted with its name.
+// decodedSize estimates the size of decoded params, in bytes. It counts values by the
+// characters before them: each value but the first follows a comma or an opening bracket.
+// Colons are not counted, since the value of a member was counted with its name.
 func decodedSize(params []byte) int {
 	values := 1 + bytes.Count(params, []byte{','}) + bytes.Count(params, []byte{'['}) + bytes.Count(params, []byte{'{'})
 	return min(perValue*min(values, maxValues)+perText*len(params), mostDecoded)
@@ -231,8 +237,9 @@ type later struct {
 	filled bool      // the writer is woken when the wait for other nodes' text is over
 }
 
-// roomLocked reports whether there is room for a reply. If there is none, the reply waits until a goroutine has got it: connections of the
-// same name that do not read take it, and are closed after Options.StallTime. Later replies that need room wait, too.
+// roomLocked reports whether there is room for a reply. If there is none, the reply waits
+// until a goroutine has got it: connections of the same name that do not read take it,
+// and are closed after Options.StallTime. Later replies that need room wait, too.
 func (c *conn) roomLocked(l *later) bool {
 	if c.asking == l {
 		if c.granted == 0 {
@@ -301,8 +308,8 @@ func (c *conn) shownLocked(ch *channel) int {
 // perListed is about how many bytes a list of terminals takes for each of them.
 const perListed = 512
 
-// resyncingLocked returns how many bytes of text may be prepared for a subscriber that fell behind: few if other connections of the name
-// have used up its part.
+// resyncingLocked returns how many bytes of text may be prepared for a subscriber that
+// fell behind: few if other connections of the name have used up its part.
 func (c *conn) resyncingLocked() int {
 	n := c.h.opts.LogBytes / 4
 	c.caughtUpLocked()
@@ -313,7 +320,8 @@ func (c *conn) resyncingLocked() int {
 	return n
 }
 
-// sentLocked releases the bytes of the last reply, because everything before has been sent.
+// sentLocked releases the bytes of the last reply, because everything before has been
+// sent.
 func (c *conn) sentLocked() {
 	if c.answer > 0 {
 		c.h.messages.sending.give(c.remote.principal.Name, c.answer)
@@ -346,8 +354,9 @@ var (
 	errManyLong    = &refusal{status: http.StatusServiceUnavailable, text: "too many requests of agents are being answered; try again later", quiet: true}
 )
 
-// whole reads an agent's request over HTTP once there is room for it, without decoding it. It waits at most as long as a message may take
-// to arrive. The caller calls done when the request has been answered.
+// whole reads an agent's request over HTTP once there is room for it, without decoding
+// it. It waits at most as long as a message may take to arrive. The caller calls done
+// when the request has been answered.
 func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name string) (done func(), why *refusal) {
 	n := r.ContentLength
 	switch {
@@ -386,9 +395,10 @@ func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name strin
 
 const codeBusy = -32000 // JSON-RPC: the first that a server may give a meaning of its own
 
-// called takes room for an agent's message over a WebSocket, or returns why there is none. It does not wait, because a closed connection
-// would go unnoticed while a message waits. The caller calls done when the message has been answered. One short call of a session, marked
-// by free, is not counted.
+// called takes room for an agent's message over a WebSocket, or returns why there is
+// none. It does not wait, because a closed connection would go unnoticed while a message
+// waits. The caller calls done when the message has been answered. One short call of a
+// session, marked by free, is not counted.
 func (m *messageMemory) called(name string, line []byte, free *atomic.Bool) (done func(), why error) {
 	if len(line) <= freeDecoded && free.CompareAndSwap(false, true) {
 		return func() { free.Store(false) }, nil

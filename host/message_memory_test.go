@@ -29,8 +29,8 @@ const (
 	mostValues = 32 << 10 // JSON values
 )
 
-// costly are messages of a client's with a list of the elements that cost most to decode: the element is repeated, with a new name for each
-// %.
+// costly are messages of a client's with a list of the elements that cost most to decode:
+// the element is repeated, with a new name for each %.
 var costly = map[string]struct{ method, head, element, tail string }{
 	"versions of initialize":       {ahp.MethodInitialize, `{"channel":"ahp-root://","clientId":"x","protocolVersions":[""`, `,""`, `]}`},
 	"subscriptions of initialize":  {ahp.MethodInitialize, `{"channel":"ahp-root://","clientId":"x","protocolVersions":["1.0.0"],"initialSubscriptions":[""`, `,""`, `]}`},
@@ -74,9 +74,11 @@ func largest(head, element, tail string) json.RawMessage {
 	return json.RawMessage(b.String())
 }
 
-// The largest message of each kind costs little memory, and so little time that other terminals need not wait for it. The time is compared with
-// that of encoding/json for the largest message: 16 ms on a machine where a terminal may wait for at most 50 ms. A busy machine may stand still
-// in any try, so only the best of many counts: what is slow by itself is slow in each.
+// The largest message of each kind costs little memory, and so little time that other
+// terminals need not wait for it. The time is compared with that of encoding/json for the
+// largest message: 16 ms on a machine where a terminal may wait for at most 50 ms. A busy
+// machine may stand still in any try, so only the best of many counts: what is slow by
+// itself is slow in each.
 func TestTheLargestMessageCostsLittle(t *testing.T) {
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
 	decode := func() (took time.Duration) {
@@ -116,7 +118,8 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 	}
 }
 
-// costOf is how long a message takes, and how much is allocated for it, in bytes: more than is in use at any time.
+// costOf is how long a message takes, and how much is allocated for it, in bytes: more
+// than is in use at any time.
 func (v *viewer) costOf(method string, params json.RawMessage) (time.Duration, uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -132,8 +135,9 @@ func (v *viewer) costOf(method string, params json.RawMessage) (time.Duration, u
 	return took, after.TotalAlloc - before.TotalAlloc
 }
 
-// With any number of connections that send messages that are large once decoded, the host decodes few at a time. The messages of others do
-// not wait behind those of one name, and all have their effect in the end.
+// With any number of connections that send messages that are large once decoded, the host
+// decodes few at a time. The messages of others do not wait behind those of one name, and
+// all have their effect in the end.
 func TestFewLargeMessagesAreDecodedAtATime(t *testing.T) {
 	h := steadyHost(t, host.Options{Sessions: true})
 	c := costly["tools of a session's client"]
@@ -179,7 +183,8 @@ func connectAs(t *testing.T, h *host.Host, p host.Principal, id string) *viewer 
 	return v
 }
 
-// Many connections that send long messages and never end them take little memory together, and keep nobody else from sending one.
+// Many connections that send long messages and never end them take little memory
+// together, and keep nobody else from sending one.
 func TestMessagesThatDoNotEndTakeLittleMemory(t *testing.T) {
 	const names, many = 3, 40 // of each
 	tokens := []string{"machine-laptop"}
@@ -263,9 +268,10 @@ func TestLongMessagesArriveInTime(t *testing.T) {
 	}
 }
 
-// Connections of all kinds together make the host hold the most: messages that do not end, of machines and of agents; snapshots and texts
-// that nobody reads; and requests of agents that do not end. All of it takes less than promised, everybody else is served meanwhile, and in
-// the end nothing is held.
+// Connections of all kinds together make the host hold the most: messages that do not
+// end, of machines and of agents; snapshots and texts that nobody reads; and requests of
+// agents that do not end. All of it takes less than promised, everybody else is served
+// meanwhile, and in the end nothing is held.
 func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 	const names = 3
 	many := testkit.Load(60, 25) // of each kind and name
@@ -367,7 +373,8 @@ func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 	})
 }
 
-// Requests of agents are as long as the host has room for, and are told when they are not.
+// Requests of agents are as long as the host has room for, and are told when they are
+// not.
 func TestLongRequestsOfAgents(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("operator-a"), Sessions: true})
 	ask := func(body string) (status int, text string) {
@@ -412,9 +419,11 @@ func TestLongRequestsOfAgents(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Another machine's output reaches its observers while the largest messages of each kind arrive, one after the other, and is late by no
-// more than 50 ms. A busy test machine may stand still for longer: so the longest delay is compared with the longest of the same run while
-// encoding/json decodes the largest message as often, which needs one processor as these messages do, but no part of the host.
+// Another machine's output reaches its observers while the largest messages of each kind
+// arrive, one after the other, and is late by no more than 50 ms. A busy test machine may
+// stand still for longer: so the longest delay is compared with the longest of the same
+// run while encoding/json decodes the largest message as often, which needs one processor
+// as these messages do, but no part of the host.
 func TestTheLargestMessagesDelayNobody(t *testing.T) {
 	const late = 50 * time.Millisecond
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
@@ -430,7 +439,8 @@ func TestTheLargestMessagesDelayNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			printed := 0
-			// delay prints small pieces while do runs and returns how long the observer waited for one at most.
+			// delay prints small pieces while do runs and returns how long the observer
+			// waited for one at most.
 			delay := func(do func()) (most time.Duration) {
 				done := make(chan struct{})
 				go func() { defer close(done); do() }()
@@ -542,8 +552,9 @@ func waitCall(t *testing.T, url string) (args string) {
 	return fmt.Sprintf(`{"terminalId":%q,"timeoutMs":600000}`, all[0].ID)
 }
 
-// Calls of agents that are being carried out take no more memory than requests over HTTP, however many sessions have however many of them.
-// An agent of another name is served meanwhile, and in the end nothing is held.
+// Calls of agents that are being carried out take no more memory than requests over HTTP,
+// however many sessions have however many of them. An agent of another name is served
+// meanwhile, and in the end nothing is held.
 func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
 	const names, sessions = 3, 4 // of each
 	calls := testkit.Load(6, 4)  // of each session: together more than the bound below
@@ -595,8 +606,8 @@ func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
 	})
 }
 
-// A call for which there is no room, or that is too long, is answered with an error. A session still has one short call, and there is room
-// again when a call has ended.
+// A call for which there is no room, or that is too long, is answered with an error. A
+// session still has one short call, and there is room again when a call has ended.
 func TestCallsThatHaveNoRoomAreRefused(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-honest", "agent-a")})
 	args, long := waitCall(t, url), `"`+strings.Repeat("x", 900<<10)+`"`
@@ -629,7 +640,8 @@ func TestCallsThatHaveNoRoomAreRefused(t *testing.T) {
 	}
 }
 
-// What a connection takes it gives back at its end, also if another goroutine was about to send for it.
+// What a connection takes it gives back at its end, also if another goroutine was about
+// to send for it.
 func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

@@ -10,10 +10,12 @@ import (
 	"tether/internal/change"
 )
 
-// mirror is another node's terminal, as far as this node knows it. Guarded by the host's mutex.
+// mirror is another node's terminal, as far as this node knows it. Guarded by the host's
+// mutex.
 //
-// While nobody at this node follows the terminal, it is not fed: its state comes from the owner's catalogue, and its text is missing or
-// old. Once it is fed (see mirror_feed.go), its state follows from the owner's actions, in order with the text.
+// While nobody at this node follows the terminal, it is not fed: its state comes from the
+// owner's catalogue, and its text is missing or old. Once it is fed (see mirror_feed.go),
+// its state follows from the owner's actions, in order with the text.
 type mirror struct {
 	node  string
 	epoch int64
@@ -32,7 +34,8 @@ type mirror struct {
 	lastSeen NodeEntry // for Commands and Lifecycle while it is not fed
 }
 
-// Mirror applies a node's description of one of its terminals. on says whether audiences are in force at that node.
+// Mirror applies a node's description of one of its terminals. on says whether audiences
+// are in force at that node.
 func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	if err := e.check(); err != nil {
 		return err
@@ -178,14 +181,14 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	h.rowChangedLocked(t)
 }
 
-// mirrorUnsaidLocked reports whether a mirror is hidden until its machine has answered whether it lends to a host that shows everything to
-// everybody.
+// mirrorUnsaidLocked reports whether a mirror is hidden until its machine has answered
+// whether it lends to a host that shows everything to everybody.
 func (h *Host) mirrorUnsaidLocked(t *terminal) bool {
 	return t.mirror.unsaid || !h.roster.On && t.mirror.on
 }
 
-// placeGrantsLocked finds the beginning of each grant in the recorded text of a mirror. A grant that begins in text that is not here yet is
-// placed when the text arrives.
+// placeGrantsLocked finds the beginning of each grant in the recorded text of a mirror. A
+// grant that begins in text that is not here yet is placed when the text arrives.
 func (t *terminal) placeGrantsLocked(a *audience) {
 	a.pending = false
 	for i := range a.grants {
@@ -199,7 +202,8 @@ func (t *terminal) placeGrantsLocked(a *audience) {
 	}
 }
 
-// setMirrorStateLocked sets the state of a mirror that is not fed from the catalogue. It makes no mark: marks come with the text.
+// setMirrorStateLocked sets the state of a mirror that is not fed from the catalogue. It
+// makes no mark: marks come with the text.
 func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 	before := t.state
 	s := &t.state
@@ -256,7 +260,8 @@ func (h *Host) MirrorsOf(node string) (uris []string) {
 	return uris
 }
 
-// NodeSilent is called when a node has gone silent or has announced that it stops. Its terminals are away until a node lists them again.
+// NodeSilent is called when a node has gone silent or has announced that it stops. Its
+// terminals are away until a node lists them again.
 func (h *Host) NodeSilent(node string) {
 	h.agentsOf(node, nil)
 	h.mu.Lock()
@@ -278,7 +283,8 @@ func (h *Host) NodeSilent(node string) {
 	}
 }
 
-// loseMirrorLocked marks a mirror as away, and removes it after a time unless a node lists it again.
+// loseMirrorLocked marks a mirror as away, and removes it after a time unless a node
+// lists it again.
 func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
 	if t.mirror.lost || h.closed {
 		return
@@ -309,7 +315,8 @@ func (t *terminal) wantedLocked() bool {
 	return len(t.subs) > 0 || t.agents > 0 || t.moved.Awaited() || time.Since(t.mirror.wanted) < wantTime
 }
 
-// fillingLocked reports whether readers should wait for the text of another node's terminal, each for at most fillTime.
+// fillingLocked reports whether readers should wait for the text of another node's
+// terminal, each for at most fillTime.
 func (t *terminal) fillingLocked() bool {
 	m := t.mirror
 	return m != nil && !m.fed && !m.lost
@@ -324,8 +331,8 @@ func (t *terminal) fillDoneLocked(m *mirror) {
 	m.filled.Raise()
 }
 
-// fillsLocked reports whether a reply of the connection waits for text of other nodes' terminals. The connection is woken when the wait is
-// over.
+// fillsLocked reports whether a reply of the connection waits for text of other nodes'
+// terminals. The connection is woken when the wait is over.
 func (c *conn) fillsLocked(l *later) bool {
 	left := fillTime - time.Since(l.since)
 	if c.h.opts.Nodes == nil || left <= 0 {
@@ -349,7 +356,8 @@ func (c *conn) fillsLocked(l *later) bool {
 	return false
 }
 
-// fill waits until this node has the text of another node's terminal, at most for fillTime.
+// fill waits until this node has the text of another node's terminal, at most for
+// fillTime.
 func (h *Host) fill(t *terminal) {
 	if h.opts.Nodes == nil {
 		return
@@ -378,7 +386,8 @@ func (h *Host) fill(t *terminal) {
 	}
 }
 
-// arrive waits until this node has the text that the terminal's node had at its last report, at most for fillTime.
+// arrive waits until this node has the text that the terminal's node had at its last
+// report, at most for fillTime.
 func (h *Host) arrive(t *terminal) {
 	h.fill(t)
 	if h.opts.Nodes == nil {
@@ -403,7 +412,8 @@ func (h *Host) arrive(t *terminal) {
 	}
 }
 
-// Wants reports whether somebody at this node follows another node's terminal, and returns the next request to that node.
+// Wants reports whether somebody at this node follows another node's terminal, and
+// returns the next request to that node.
 func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -424,7 +434,8 @@ func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	return f, m.node, true
 }
 
-// Pace blocks while observers here of another node's terminal are slow, if the terminal waits for slow observers.
+// Pace blocks while observers here of another node's terminal are slow, if the terminal
+// waits for slow observers.
 func (h *Host) Pace(ctx context.Context, uri string) {
 	h.mu.Lock()
 	t := h.knownLocked(uri)

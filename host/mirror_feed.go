@@ -11,15 +11,18 @@ import (
 
 var errFeed = errors.New("host: what a node has sent of a terminal cannot be read")
 
-// drawnReset is a feedReset with its screen drawn. Drawing is slow, so it happens before the host's mutex is taken.
+// drawnReset is a feedReset with its screen drawn. Drawing is slow, so it happens before
+// the host's mutex is taken.
 type drawnReset struct {
 	feedReset
 	drawn *drawn
 }
 
-// ApplyFeed applies the items of an owner's answer to its mirror. node and epoch are those of the request: if another node owns the terminal
-// now, it returns ErrNotOwner and changes nothing more. If an item is malformed, it returns an error, and earlier items stay applied; the
-// next request continues from there. It draws screens before it takes the host's mutex.
+// ApplyFeed applies the items of an owner's answer to its mirror. node and epoch are
+// those of the request: if another node owns the terminal now, it returns ErrNotOwner and
+// changes nothing more. If an item is malformed, it returns an error, and earlier items
+// stay applied; the next request continues from there. It draws screens before it takes
+// the host's mutex.
 func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 	var resets []drawnReset
 	for rest := items; len(rest) > 0; {
@@ -72,8 +75,9 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 	return nil
 }
 
-// resetMirrorLocked makes a mirror continue at the owner's oldest text, because earlier text is not available. If the mirror has text, its
-// subscribers see it cleared and are told how much is missing.
+// resetMirrorLocked makes a mirror continue at the owner's oldest text, because earlier
+// text is not available. If the mirror has text, its subscribers see it cleared and are
+// told how much is missing.
 func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	h.endStripLocked(t)
 	if t.state.Lifecycle.Exited() { // not yet: the exit is applied again after the text
@@ -113,7 +117,8 @@ func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	t.placeGrantsLocked(&t.audience)
 }
 
-// mirrorTextLocked appends text that ends at an offset, without the part that the mirror has already.
+// mirrorTextLocked appends text that ends at an offset, without the part that the mirror
+// has already.
 func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	quoted, found, err := cleanText(data)
 	if err != nil {
@@ -137,8 +142,8 @@ func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	return nil
 }
 
-// mirrorNoteLocked appends a line that the owner's node wrote itself, such as the note that output is missing. It skips a line that the
-// mirror has already.
+// mirrorNoteLocked appends a line that the owner's node wrote itself, such as the note
+// that output is missing. It skips a line that the mirror has already.
 func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	var note struct {
 		Data json.RawMessage `json:"data"`
@@ -169,7 +174,8 @@ func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 	return nil
 }
 
-// mirrorActionLocked applies an action of the owner. It skips one that changes nothing, because a new owner repeats some.
+// mirrorActionLocked applies an action of the owner. It skips one that changes nothing,
+// because a new owner repeats some.
 func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	a, err := ahp.DecodeAction(raw)
 	if err == nil {
@@ -205,7 +211,8 @@ func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	return nil
 }
 
-// mirrorStateLocked sets a mirror's state to its owner's, marks it as fed, and wakes readers that wait for its text.
+// mirrorStateLocked sets a mirror's state to its owner's, marks it as fed, and wakes
+// readers that wait for its text.
 func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
 	var s feedState
 	if err := json.Unmarshal(data, &s); err != nil {

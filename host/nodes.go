@@ -14,20 +14,26 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host may be one of several nodes, which share their terminals (package cluster). The node to which a machine is connected owns the
-// machine's terminals. Every other node has a mirror of each: always its entry in the catalogue, and its text only while somebody follows it
-// there. Only the owner acknowledges output to the machine, which keeps everything that is not acknowledged.
+// A host may be one of several nodes, which share their terminals (package cluster). The
+// node to which a machine is connected owns the machine's terminals. Every other node has
+// a mirror of each: always its entry in the catalogue, and its text only while somebody
+// follows it there. Only the owner acknowledges output to the machine, which keeps
+// everything that is not acknowledged.
 
-// Nodes is how a host reaches the other nodes of its cluster. Its methods may be called from any goroutine.
+// Nodes is how a host reaches the other nodes of its cluster. Its methods may be called
+// from any goroutine.
 type Nodes interface {
-	// Own makes this node the owner of a client's terminals and returns the epoch of that ownership, which is greater than all earlier ones
-	// and than least. It may take seconds.
+	// Own makes this node the owner of a client's terminals and returns the epoch of that
+	// ownership, which is greater than all earlier ones and than least. It may take
+	// seconds.
 	Own(ctx context.Context, clientID string, least int64) (epoch int64, err error)
 	// ID names this node.
 	ID() string
-	// Ask asks a node about a subject and returns its answer. ctx must have a deadline. The error is ErrNoNode if that node is gone.
+	// Ask asks a node about a subject and returns its answer. ctx must have a deadline.
+	// The error is ErrNoNode if that node is gone.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
-	// Wanted is called when somebody follows the terminal of another node. The caller holds the host's mutex; Wanted does not block.
+	// Wanted is called when somebody follows the terminal of another node. The caller
+	// holds the host's mutex; Wanted does not block.
 	Wanted(uri string)
 }
 
@@ -35,13 +41,17 @@ type Nodes interface {
 const (
 	// NodeLost is how long the terminals of a silent node are listed as away.
 	NodeLost = 5 * time.Minute
-	// nodeHeartbeat is the interval between heartbeats that machines are asked for: a machine whose node is silent can go to another one.
+	// nodeHeartbeat is the interval between heartbeats that machines are asked for: a
+	// machine whose node is silent can go to another one.
 	nodeHeartbeat = 5 * time.Second
-	// fillTime bounds the wait for the text of another node's terminal. After that, readers get the text that is here.
+	// fillTime bounds the wait for the text of another node's terminal. After that,
+	// readers get the text that is here.
 	fillTime = 2 * time.Second
-	// wantTime is how long this node follows a terminal's text after the last reader left.
+	// wantTime is how long this node follows a terminal's text after the last reader
+	// left.
 	wantTime = 30 * time.Second
-	// maxNodeGone bounds the removed terminals that are remembered. A node that has missed more gets the whole list.
+	// maxNodeGone bounds the removed terminals that are remembered. A node that has
+	// missed more gets the whole list.
 	maxNodeGone = 4096
 	// ChangesAtOnce bounds the entries in one answer.
 	ChangesAtOnce = 500
@@ -49,7 +59,8 @@ const (
 	listedEvery = 50 * time.Millisecond
 )
 
-// ErrNotOwner means that another node has become the terminal's owner, or that the terminal is gone.
+// ErrNotOwner means that another node has become the terminal's owner, or that the
+// terminal is gone.
 var ErrNotOwner = errors.New("host: this node is not the terminal's owner")
 
 // ErrNoNode means that the node is gone.
@@ -123,8 +134,8 @@ type nodeBook struct {
 	resyncs int64                     // how often the text of a mirror was reset
 }
 
-// firstSeq is the host's first serverSeq. Nodes count from different random numbers, so that a client's position at another node is not
-// mistaken for one here.
+// firstSeq is the host's first serverSeq. Nodes count from different random numbers, so
+// that a client's position at another node is not mistaken for one here.
 func (o *Options) firstSeq() int64 {
 	if o.Nodes == nil {
 		return 0
@@ -132,7 +143,8 @@ func (o *Options) firstSeq() int64 {
 	return 1<<40 + rand.Int64N(1<<52) // exact in every JSON reader, with room to count
 }
 
-// take makes this node the owner of the client's terminals, once for each connection that lends.
+// take makes this node the owner of the client's terminals, once for each connection that
+// lends.
 func (c *conn) take() error {
 	h := c.h
 	if h.opts.Nodes == nil {
@@ -172,7 +184,8 @@ func (c *conn) take() error {
 	return nil
 }
 
-// arriveLocked makes this node the owner of a terminal after its machine has connected. The terminal is away until the machine announces it.
+// arriveLocked makes this node the owner of a terminal after its machine has connected.
+// The terminal is away until the machine announces it.
 func (h *Host) arriveLocked(t *terminal) {
 	if m := t.mirror; m != nil {
 		if !m.fed && t.state.Lifecycle.Exited() { // this node may lack the end of its text
@@ -186,7 +199,8 @@ func (h *Host) arriveLocked(t *terminal) {
 	h.rowChangedLocked(t)
 }
 
-// Released is called when another node has become the owner of a client's terminals. It closes the client's connection here.
+// Released is called when another node has become the owner of a client's terminals. It
+// closes the client's connection here.
 func (h *Host) Released(clientID, node string, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,8 +237,9 @@ func (h *Host) noteGoneLocked(t *terminal, moved bool) {
 	h.nodes.moved.Raise()
 }
 
-// NodeChanges returns the changes since a version, 0 for a node that knows nothing: at most most entries, 1 to ChangesAtOnce. It waits for a
-// change until ctx ends, and then returns none.
+// NodeChanges returns the changes since a version, 0 for a node that knows nothing: at
+// most most entries, 1 to ChangesAtOnce. It waits for a change until ctx ends, and then
+// returns none.
 func (h *Host) NodeChanges(ctx context.Context, since int64, most int) NodeChanges {
 	for first := true; ; first = false {
 		h.mu.Lock()
@@ -293,7 +308,8 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	return e
 }
 
-// isAwayLocked reports whether the machine of a lent terminal, or its node, is not connected.
+// isAwayLocked reports whether the machine of a lent terminal, or its node, is not
+// connected.
 func (t *terminal) isAwayLocked() bool {
 	if m := t.mirror; m != nil {
 		return m.lost || m.away
@@ -301,7 +317,8 @@ func (t *terminal) isAwayLocked() bool {
 	return t.remote() && t.bound == nil
 }
 
-// awayWhyLocked returns why a terminal is away if the reason is not that its machine is disconnected, else "".
+// awayWhyLocked returns why a terminal is away if the reason is not that its machine is
+// disconnected, else "".
 func (t *terminal) awayWhyLocked() string {
 	if t.mirror != nil && t.mirror.lost {
 		return nodeNotReached
@@ -312,7 +329,8 @@ func (t *terminal) awayWhyLocked() string {
 // nodeNotReached is why terminals of a silent node are away.
 const nodeNotReached = "its node of the host is not reached"
 
-// mirrorInfoLocked fills in the offsets of a mirror without text from its node's description.
+// mirrorInfoLocked fills in the offsets of a mirror without text from its node's
+// description.
 func (t *terminal) mirrorInfoLocked(i *agenttools.Info) {
 	if m := t.mirror; m != nil && !m.fed {
 		i.Start, i.End = m.start, m.end

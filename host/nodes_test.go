@@ -33,7 +33,8 @@ func (e *engine) Ask(context.Context, string, string, []byte) ([]byte, error) {
 // Wanted implements host.Nodes.
 func (e *engine) Wanted(string) {}
 
-// A machine is told who watches at other nodes, also when one takes the place of another, and when a node goes.
+// A machine is told who watches at other nodes, also when one takes the place of another,
+// and when a node goes.
 func TestWatchersAtOtherNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaff(true, "machine.laptop.ann")
@@ -100,7 +101,8 @@ func TestNodeChangesInParts(t *testing.T) {
 	}
 }
 
-// A node that has nothing answers once, and then when there is something: other nodes ask again at once.
+// A node that has nothing answers once, and then when there is something: other nodes ask
+// again at once.
 func TestNodeWithoutTerminalsIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Nodes: &engine{}})
@@ -114,7 +116,8 @@ func TestNodeWithoutTerminalsIsAskedOnce(t *testing.T) {
 	})
 }
 
-// late is an engine that gives a former connection of a machine a later epoch than the one that has taken its place.
+// late is an engine that gives a former connection of a machine a later epoch than the
+// one that has taken its place.
 type late struct {
 	engine
 	asked atomic.Int64
@@ -130,8 +133,8 @@ func (l *late) Own(context.Context, string, int64) (int64, error) {
 	return 1, nil
 }
 
-// A node tells the others the epoch that the lease has, also where a connection took it that has ended meanwhile: with another one they
-// would not believe it.
+// A node tells the others the epoch that the lease has, also where a connection took it
+// that has ended meanwhile: with another one they would not believe it.
 func TestEpochOfAConnectionThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Nodes: &late{}})
@@ -150,7 +153,8 @@ func TestEpochOfAConnectionThatEnds(t *testing.T) {
 	})
 }
 
-// A node lets only those agents of another node find and call machines' tools of which that node has said that it has them, and whose role allows it.
+// A node lets only those agents of another node find and call machines' tools of which
+// that node has said that it has them, and whose role allows it.
 func TestAgentsOfOtherNodes(t *testing.T) {
 	h := testHost(t, host.Options{Sessions: true, Nodes: &engine{}})
 	laptop := connect(t, h, "laptop", viewOptions{resume: true})
@@ -180,7 +184,8 @@ func TestAgentsOfOtherNodes(t *testing.T) {
 	}
 }
 
-// A question that arrives after its call was given up does not run the tool again, and a node that states its agents no more has none.
+// A question that arrives after its call was given up does not run the tool again, and a
+// node that states its agents no more has none.
 func TestNodesThatAskNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true, Nodes: &engine{}})
@@ -216,7 +221,8 @@ func TestNodesThatAskNoMore(t *testing.T) {
 	})
 }
 
-// What is too long for one message of the engine comes to another node in parts: an entry of the log, and recorded text.
+// What is too long for one message of the engine comes to another node in parts: an entry
+// of the log, and recorded text.
 func TestLongEntriesComeInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaff(false, "machine.laptop.ann")
@@ -277,7 +283,8 @@ func TestLongEntriesComeInParts(t *testing.T) {
 	})
 }
 
-// Wrong tokens of an address, and connections of a name, count at all nodes together, until the other node is gone.
+// Wrong tokens of an address, and connections of a name, count at all nodes together,
+// until the other node is gone.
 func TestLimitsCountAtAllNodes(t *testing.T) {
 	synctest.Test(t, limitsCountAtAllNodes) // a guess is forgiven after 3 s
 }
@@ -315,7 +322,8 @@ func limitsCountAtAllNodes(t *testing.T) {
 	}
 }
 
-// A terminal of a node that is not heard any more is away, and it is said that this is not the machine's doing.
+// A terminal of a node that is not heard any more is away, and it is said that this is
+// not the machine's doing.
 func TestNodeThatIsNotReached(t *testing.T) {
 	owner := testHost(t, host.Options{Nodes: &engine{}})
 	connect(t, owner, "laptop", viewOptions{resume: true}).create("ahp-terminal:/web")

@@ -10,7 +10,8 @@ import (
 	"tether/host"
 )
 
-// The owner is told how many watch, whenever that changes and when it comes back, and nobody else is.
+// The owner is told how many watch, whenever that changes and when it comes back, and
+// nobody else is.
 func TestObserversAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
@@ -57,7 +58,8 @@ func TestObserversAreCounted(t *testing.T) {
 	})
 }
 
-// Agents that wait for a terminal, or follow it as a resource, watch it meanwhile; one that has only read available output does not.
+// Agents that wait for a terminal, or follow it as a resource, watch it meanwhile; one
+// that has only read available output does not.
 func TestAgentsAreCountedAsObservers(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {

@@ -2,13 +2,14 @@ package host
 
 import "sort"
 
-// The offsets that readers use are the owner's: bytes of the text that it sends, from the terminal's start, plus the number of commands
-// that have ended before. So they mean the same after a restart of the host, which then gets the text again. The text that the host records
-// differs a little from what the owner sends: it has additional lines that report gaps, and lacks shells' marks. This file maps between the
-// two.
+// The offsets that readers use are the owner's: bytes of the text that it sends, from the
+// terminal's start, plus the number of commands that have ended before. So they mean the
+// same after a restart of the host, which then gets the text again. The text that the
+// host records differs a little from what the owner sends: it has additional lines that
+// report gaps, and lacks shells' marks. This file maps between the two.
 
-// textOffsets maps positions in the recorded text to offsets in the owner's text. Neither goes back. In the zero value they are equal.
-// Guarded by the host's mutex.
+// textOffsets maps positions in the recorded text to offsets in the owner's text. Neither
+// goes back. In the zero value they are equal. Guarded by the host's mutex.
 type textOffsets struct {
 	steps []offsetStep // ascending
 	base  int64        // how far offsets are ahead of positions before the first step
@@ -21,7 +22,8 @@ type offsetStep struct {
 	missing    int64 // bytes that the owner has not sent before it
 }
 
-// maxSteps bounds the steps of a terminal. Beyond it the oldest steps are dropped, and positions before them get inexact offsets.
+// maxSteps bounds the steps of a terminal. Beyond it the oldest steps are dropped, and
+// positions before them get inexact offsets.
 const maxSteps = 1024
 
 // step records the offset of the text at a position.
@@ -52,8 +54,9 @@ func (o *textOffsets) ahead() int64 {
 	return o.base
 }
 
-// piece returns how far offsets are ahead from a position on, and the position where that ends, -1 if nowhere yet. missing is the number of
-// bytes that are missing right before the position.
+// piece returns how far offsets are ahead from a position on, and the position where that
+// ends, -1 if nowhere yet. missing is the number of bytes that are missing right before
+// the position.
 func (o *textOffsets) piece(pos int64) (ahead, end, missing int64) {
 	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos > pos })
 	ahead, end = o.base, -1
@@ -105,8 +108,8 @@ func (o *textOffsets) trim(pos int64) {
 	}
 }
 
-// placedLocked records that all of the owner's text up to an offset was recorded, except for held-back text; from is the position where it
-// began.
+// placedLocked records that all of the owner's text up to an offset was recorded, except
+// for held-back text; from is the position where it began.
 func (t *terminal) placedLocked(from, end int64) {
 	if t.strip != nil {
 		end -= int64(len(t.strip.pending))

@@ -9,8 +9,8 @@ import (
 	"tether/host"
 )
 
-// A host that is started again gets the text that its owner still has. Offsets mean the same there: of text, before and after the ends of
-// commands.
+// A host that is started again gets the text that its owner still has. Offsets mean the
+// same there: of text, before and after the ends of commands.
 func TestOffsetsOutliveTheHost(t *testing.T) {
 	type piece struct {
 		text  string
@@ -94,7 +94,8 @@ func TestOffsetsOutliveTheHost(t *testing.T) {
 	}
 }
 
-// A reader that continues inside a gap is told so, and one that continues behind it is not.
+// A reader that continues inside a gap is told so, and one that continues behind it is
+// not.
 func TestReaderInAGap(t *testing.T) {
 	h, owner, uri := owned(t, host.Options{})
 	owner.output(uri, "first\r\n", 0)

@@ -11,8 +11,8 @@ import (
 	"tether/screen"
 )
 
-// oldest is the screen of a terminal at its oldest text, or behind it: the result of the dropped text. It keeps nothing until text is
-// dropped. Guarded by the host's mutex.
+// oldest is the screen of a terminal at its oldest text, or behind it: the result of the
+// dropped text. It keeps nothing until text is dropped. Guarded by the host's mutex.
 type oldest struct {
 	cols, rows int            // before the first text
 	pos        int64          // of the screen, in the stream of all text; never before the oldest text that is kept
@@ -32,7 +32,8 @@ func (o *oldest) begun() *screen.Screen {
 	return o.screen
 }
 
-// oldestPart: this screen may take one part in this many of a terminal's bound if memory is short.
+// oldestPart: this screen may take one part in this many of a terminal's bound if memory
+// is short.
 const oldestPart = 8
 
 // lose drops the screen: its contents are unknown from now on.
@@ -51,7 +52,8 @@ func (o *oldest) cost() int {
 	return o.screen.Cost()
 }
 
-// leaveLocked makes the screen process text that was dropped. It returns scratch for the next call.
+// leaveLocked makes the screen process text that was dropped. It returns scratch for the
+// next call.
 func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {
 	end := t.content.oldest()
 	at := end
@@ -65,8 +67,9 @@ func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {
 	return t.takeUpLocked(scratch, runs, at, end)
 }
 
-// takeUpLocked makes the screen process text up to the position end. runs is text that begins at the position at. The screen may already be
-// beyond the oldest text. It returns scratch for the next call.
+// takeUpLocked makes the screen process text up to the position end. runs is text that
+// begins at the position at. The screen may already be beyond the oldest text. It returns
+// scratch for the next call.
 func (t *terminal) takeUpLocked(scratch []byte, runs []run, at, end int64) []byte {
 	o := &t.oldest
 	for _, r := range runs {
@@ -87,7 +90,8 @@ func (t *terminal) takeUpLocked(scratch []byte, runs []run, at, end int64) []byt
 	return scratch
 }
 
-// takeUpTextLocked makes the screen process text, with the changes of the terminal's size within it.
+// takeUpTextLocked makes the screen process text, with the changes of the terminal's size
+// within it.
 func (t *terminal) takeUpTextLocked(text []byte) {
 	o, m := &t.oldest, &t.marks
 	for len(text) > 0 {
@@ -121,7 +125,8 @@ func (t *terminal) clearOldestLocked() {
 	t.oldest = oldest{cols: cols, rows: rows, pos: t.content.end}
 }
 
-// oldScreenLocked returns the screen at the oldest position where it is known, and that position.
+// oldScreenLocked returns the screen at the oldest position where it is known, and that
+// position.
 func (t *terminal) oldScreenLocked() (s agenttools.OldScreen, pos int64) {
 	o := &t.oldest
 	s, pos = agenttools.OldScreen{Cols: o.cols, Rows: o.rows, Exact: !o.unknown}, o.pos
@@ -139,8 +144,8 @@ func (t *terminal) oldScreenLocked() (s agenttools.OldScreen, pos int64) {
 	return s, pos
 }
 
-// snapScreenLocked returns the screen for a snapshot with the text from a position on. It is nil if the snapshot has all text from the
-// start, at one size.
+// snapScreenLocked returns the screen for a snapshot with the text from a position on. It
+// is nil if the snapshot has all text from the start, at one size.
 func (t *terminal) snapScreenLocked(from int64) *ahp.Screen {
 	old, pos := t.oldScreenLocked()
 	s := &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-from, 0), Truncated: !old.Exact || old.Gap > 0}
@@ -174,8 +179,9 @@ func (t *terminal) resizesLocked(pos int64) (all []mark) {
 	return all
 }
 
-// screenAtLocked returns the screen at a position in the kept text, of at most most bytes. The oldest screen advances to that position, so
-// that no text is processed twice, however many clients ask.
+// screenAtLocked returns the screen at a position in the kept text, of at most most
+// bytes. The oldest screen advances to that position, so that no text is processed twice,
+// however many clients ask.
 func (h *Host) screenAtLocked(t *terminal, pos int64, most int) *ahp.Screen {
 	var runs []run
 	for i := range t.content.parts {
@@ -189,8 +195,9 @@ func (h *Host) screenAtLocked(t *terminal, pos int64, most int) *ahp.Screen {
 	return &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), Truncated: !old.Exact || old.Gap > 0}
 }
 
-// An owner whose log has dropped output that the host lacks sends the screen after that output. This screen is not text: it is not part of
-// the content and does not count in positions.
+// An owner whose log has dropped output that the host lacks sends the screen after that
+// output. This screen is not text: it is not part of the content and does not count in
+// positions.
 
 // drawn is a screen that an owner has sent.
 type drawn struct {
@@ -223,13 +230,14 @@ func (h *Host) drawLocked(t *terminal, d *drawn) {
 // leapLeast is the least length of text, in bytes, for which leapLocked is tried.
 const leapLeast = 16 << 10
 
-// leapTails are the lengths of the end of the text, in escaped bytes, that leapLocked tries: usually, such an end has rows that fill a
-// screen twice.
+// leapTails are the lengths of the end of the text, in escaped bytes, that leapLocked
+// tries: usually, such an end has rows that fill a screen twice.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leapLocked advances the screen over the runs of a flood, which end at the position end. It decodes only the end of the text, because the
-// rows before that scroll away. If the screen depends on more of the text, ok is false and nothing has changed. It returns scratch for the
-// next call.
+// leapLocked advances the screen over the runs of a flood, which end at the position end.
+// It decodes only the end of the text, because the rows before that scroll away. If the
+// screen depends on more of the text, ok is false and nothing has changed. It returns
+// scratch for the next call.
 func (t *terminal) leapLocked(scratch []byte, runs []run, end int64) (_ []byte, ok bool) {
 	o := &t.oldest
 	if end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < end || !rowsFrom(runs, end-o.pos) {

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Text that a program has drawn long ago is on the screen, although the host has not kept it, until output is missing.
+// Text that a program has drawn long ago is on the screen, although the host has not kept
+// it, until output is missing.
 func TestScreenOfTrimmedText(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot"), Scrollback: 64 << 10})
 	agent, err := overHTTP(t, url, "agent-bot", nil)
@@ -57,7 +58,8 @@ func TestScreenOfTrimmedText(t *testing.T) {
 	}
 }
 
-// pieces cuts text as an owner sends it, in the form of JSON strings without their quotes.
+// pieces cuts text as an owner sends it, in the form of JSON strings without their
+// quotes.
 func pieces(random *rand.Rand, text []byte, most int) (all [][]byte) {
 	for len(text) > 0 {
 		n := min(1+most/2+random.IntN(most), len(text))
@@ -80,7 +82,8 @@ func checkLeap(t *testing.T, cols, rows int, begin []byte, texts [][]byte) (leap
 	return leapt
 }
 
-// The screen behind a flood is the same whether it was skipped or not, for any division by the owner; and builds' output is skipped.
+// The screen behind a flood is the same whether it was skipped or not, for any division
+// by the owner; and builds' output is skipped.
 func TestFloodsAreLeaptOver(t *testing.T) {
 	line := []string{"\x1b[32m  CC\x1b[0m [%3d%%] \x1b[1;34mobj/%x.o\x1b[0m: \x1b[33mwarning:\x1b[0m unused 'v%d'\r\n", "%d%d%d\r\n", "\x1b[1;32m✓\x1b[m %d \"世界\" \\ %d %d\x1b[K\r\n",
 		"%d\t%d\x1b[38:5:1m%d\r\n"}
@@ -117,7 +120,8 @@ func FuzzLeap(f *testing.F) {
 	})
 }
 
-// BenchmarkTrim is the cost of dropping text for each new MB, with the screen that it leaves.
+// BenchmarkTrim is the cost of dropping text for each new MB, with the screen that it
+// leaves.
 func BenchmarkTrim(b *testing.B) {
 	for _, unit := range []string{"1000000\r\n", "\x1b[32m  CC\x1b[0m [ 12%] \x1b[1;34msrc/module/obj/a1b2.o\x1b[0m: \x1b[33mwarning:\x1b[0m unused variable 'v12'\r\n", "\x1b[2;3H\x1b[Kcounter\r\n"} {
 		b.Run(fmt.Sprintf("%.12q", unit), func(b *testing.B) {

@@ -11,7 +11,8 @@ import (
 	"tether/host"
 )
 
-// A client that followed a terminal to its end can find it again where it was created anew.
+// A client that followed a terminal to its end can find it again where it was created
+// anew.
 func TestTheFormerTerminalIsNamed(t *testing.T) {
 	for _, test := range []struct{ name, meta, want string }{
 		{"a URI", `{"tether/formerTerminal":"ahp-terminal:/old"}`, "ahp-terminal:/old"},
@@ -48,7 +49,8 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 	}
 }
 
-// A terminal may name as its former one only one of its own owner: followers of that would be led to a stranger's.
+// A terminal may name as its former one only one of its own owner: followers of that
+// would be led to a stranger's.
 func TestTheFormerTerminalIsTheOwners(t *testing.T) {
 	const next, other = "ahp-terminal:/next", "ahp-terminal:/other"
 	h := steadyHost(t, host.Options{})
@@ -104,7 +106,8 @@ func TestTheFormerTerminalIsTheOwners(t *testing.T) {
 	watcher.ping()
 }
 
-// An owner that does not learn of the disposal of an exited terminal would announce it again on its next connection.
+// An owner that does not learn of the disposal of an exited terminal would announce it
+// again on its next connection.
 func TestAnOwnerIsToldThatItsExitedTerminalIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
@@ -185,8 +188,9 @@ func TestGapsAreFieldsToo(t *testing.T) {
 	})
 }
 
-// An owner that resumes knows its own output. If it were sent all of that on each connection, it could not continue over links that break
-// often: one snapshot is more than they carry.
+// An owner that resumes knows its own output. If it were sent all of that on each
+// connection, it could not continue over links that break often: one snapshot is more
+// than they carry.
 func TestAnOwnerIsNotSentItsOwnHistory(t *testing.T) {
 	for _, resume := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resume=%v", resume), func(t *testing.T) {
@@ -218,8 +222,8 @@ func TestAnOwnerIsNotSentItsOwnHistory(t *testing.T) {
 	}
 }
 
-// The official client library opens a second connection under its clientId before it closes the first one. Its terminals then continue, on
-// the newer connection.
+// The official client library opens a second connection under its clientId before it
+// closes the first one. Its terminals then continue, on the newer connection.
 func TestTerminalsMoveToTheNewerConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})

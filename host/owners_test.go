@@ -86,13 +86,15 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// taken is a host.Owners for which an id belongs to another principal by the time it is requested.
+// taken is a host.Owners for which an id belongs to another principal by the time it is
+// requested.
 type taken struct{}
 
 func (taken) Owner(string) (string, bool)      { return "", false }
 func (taken) Own(string, string) (bool, error) { return false, nil }
 
-// A client refused because its clientId belongs to another principal is refused the next time, too.
+// A client refused because its clientId belongs to another principal is refused the next
+// time, too.
 func TestAnotherOnesIDStaysRefused(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop"), Owners: taken{}})
 	v := as(t, url, "machine-laptop", "laptop-id", viewOptions{})

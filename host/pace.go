@@ -2,20 +2,24 @@ package host
 
 import "time"
 
-// An owner that sends faster than its observers read is paced: it waits while its acknowledgements are held back, and so does the host
-// itself for the output of its own shells. Whether the child can wait decides which observers count:
+// An owner that sends faster than its observers read is paced: it waits while its
+// acknowledgements are held back, and so does the host itself for the output of its own
+// shells. Whether the child can wait decides which observers count:
 //
-//   - Terminals whose child waits for slow readers (createTerminal says so in its _meta) and server-executed ones wait for the slowest
-//     subscriber that keeps up, so that every one of them gets every byte.
-//   - All others wait for the fastest subscriber only, and at most pacePeriod: their child does not stop, and the owner would skip text
-//     that the fast ones could have had.
+//   - Terminals whose child waits for slow readers (createTerminal says so in its _meta)
+//     and server-executed ones wait for the slowest subscriber that keeps up, so that
+//     every one of them gets every byte.
+//   - All others wait for the fastest subscriber only, and at most pacePeriod: their
+//     child does not stop, and the owner would skip text that the fast ones could have
+//     had.
 const (
 	// pacePeriod is how often a held terminal is checked.
 	pacePeriod = 100 * time.Millisecond
-	// healthy is how long a subscriber may leave one message unread before the terminal stops waiting for it.
+	// healthy is how long a subscriber may leave one message unread before the terminal
+	// stops waiting for it.
 	healthy = time.Second
-	// paceRate is how fast a subscriber must read a terminal's messages, in bytes per second, so that it may hold the terminal without a
-	// limit.
+	// paceRate is how fast a subscriber must read a terminal's messages, in bytes per
+	// second, so that it may hold the terminal without a limit.
 	paceRate = 128 << 10
 )
 
@@ -66,7 +70,8 @@ func (t *terminal) crowdedLocked() bool {
 	return waiting
 }
 
-// farBehind reports whether the subscriber has more than a quarter of its channel's log to take.
+// farBehind reports whether the subscriber has more than a quarter of its channel's log
+// to take.
 func (s *subscription) farBehind() bool {
 	log := &s.ch.log
 	return len(s.own) > 0 || log.behind(s.next) > int64(log.maxBytes)/4 || log.next-s.next > int64(log.maxCount)/4
@@ -119,7 +124,8 @@ func (t *terminal) holdOnLocked() {
 	}
 }
 
-// chargeLocked counts the time for which the subscriber has held the terminal, and ends that when it was too long.
+// chargeLocked counts the time for which the subscriber has held the terminal, and ends
+// that when it was too long.
 func (s *subscription) chargeLocked(now time.Time) {
 	p := &s.holding
 	taken := s.taken()
@@ -152,8 +158,9 @@ func (t *terminal) advancedLocked(s *subscription) {
 	}
 }
 
-// settleLocked releases the owner if all subscribers for which it was held have caught up. If the child can wait, other subscribers may
-// have fallen behind meanwhile because of text in transit; the owner is then held for them.
+// settleLocked releases the owner if all subscribers for which it was held have caught
+// up. If the child can wait, other subscribers may have fallen behind meanwhile because
+// of text in transit; the owner is then held for them.
 func (t *terminal) settleLocked() {
 	if t.ack.held && t.ack.slow == 0 && (!t.holds || !t.pacedLocked()) {
 		t.releaseAckLocked()

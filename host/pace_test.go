@@ -15,7 +15,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// window is how much of a terminal's text a daemon sends without an acknowledgement, in bytes.
+// window is how much of a terminal's text a daemon sends without an acknowledgement, in
+// bytes.
 const window = 64 << 10
 
 // createHolding announces a terminal whose child waits for slow readers.
@@ -28,7 +29,8 @@ func (v *viewer) createHolding(uri string) {
 	}
 }
 
-// flood sends total bytes of numbered lines in pieces of 16 KiB, as fast as the window allows, and returns them.
+// flood sends total bytes of numbered lines in pieces of 16 KiB, as fast as the window
+// allows, and returns them.
 func (v *viewer) flood(uri string, total int) string {
 	v.t.Helper()
 	var all strings.Builder
@@ -83,7 +85,8 @@ func TestEveryObserverOfAHoldingTerminalGetsEveryByte(t *testing.T) {
 	}
 }
 
-// Text in transit when the owner is held is kept for every subscriber that it waits for, however long it becomes in JSON.
+// Text in transit when the owner is held is kept for every subscriber that it waits for,
+// however long it becomes in JSON.
 func TestTextInTransitIsKept(t *testing.T) {
 	const most = 256 << 10 // on its way while nobody types, in bytes
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +132,8 @@ func TestTextInTransitIsKept(t *testing.T) {
 	})
 }
 
-// An observer that takes too little, or nothing, holds the terminal for a moment, is skipped and told, and costs the others nothing more.
+// An observer that takes too little, or nothing, holds the terminal for a moment, is
+// skipped and told, and costs the others nothing more.
 func TestObserversThatAreTooSlowAreSkipped(t *testing.T) {
 	for name, allow := range map[string]func(*gate, <-chan struct{}){
 		"dripping": func(g *gate, stop <-chan struct{}) { // 16 KiB a second

@@ -29,8 +29,8 @@ const (
 	contentPath = "/terminals/"
 )
 
-// contentPolicy lets the page run only its own scripts and talk only to this host. xterm.js makes style sheets while it runs, which is why
-// styles may be inline.
+// contentPolicy lets the page run only its own scripts and talk only to this host.
+// xterm.js makes style sheets while it runs, which is why styles may be inline.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -46,7 +46,8 @@ var (
 	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was already used or has expired; tether-host link makes another"}
 )
 
-// PageHeaders sets headers that keep other pages from using this answer, and this answer from loading anything from elsewhere.
+// PageHeaders sets headers that keep other pages from using this answer, and this answer
+// from loading anything from elsewhere.
 func PageHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", contentPolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -75,7 +76,8 @@ func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *refus
 	return nil
 }
 
-// followed reports whether a person has followed a link in a window, as opposed to a page that shows this one in a frame.
+// followed reports whether a person has followed a link in a window, as opposed to a page
+// that shows this one in a frame.
 func followed(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
@@ -96,8 +98,8 @@ func (h *Host) person(r *http.Request) (Principal, *refusal) {
 	return p, nil
 }
 
-// makeLink answers a request that has a token with a link that logs a browser in. A cookie is not enough: otherwise a browser could renew
-// its login for ever.
+// makeLink answers a request that has a token with a link that logs a browser in. A
+// cookie is not enough: otherwise a browser could renew its login for ever.
 func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	r.Header.Del("Cookie")
 	p, why := h.person(r)
@@ -112,7 +114,8 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// followLink logs a browser in by the code of a link, which its person has confirmed at the link's page.
+// followLink logs a browser in by the code of a link, which its person has confirmed at
+// the link's page.
 func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *refusal {
 	p, ok := h.logins.follow(code)
 	if !ok {
@@ -133,8 +136,8 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *
 	return nil
 }
 
-// goOn sends a browser that was just logged in to the page. It does so with a page of this host, because the browser sends the cookie only
-// with requests that begin there.
+// goOn sends a browser that was just logged in to the page. It does so with a page of
+// this host, because the browser sends the cookie only with requests that begin there.
 func goOn(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Continue</a>`)
@@ -163,7 +166,8 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// askAgain tells a person why a link or a token did not log them in, and asks for another token.
+// askAgain tells a person why a link or a token did not log them in, and asks for another
+// token.
 func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why *refusal) {
 	if h.recorded(r, why) {
 		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg(how + " refused")
@@ -220,11 +224,12 @@ func (h *Host) content(suffix string, serve func(http.ResponseWriter, *http.Requ
 	}
 }
 
-// maxPageProblems is how many problems the page gets at once; the counts say how many there are.
+// maxPageProblems is how many problems the page gets at once; the counts say how many
+// there are.
 const maxPageProblems = 300
 
-// pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All people at the page share one matching, since they
-// see the same output.
+// pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All
+// people at the page share one matching, since they see the same output.
 func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *refusal {
 	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks repeatedly
 		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
@@ -300,7 +305,8 @@ func plainText(ctx context.Context, t agenttools.Terminal) (string, error) {
 	return text, ctx.Err()
 }
 
-// plainPage lists terminals without scripts: for a browser that runs none, or at a host that was built without Node.
+// plainPage lists terminals without scripts: for a browser that runs none, or at a host
+// that was built without Node.
 var plainPage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("plain").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">

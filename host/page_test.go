@@ -122,7 +122,8 @@ func TestWhoGetsThePage(t *testing.T) {
 	}
 }
 
-// A host that was built without Node shows its plain page to a browser that follows a link, and one with all scripts the page.
+// A host that was built without Node shows its plain page to a browser that follows a
+// link, and one with all scripts the page.
 func TestPageWithoutNode(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret})
 	v := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
@@ -163,7 +164,8 @@ func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string
 	return all[0].Name + "=" + all[0].Value
 }
 
-// Where browsers come by https, also to a proxy in front, the cookie goes along by https alone, whether it was given for a link or a token.
+// Where browsers come by https, also to a proxy in front, the cookie goes along by https
+// alone, whether it was given for a link or a token.
 func TestCookiesGoByHTTPSAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		o    host.Options
@@ -275,8 +277,8 @@ func TestSessionsOfThePage(t *testing.T) {
 	}
 }
 
-// Previews of chats and scanners of mails open a link before its person does. They get no cookie, and the link works on; its code is in no
-// request but that of the button.
+// Previews of chats and scanners of mails open a link before its person does. They get no
+// cookie, and the link works on; its code is in no request but that of the button.
 func TestALinkThatOthersOpenFirst(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret})
 	link := h.Launch(host.Principal{Name: "ann", Role: host.RoleObserver})
@@ -409,7 +411,8 @@ func TestListOfThePage(t *testing.T) {
 	}
 }
 
-// Problems are looked for in what is printed within ten minutes after the page last asked, and are known when the output is gone.
+// Problems are looked for in what is printed within ten minutes after the page last
+// asked, and are known when the output is gone.
 func TestPageMatchesForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Token: secret, Scrollback: 16 << 10})

@@ -12,11 +12,13 @@ import (
 	"tether/screen"
 )
 
-// A parked terminal is one whose machine has been away for longer than the grace time. It is not in AHP's catalogue any more: everybody who
-// followed it there was told that it has exited. The host's own doors show it as away, with its text, until the machine is back. If the
-// owner then announces a terminal with this one as its former one, that terminal continues it, with the same id and continuing offsets.
-// Parked terminals are only in memory. Of several nodes, the node to which the machine was connected keeps the text; the others have
-// mirrors, as of any terminal.
+// A parked terminal is one whose machine has been away for longer than the grace time. It
+// is not in AHP's catalogue any more: everybody who followed it there was told that it
+// has exited. The host's own doors show it as away, with its text, until the machine is
+// back. If the owner then announces a terminal with this one as its former one, that
+// terminal continues it, with the same id and continuing offsets. Parked terminals are
+// only in memory. Of several nodes, the node to which the machine was connected keeps the
+// text; the others have mirrors, as of any terminal.
 
 // parkTerms are the limits that the owner of a terminal sets for parking it.
 type parkTerms struct {
@@ -47,7 +49,8 @@ func (p *parking) stop() {
 	p.revoked()
 }
 
-// everyLocked yields all terminals that the host's own doors know: those of AHP's catalogue, and parked ones. The loop must not add or remove any.
+// everyLocked yields all terminals that the host's own doors know: those of AHP's
+// catalogue, and parked ones. The loop must not add or remove any.
 func (h *Host) everyLocked() iter.Seq[*terminal] {
 	return func(yield func(*terminal) bool) {
 		for _, all := range [][]*terminal{h.order, h.parked} {
@@ -60,8 +63,9 @@ func (h *Host) everyLocked() iter.Seq[*terminal] {
 	}
 }
 
-// parkUntilLocked returns until when a terminal whose machine is away may be kept: for the shorter of the times that its owner and the host
-// allow, and not beyond its loan. It returns the zero time if the terminal must not be kept.
+// parkUntilLocked returns until when a terminal whose machine is away may be kept: for
+// the shorter of the times that its owner and the host allow, and not beyond its loan. It
+// returns the zero time if the terminal must not be kept.
 func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	during := min(h.opts.Park, t.keep.during)
 	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || h.names.take(t.creator.principal).Err() != nil {
@@ -74,8 +78,9 @@ func (h *Host) parkUntilLocked(t *terminal) time.Time {
 	return until
 }
 
-// parkLocked removes a terminal whose machine is away from AHP's catalogue, and keeps it for the host's own doors. If one machine would
-// have too many parked terminals, the one that has been away longest is dropped.
+// parkLocked removes a terminal whose machine is away from AHP's catalogue, and keeps it
+// for the host's own doors. If one machine would have too many parked terminals, the one
+// that has been away longest is dropped.
 func (h *Host) parkLocked(t *terminal, until time.Time) {
 	own, first := 0, (*terminal)(nil)
 	for _, p := range h.parked {
@@ -115,8 +120,8 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 	h.log.Info().Str("terminal", t.uri).Time("until", until).Msg("terminal parked: its machine is away")
 }
 
-// unparkLocked ends a parked terminal for good. Whoever waits for it sees an exit, as at a host without parking when a machine does not
-// come back.
+// unparkLocked ends a parked terminal for good. Whoever waits for it sees an exit, as at
+// a host without parking when a machine does not come back.
 func (h *Host) unparkLocked(t *terminal, why string) {
 	h.unlistParkedLocked(t)
 	if m := t.mirror; m != nil {
@@ -145,7 +150,8 @@ func (h *Host) unlistParkedLocked(t *terminal) {
 	h.parked = slices.DeleteFunc(h.parked, func(o *terminal) bool { return o == t })
 }
 
-// trimParkedLocked drops the part of a parked terminal's log that will not be sent to anybody any more.
+// trimParkedLocked drops the part of a parked terminal's log that will not be sent to
+// anybody any more.
 func (h *Host) trimParkedLocked(t *terminal) {
 	if len(t.subs) == 0 {
 		t.log.shrink(0)
@@ -199,7 +205,8 @@ func (h *Host) parkMirrorLocked(t *terminal, e NodeEntry) {
 	}
 }
 
-// parkedByLocked returns the parked terminal with that URI if it belongs to the owner for whom c speaks, else nil.
+// parkedByLocked returns the parked terminal with that URI if it belongs to the owner for
+// whom c speaks, else nil.
 func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 	if uri == "" {
 		return nil
@@ -215,7 +222,8 @@ func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 	return nil
 }
 
-// continueLocked puts a parked terminal back into the catalogue, under the URI by which its owner announces it now.
+// continueLocked puts a parked terminal back into the catalogue, under the URI by which
+// its owner announces it now.
 func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.TerminalState, a audience) {
 	h.unlistParkedLocked(t)
 	h.nextSeqLocked() // as for a new terminal
@@ -246,8 +254,8 @@ func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.Termin
 	h.log.Info().Str("terminal", uri).Str("former", former).Msg("parked terminal continues")
 }
 
-// shortName returns the short name of the terminal with that URI. For a terminal that continues another one, the name does not follow from
-// its URI.
+// shortName returns the short name of the terminal with that URI. For a terminal that
+// continues another one, the name does not follow from its URI.
 func (h *Host) shortName(uri string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,8 +265,9 @@ func (h *Host) shortName(uri string) string {
 	return idOf(uri)
 }
 
-// handOverParkedLocked is called when a client's machine has connected to another node, which owns its terminals from now on. Terminals
-// that are parked here stay until that node reports what has happened to them.
+// handOverParkedLocked is called when a client's machine has connected to another node,
+// which owns its terminals from now on. Terminals that are parked here stay until that
+// node reports what has happened to them.
 func (h *Host) handOverParkedLocked(cl *client) {
 	for _, t := range h.parked {
 		if t.mirror == nil && t.lentBy(cl) {
@@ -310,8 +319,8 @@ func (c *conn) listParked(r *jsonrpc.Request) error {
 	return r.Reply(ahp.ParkedResult{Terminals: some, More: int64(len(all) - len(some))})
 }
 
-// lentBy reports whether the client has lent the parked terminal t. It does not compare records, because the host may have dropped the
-// client's record meanwhile.
+// lentBy reports whether the client has lent the parked terminal t. It does not compare
+// records, because the host may have dropped the client's record meanwhile.
 func (t *terminal) lentBy(c *client) bool {
 	return t.creator.id == c.id && ownerOf(t.creator) == ownerOf(c) && t.creator.principal.Owner == c.principal.Owner
 }

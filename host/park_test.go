@@ -26,7 +26,8 @@ func awaitParked(t *testing.T, h *host.Host, n int) {
 	testkit.Eventually(t, patience, "terminals are parked", func() bool { return len(h.Parked()) == n })
 }
 
-// lend announces a terminal that may be kept for an hour, and had another URI before, if that is not empty.
+// lend announces a terminal that may be kept for an hour, and had another URI before, if
+// that is not empty.
 func (v *viewer) lend(uri, former string) {
 	v.t.Helper()
 	if err := v.announce(uri, former); err != nil {
@@ -86,8 +87,8 @@ type awayListed struct {
 	Exited               bool
 }
 
-// An agent lists and reads a terminal whose machine is away, its wait goes on when the machine is back, and each line is told once, in the
-// order of the absence.
+// An agent lists and reads a terminal whose machine is away, its wait goes on when the
+// machine is back, and each line is told once, in the order of the absence.
 func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot"), Grace: time.Millisecond, Park: time.Hour})
 	const first, second = "ahp-terminal:/first", "ahp-terminal:/second"
@@ -155,7 +156,8 @@ func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 	}
 }
 
-// Who reads a parked terminal when it ends for good is told that, and so is who waits for it.
+// Who reads a parked terminal when it ends for good is told that, and so is who waits for
+// it.
 func TestTheEndOfAParkedTerminal(t *testing.T) {
 	const uri = "ahp-terminal:/lent"
 	machine := host.Principal{Role: host.RoleMachine, Name: "laptop"}
@@ -235,7 +237,8 @@ func disposeAs(t *testing.T, h *host.Host, p host.Principal, id, uri string, wan
 	<-served
 }
 
-// Only the owner's own terminal continues a parked one, and nobody else takes its URI, by which its id is known.
+// Only the owner's own terminal continues a parked one, and nobody else takes its URI, by
+// which its id is known.
 func TestWhoContinuesAParkedTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour})
@@ -277,8 +280,9 @@ func TestWhoContinuesAParkedTerminal(t *testing.T) {
 	})
 }
 
-// Where memory is short, the terminal that is parked the longest loses its text first, before anything that is lent now, and says why; it
-// stays listed and goes on when its machine is back.
+// Where memory is short, the terminal that is parked the longest loses its text first,
+// before anything that is lent now, and says why; it stays listed and goes on when its
+// machine is back.
 func TestParkedTerminalsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour, MaxMemory: 2 << 20, LogBytes: 4 << 10, Scrollback: 1 << 20})
@@ -333,7 +337,8 @@ func TestParkedTerminalsGiveWay(t *testing.T) {
 	})
 }
 
-// A machine has no more parked terminals than it may lend: the one that is away longest goes.
+// A machine has no more parked terminals than it may lend: the one that is away longest
+// goes.
 func TestHowManyTerminalsAMachineParks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour, MaxTerminals: 2})
@@ -349,7 +354,8 @@ func TestHowManyTerminalsAMachineParks(t *testing.T) {
 	})
 }
 
-// For AHP a parked terminal has exited, also for an observer that had fallen behind; the catalogue does not have it.
+// For AHP a parked terminal has exited, also for an observer that had fallen behind; the
+// catalogue does not have it.
 func TestAHPKnowsNoParkedTerminals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour})
@@ -378,7 +384,8 @@ func TestAHPKnowsNoParkedTerminals(t *testing.T) {
 	})
 }
 
-// What is withdrawn from somebody while the machine is away is gone for that one at once, by whoever withdraws it.
+// What is withdrawn from somebody while the machine is away is gone for that one at once,
+// by whoever withdraws it.
 func TestWithdrawingAParkedTerminal(t *testing.T) {
 	for name, withdraw := range map[string]func(t *testing.T, h *host.Host, s *staff){
 		"an administrator ends the grant": func(t *testing.T, h *host.Host, _ *staff) {
@@ -415,7 +422,8 @@ func TestWithdrawingAParkedTerminal(t *testing.T) {
 	}
 }
 
-// A guest sees the shared terminal at the page for guests while its machine is away, and nothing else; the link ends as ever.
+// A guest sees the shared terminal at the page for guests while its machine is away, and
+// nothing else; the link ends as ever.
 func TestGuestsOfAParkedTerminal(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "observer-ann"), Grace: time.Millisecond, Park: time.Hour, ShareURL: "https://host.example/s/#"})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})

@@ -10,26 +10,31 @@ import (
 
 // People knows the people at the host. It is safe for concurrent use.
 type People interface {
-	// Look returns the people as they are now. It returns the same Roster while nothing has changed. It may read a file.
+	// Look returns the people as they are now. It returns the same Roster while nothing
+	// has changed. It may read a file.
 	Look() *Roster
-	// Agent returns the owner of an agent, by the id of the person; ok is false if there is no agent of that name. It may read a file.
+	// Agent returns the owner of an agent, by the id of the person; ok is false if there
+	// is no agent of that name. It may read a file.
 	Agent(name string) (owner string, ok bool)
-	// Withdraw stores that an administrator has ended the grants to g, written as to, for the terminal with that URI. It may write a file.
+	// Withdraw stores that an administrator has ended the grants to g, written as to, for
+	// the terminal with that URI. It may write a file.
 	Withdraw(terminal, to string, g Grantee) error
 }
 
 // Roster is the known people at one time. It is never changed.
 type Roster struct {
-	// On reports that audiences are in force: they decide who sees which terminals. Otherwise everybody sees all.
+	// On reports that audiences are in force: they decide who sees which terminals.
+	// Otherwise everybody sees all.
 	On bool
 	// People has the names of the people who have not ended, by their ids.
 	People map[string]string
 	// Groups has the ids of each group's members, by the group's name.
 	Groups map[string][]string
-	// Grants has the grants that administrators have made for all terminals of a machine. They have effect only if the machine's owner
-	// allows such grants.
+	// Grants has the grants that administrators have made for all terminals of a machine.
+	// They have effect only if the machine's owner allows such grants.
 	Grants []MachineGrant
-	// Withdrawn has, by the URI of a terminal, the grantees whose grants an administrator has ended.
+	// Withdrawn has, by the URI of a terminal, the grantees whose grants an administrator
+	// has ended.
 	Withdrawn map[string][]Grantee
 }
 
@@ -54,7 +59,8 @@ const (
 	toEveryone = 'e'
 )
 
-// Resolve returns the grantee of a name in a grant, as in ahp.Grant. ok is false for every name that means nobody now, for any reason.
+// Resolve returns the grantee of a name in a grant, as in ahp.Grant. ok is false for
+// every name that means nobody now, for any reason.
 func Resolve(p People, r *Roster, to string) (g Grantee, ok bool) {
 	if name, is := strings.CutPrefix(to, ahp.GroupPrefix); is {
 		_, ok = r.Groups[name]
@@ -75,7 +81,8 @@ func Resolve(p People, r *Roster, to string) (g Grantee, ok bool) {
 	return Grantee{}, false
 }
 
-// ID is stored with the name of a grantee to identify it, because names of agents can be used again.
+// ID is stored with the name of a grantee to identify it, because names of agents can be
+// used again.
 func (g Grantee) ID() string { return g.id }
 
 // KeptGrantee returns the Grantee for a stored name and ID.
@@ -103,8 +110,8 @@ func (r *Roster) memberships() map[string][]string {
 	return of
 }
 
-// lookEvery is how often the host checks the people for changes. After a change, somebody may see a terminal that they may not see any more
-// for at most this long.
+// lookEvery is how often the host checks the people for changes. After a change, somebody
+// may see a terminal that they may not see any more for at most this long.
 const lookEvery = time.Second
 
 // every calls do at that interval until the host closes.
@@ -137,7 +144,8 @@ func (h *Host) lookAtPeople() *Roster {
 	return r
 }
 
-// knowLocked applies another roster, and ends the views of those who do not see a terminal any more.
+// knowLocked applies another roster, and ends the views of those who do not see a
+// terminal any more.
 func (h *Host) knowLocked(r *Roster) {
 	before := h.roster
 	h.roster, h.groupsOf = r, r.memberships()
@@ -183,7 +191,8 @@ func (h *Host) endWithdrawnLocked(t *terminal) {
 	}
 }
 
-// ended reports whether grants to g have ended, because the person has ended or the group is gone.
+// ended reports whether grants to g have ended, because the person has ended or the group
+// is gone.
 func (r *Roster) ended(g Grantee) bool {
 	switch g.kind {
 	case toPerson:
@@ -195,7 +204,8 @@ func (r *Roster) ended(g Grantee) bool {
 	return false
 }
 
-// regroupLocked gives everybody another lister and closes all connections, because views and the marker have changed.
+// regroupLocked gives everybody another lister and closes all connections, because views
+// and the marker have changed.
 func (h *Host) regroupLocked() {
 	h.listers, h.byOwner = map[listerKey]*lister{}, map[string][]*lister{}
 	clear(h.listed.stale)
@@ -229,7 +239,8 @@ func (h *Host) regroupLocked() {
 	h.toolsChangedLocked()
 }
 
-// ownedAnewLocked is called when a client connects as p, which may have another owner than before.
+// ownedAnewLocked is called when a client connects as p, which may have another owner
+// than before.
 func (h *Host) ownedAnewLocked(cl *client, p Principal) {
 	if cl.principal.Owner == p.Owner {
 		cl.principal = p

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Role is a principal's set of rights at the host. The zero Role is RoleAdmin: it belongs to clients with the host's own token, or without
-// one if the host asks for none.
+// Role is a principal's set of rights at the host. The zero Role is RoleAdmin: it belongs
+// to clients with the host's own token, or without one if the host asks for none.
 type Role string
 
 // The roles, from the least to the most.
@@ -38,8 +38,8 @@ const (
 	rightCommands              // run commands in shells of the host that a session holds, if Options.AgentShells is set
 )
 
-// grants is never changed. Observers and agents see the same terminals; they are separate roles so that the log distinguishes people from
-// programs.
+// grants is never changed. Observers and agents see the same terminals; they are separate
+// roles so that the log distinguishes people from programs.
 var grants = map[Role][]right{
 	RoleMachine:  {rightLend, rightTools},
 	RoleObserver: {rightSee, rightMCP, rightPage},
@@ -50,15 +50,19 @@ var grants = map[Role][]right{
 
 // Principal is an admitted client's identity.
 type Principal struct {
-	// Name is the name for which its token was made, such as that of a machine. It is empty for the host's own token.
+	// Name is the name for which its token was made, such as that of a machine. It is
+	// empty for the host's own token.
 	Name string
 	Role Role
-	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. What the token has opened ends with it.
-	// What belongs to the name ends with its last token: see Host.Lasting.
+	// Live ends when the token is revoked or expires, with the reason as its cause; nil
+	// means never. What the token has opened ends with it. What belongs to the name ends
+	// with its last token: see Host.Lasting.
 	Live context.Context
-	// Owner is the id of the person who owns it; for a person, their own id. Empty means the host's administrator.
+	// Owner is the id of the person who owns it; for a person, their own id. Empty means
+	// the host's administrator.
 	Owner string
-	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all others.
+	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all
+	// others.
 	Guest string
 
 	steward bool              // an administrator with a browser's lesser rights: owns things without an owner
@@ -85,29 +89,36 @@ func (p Principal) live() context.Context {
 	return p.Live
 }
 
-// same reports whether p and q are the same principal. A guest stays the same when the terminal gets another URI.
+// same reports whether p and q are the same principal. A guest stays the same when the
+// terminal gets another URI.
 func (p Principal) same(q Principal) bool {
 	return p.Name == q.Name && p.Role == q.Role && (p.Guest == "") == (q.Guest == "")
 }
 
-// Key returns a map key: principals of another name, role or owner have another key. All guests share one.
+// Key returns a map key: principals of another name, role or owner have another key. All
+// guests share one.
 func (p Principal) Key() string { return string(p.Role) + " " + p.Name + " " + p.Owner }
 
 // Authenticator knows tokens. It is safe for concurrent use.
 type Authenticator interface {
-	// Authenticate returns the principal of a token; ok is false if the token is unknown, has expired or was revoked. The time that it
-	// takes does not depend on how much of a token is correct. It may read a file.
+	// Authenticate returns the principal of a token; ok is false if the token is unknown,
+	// has expired or was revoked. The time that it takes does not depend on how much of a
+	// token is correct. It may read a file.
 	Authenticate(token string) (p Principal, ok bool)
-	// Known is Authenticate without reading a file: it may not know a token that was made in the last second.
+	// Known is Authenticate without reading a file: it may not know a token that was made
+	// in the last second.
 	Known(token string) (p Principal, ok bool)
 }
 
-// Owners stores the owners of clientIds for the next host, for principals that lend. It is safe for concurrent use.
+// Owners stores the owners of clientIds for the next host, for principals that lend. It
+// is safe for concurrent use.
 type Owners interface {
-	// Owner returns the name of the principal to which a clientId belongs; ok is false if it belongs to nobody.
+	// Owner returns the name of the principal to which a clientId belongs; ok is false if
+	// it belongs to nobody.
 	Owner(clientID string) (principal string, ok bool)
-	// Own gives a clientId without an owner to a principal and returns when that is stored. ours is false if the clientId belongs to
-	// another principal. If storing fails, it still belongs to the principal until the host ends.
+	// Own gives a clientId without an owner to a principal and returns when that is
+	// stored. ours is false if the clientId belongs to another principal. If storing
+	// fails, it still belongs to the principal until the host ends.
 	Own(clientID, principal string) (ours bool, err error)
 }
 
@@ -120,7 +131,8 @@ type Login struct {
 	Proof     Proof
 }
 
-// Proof says whether the person was there when a browser was logged in, and not only their cookie at an identity provider.
+// Proof says whether the person was there when a browser was logged in, and not only
+// their cookie at an identity provider.
 type Proof string
 
 // The Proofs.
@@ -134,25 +146,31 @@ const (
 type Logins interface {
 	// Kept returns the logins whose token is still valid.
 	Kept() []Login
-	// Keep adds a login, unless its token is not valid any more or ends with the host, and returns when it is stored.
+	// Keep adds a login, unless its token is not valid any more or ends with the host,
+	// and returns when it is stored.
 	Keep(Login) error
-	// Drop removes the login with that cookie, if there is one, and those whose token is not valid any more.
+	// Drop removes the login with that cookie, if there is one, and those whose token is
+	// not valid any more.
 	Drop(cookie [sha256.Size]byte) error
 }
 
-// SharedLogins are Logins that all nodes of a cluster share. Kept then also returns those of other nodes.
+// SharedLogins are Logins that all nodes of a cluster share. Kept then also returns those
+// of other nodes.
 type SharedLogins interface {
 	Logins
 	// Moved reports whether they have changed since Kept was called. It is cheap.
 	Moved() bool
-	// KeepLink adds a link that logs one browser in, once, at any node; in the Login, the hash of its code is in place of the cookie's.
-	// kept is false if the token is valid only at this node.
+	// KeepLink adds a link that logs one browser in, once, at any node; in the Login, the
+	// hash of its code is in place of the cookie's. kept is false if the token is valid
+	// only at this node.
 	KeepLink(Login) (kept bool, err error)
-	// UseLink uses up a link; ok is false if there is none, or not any more. It may wait for a link that another node has just made.
+	// UseLink uses up a link; ok is false if there is none, or not any more. It may wait
+	// for a link that another node has just made.
 	UseLink(code [sha256.Size]byte) (one Login, ok bool, err error)
 }
 
-// AuditEvent is something that a principal did, for the record. It contains no token and no output of a terminal.
+// AuditEvent is something that a principal did, for the record. It contains no token and
+// no output of a terminal.
 type AuditEvent struct {
 	At       time.Time `json:"at"`
 	Type     string    `json:"type"` // one of the Audit constants

@@ -8,18 +8,21 @@ import (
 	"tether/platform/ipc"
 )
 
-// The echo of a key is short output. The goroutine that reads the machine's connection writes it to observers for whom nothing else waits:
-// waking their write goroutines would delay the echo by a switch of threads.
+// The echo of a key is short output. The goroutine that reads the machine's connection
+// writes it to observers for whom nothing else waits: waking their write goroutines would
+// delay the echo by a switch of threads.
 
 const (
 	// shortText is the size in bytes of output that may be an echo.
 	shortText = 256
 
-	// shortMessage bounds messages that are written without asking whether the socket takes them, and the socket's backlog then. It is a small
-	// part of sendBuffer, so such a write does not block.
+	// shortMessage bounds messages that are written without asking whether the socket
+	// takes them, and the socket's backlog then. It is a small part of sendBuffer, so
+	// such a write does not block.
 	shortMessage = 4 << 10 // bytes
 
-	// promptObservers bounds for how many observers the reading goroutine writes: a write takes some 5 µs, and the machine waits meanwhile.
+	// promptObservers bounds for how many observers the reading goroutine writes: a write
+	// takes some 5 µs, and the machine waits meanwhile.
 	promptObservers = 4
 
 	// typingTime is how long after short output somebody may still be typing.
@@ -35,8 +38,9 @@ type promptly struct {
 	promptWork
 }
 
-// promptWork is the work after short output was appended: first the output is written to observers, then the timer of its acknowledgement
-// is started, for which the runtime may wake a thread.
+// promptWork is the work after short output was appended: first the output is written to
+// observers, then the timer of its acknowledgement is started, for which the runtime may
+// wake a thread.
 type promptWork struct {
 	observers [promptObservers]*conn // some may be nil
 	owes      *terminal              // or nil
@@ -63,8 +67,9 @@ func (p *promptly) endLocked() promptWork {
 	return w
 }
 
-// sendPromptly makes observers' connections deliver: on this goroutine if that cannot block, otherwise on their write goroutines. Then it
-// does the rest of the work. It must be called without the host's mutex.
+// sendPromptly makes observers' connections deliver: on this goroutine if that cannot
+// block, otherwise on their write goroutines. Then it does the rest of the work. It must
+// be called without the host's mutex.
 func (h *Host) sendPromptly(w promptWork) {
 	for _, c := range w.observers {
 		if c != nil && !(emptied(c.remote.socket) && c.peer.PullDirectly(context.Background(), shortMessage)) {
@@ -78,8 +83,9 @@ func (h *Host) sendPromptly(w promptWork) {
 	}
 }
 
-// emptied reports whether the peer has acknowledged nearly everything, so that the socket takes a short message without blocking. It
-// returns false if there is no socket or the system does not report that.
+// emptied reports whether the peer has acknowledged nearly everything, so that the socket
+// takes a short message without blocking. It returns false if there is no socket or the
+// system does not report that.
 func emptied(socket *net.TCPConn) bool {
 	if socket == nil {
 		return false
@@ -88,12 +94,13 @@ func emptied(socket *net.TCPConn) bool {
 	return ok && n <= shortMessage
 }
 
-// sendBuffer bounds the system's buffer of data written to a client's socket, in bytes (Linux takes up to twice as much). By itself Linux
-// keeps up to 4 MB for a client that reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
+// sendBuffer bounds the system's buffer of data written to a client's socket, in bytes
+// (Linux takes up to twice as much). By itself Linux keeps up to 4 MB for a client that
+// reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
 const sendBuffer = 256 << 10
 
-// boundSending bounds the send buffer of the TCP socket of a connection, which may be below TLS, and returns the socket. For other
-// connections it returns nil.
+// boundSending bounds the send buffer of the TCP socket of a connection, which may be
+// below TLS, and returns the socket. For other connections it returns nil.
 func boundSending(conn net.Conn) *net.TCPConn {
 	for {
 		switch c := conn.(type) {

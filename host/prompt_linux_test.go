@@ -42,8 +42,8 @@ func (c watchedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// The goroutine that reads a machine's connection writes short output to an observer for whom nothing else waits, and never to one that
-// does not read.
+// The goroutine that reads a machine's connection writes short output to an observer for
+// whom nothing else waits, and never to one that does not read.
 func TestShortOutputIsWrittenByTheReader(t *testing.T) {
 	h := host.New(host.Options{})
 	t.Cleanup(h.Close)

@@ -9,8 +9,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// Short output reaches observers in order however it is sent, between long output and other short output, and an observer that reads
-// nothing holds up neither the machine nor the others.
+// Short output reaches observers in order however it is sent, between long output and
+// other short output, and an observer that reads nothing holds up neither the machine nor
+// the others.
 func TestShortOutputIsSentInOrder(t *testing.T) {
 	_, url := serve(t, host.Options{LogBytes: 8 << 20, Scrollback: 8 << 20}) // no observer falls behind, however slow
 	owner := dial(t, url, "laptop", viewOptions{resume: true})

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// slowest is the assumed minimum reading speed of a peer, in bytes a second, when a ping waits behind other data.
+// slowest is the assumed minimum reading speed of a peer, in bytes a second, when a ping
+// waits behind other data.
 const slowest = 8 << 10
 
-// maxOnItsWay bounds how much data taken by the socket can still be in transit: sockets and proxies keep some MB, however much was sent
-// since the peer's last message.
+// maxOnItsWay bounds how much data taken by the socket can still be in transit: sockets
+// and proxies keep some MB, however much was sent since the peer's last message.
 const maxOnItsWay = 16 << 20 // bytes
 
 // pinged is a channel whose other end answers pings, such as a wsconn.Conn.
@@ -19,9 +20,10 @@ type pinged interface {
 	Written() int64
 }
 
-// pulse detects that the peer of a connection is gone without notice: a machine that was switched off, a network that swallows everything.
-// A peer that is silent for the limit is pinged, at most an eighth of the limit later. The timer fires once in that time, and the timers of
-// all connections fire together, so that an idle host seldom wakes.
+// pulse detects that the peer of a connection is gone without notice: a machine that was
+// switched off, a network that swallows everything. A peer that is silent for the limit
+// is pinged, at most an eighth of the limit later. The timer fires once in that time, and
+// the timers of all connections fire together, so that an idle host seldom wakes.
 type pulse struct {
 	// Set once.
 	limit   time.Duration
@@ -59,7 +61,8 @@ func (p *pulse) note() {
 // quiet returns how long nothing has arrived.
 func (p *pulse) quiet() time.Duration { return time.Since(p.epoch) - time.Duration(p.heard.Load()) }
 
-// timeout returns how long a ping may take: it arrives after everything that was sent since the peer was last heard.
+// timeout returns how long a ping may take: it arrives after everything that was sent
+// since the peer was last heard.
 func (p *pulse) timeout() time.Duration {
 	return p.limit + time.Duration(min(p.ch.Written()-p.taken.Load(), maxOnItsWay))*time.Second/slowest
 }
@@ -87,7 +90,8 @@ func (p *pulse) check(ctx context.Context) {
 	p.timer.Reset(p.wait(p.limit))
 }
 
-// wait returns the time until the first common moment of all connections that is at least d away.
+// wait returns the time until the first common moment of all connections that is at least
+// d away.
 func (p *pulse) wait(d time.Duration) time.Duration {
 	grid := max(p.limit/8, 1)
 	now := time.Since(p.epoch)

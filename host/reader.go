@@ -12,8 +12,8 @@ import (
 // minRead is the least room that a reader must be given, in bytes.
 const minRead = 64
 
-// textReader implements agenttools.Reader over the recorded text of one terminal. It keeps no text: it reports text that was trimmed before
-// it could read it as lost.
+// textReader implements agenttools.Reader over the recorded text of one terminal. It
+// keeps no text: it reports text that was trimmed before it could read it as lost.
 type textReader struct {
 	lookedAt
 	sight int64 // value of Host.sight for which p was known to see the terminal
@@ -24,7 +24,8 @@ type textReader struct {
 	reported int64 // position up to which losses were reported
 	wait     int64 // offset to wait for, because the text has not reached it yet; 0: none
 
-	// For the text to be decoded: how far offsets are ahead of positions, and the greatest offset.
+	// For the text to be decoded: how far offsets are ahead of positions, and the
+	// greatest offset.
 	ahead, most int64
 	spans       []span // to be decoded
 	text        []byte
@@ -46,8 +47,8 @@ func (l lookedAt) newReader(from int64) *textReader {
 	return r
 }
 
-// beginLocked moves to an offset. If the text has not reached it, the reader waits: after a restart of the host, owners send their text
-// again.
+// beginLocked moves to an offset. If the text has not reached it, the reader waits: after
+// a restart of the host, owners send their text again.
 func (r *textReader) beginLocked(from int64) {
 	if r.wait = 0; from > r.t.endOffsetLocked() {
 		r.wait = from
@@ -58,7 +59,8 @@ func (r *textReader) beginLocked(from int64) {
 	}
 }
 
-// maySeeLocked reports whether the reader may continue, because the audience may have changed.
+// maySeeLocked reports whether the reader may continue, because the audience may have
+// changed.
 func (r *textReader) maySeeLocked() bool {
 	if r.p == nil || r.sight == r.h.sight {
 		return true
@@ -101,8 +103,8 @@ func (r *textReader) Next(ctx context.Context, buf []byte) (agenttools.Event, er
 // Close implements agenttools.Reader.
 func (r *textReader) Close() {}
 
-// step returns the next event. If there is none and wait is set, moved is closed when there may be one. The host's lock is held only to
-// find the text, not to decode it.
+// step returns the next event. If there is none and wait is set, moved is closed when
+// there may be one. The host's lock is held only to find the text, not to decode it.
 func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, moved <-chan struct{}, err error) {
 	if len(buf) < minRead {
 		return agenttools.Event{}, false, nil, io.ErrShortBuffer
@@ -225,8 +227,9 @@ func (r *textReader) decode(buf []byte) []byte {
 	return buf[:copy(buf, out)]
 }
 
-// escapedPrefix finds where n decoded bytes end in checked escaped text, or a few more to the end of a character or, with under, a few
-// less. It returns the index in esc and the number of decoded bytes before it.
+// escapedPrefix finds where n decoded bytes end in checked escaped text, or a few more to
+// the end of a character or, with under, a few less. It returns the index in esc and the
+// number of decoded bytes before it.
 func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
 	for at < len(esc) && size < n {
 		w, s := jsonspan.Skip(esc[at:], 1)

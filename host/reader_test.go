@@ -42,7 +42,8 @@ func only(t testing.TB, h *host.Host) agenttools.Terminal {
 	return x
 }
 
-// drain reads available text from an offset, with rooms of the given sizes in turn, as one line per event.
+// drain reads available text from an offset, with rooms of the given sizes in turn, as
+// one line per event.
 func drain(t testing.TB, x agenttools.Terminal, from int64, rooms ...int) (events []string, next int64) {
 	t.Helper()
 	r, err := x.Read(from)
@@ -120,7 +121,8 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 	if diff := cmp.Diff(commands, x.Commands()); diff != "" {
 		t.Errorf("commands: -want +got\n%s", diff)
 	}
-	// The offsets before and after a mark differ: a reader that has seen the end of a command does not see it again.
+	// The offsets before and after a mark differ: a reader that has seen the end of a
+	// command does not see it again.
 	if got, _ := drain(t, x, 36, 64); len(got) == 0 || got[0] != "finished 1" {
 		t.Errorf("from before the mark: %q", got)
 	}
@@ -138,7 +140,8 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 	}
 }
 
-// For any output and any way of reading it, a reader gets the recorded text, in order, or is told of losses.
+// For any output and any way of reading it, a reader gets the recorded text, in order, or
+// is told of losses.
 func TestReaderGetsTheRecordedText(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := host.New(host.Options{Scrollback: 2 << 10})
@@ -200,7 +203,8 @@ func TestReaderGetsTheRecordedText(t *testing.T) {
 	})
 }
 
-// A reader that waits is woken by text, marks and the exit, without looking again and again.
+// A reader that waits is woken by text, marks and the exit, without looking again and
+// again.
 func TestReaderWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(host.Options{})

@@ -17,7 +17,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// reconnect opens a new connection for a viewer's client and sends reconnect on it. The new viewer has the old one's state.
+// reconnect opens a new connection for a viewer's client and sends reconnect on it. The
+// new viewer has the old one's state.
 func reconnect(t *testing.T, h *host.Host, old *viewer, subs ...string) (*viewer, reconnected, error) {
 	t.Helper()
 	v := connect(t, h, old.id, viewOptions{noInit: true})
@@ -266,7 +267,8 @@ func TestDispose(t *testing.T) {
 	})
 }
 
-// deafOwner is a connection of the client laptop that serves a terminal and reads nothing after its initialization.
+// deafOwner is a connection of the client laptop that serves a terminal and reads nothing
+// after its initialization.
 func deafOwner(t *testing.T, h *host.Host, output string) jsonrpc.Channel {
 	t.Helper()
 	near, far := jsonrpc.Pipe()
@@ -340,7 +342,8 @@ func TestReplacedConnectionChangesNothing(t *testing.T) {
 	})
 }
 
-// The catalogue is the root's: who comes back to other channels alone is not told it, and nobody is told it for each of them.
+// The catalogue is the root's: who comes back to other channels alone is not told it, and
+// nobody is told it for each of them.
 func TestTheCatalogueIsSentForTheRootAlone(t *testing.T) {
 	for _, subs := range [][]string{{}, {ahp.RootURI}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -375,7 +378,8 @@ func TestTheCatalogueIsSentForTheRootAlone(t *testing.T) {
 	}
 }
 
-// However many terminals a machine lends, the answer to its reconnect stays below its link's bound.
+// However many terminals a machine lends, the answer to its reconnect stays below its
+// link's bound.
 func TestAnswersToAMachineAreSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{MaxTerminals: 200, LogBytes: 64 << 10})

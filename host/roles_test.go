@@ -104,7 +104,8 @@ func TestRightsOfEachRole(t *testing.T) {
 	}
 }
 
-// A machine's catalogue has its own terminals, whatever others do, also after reconnecting.
+// A machine's catalogue has its own terminals, whatever others do, also after
+// reconnecting.
 func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b", "observer-o")})
 	a := as(t, url, "machine-a", "a", viewOptions{resume: true, subs: []string{ahp.RootURI}})
@@ -144,8 +145,8 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	}
 }
 
-// A person at a machine watches the machine's terminals at the host with the machine's own key or token, as another client than its daemon:
-// and no others.
+// A person at a machine watches the machine's terminals at the host with the machine's
+// own key or token, as another client than its daemon: and no others.
 func TestAMachineWatchesItself(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b")})
 	daemon := as(t, url, "machine-a", "daemon", viewOptions{resume: true, subs: []string{ahp.RootURI}})
@@ -281,7 +282,8 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// Despite guesses, right tokens, cookies and links from the same address pass, and the file of tokens is left alone.
+// Despite guesses, right tokens, cookies and links from the same address pass, and the
+// file of tokens is left alone.
 func TestRightTokensPassDuringGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	h, url := serve(t, host.Options{Access: users, Token: secret})
@@ -317,7 +319,8 @@ func TestRightTokensPassDuringGuesses(t *testing.T) {
 	}
 }
 
-// Foreign pages use up no guesses: requests that they make a browser send are refused before a secret in them is checked.
+// Foreign pages use up no guesses: requests that they make a browser send are refused
+// before a secret in them is checked.
 func TestPagesOfOthersUseUpNoGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	_, url := serve(t, host.Options{Access: users, Token: secret})
@@ -436,7 +439,8 @@ func (s stubborn) CloseReason(int, string) error {
 	return s.Channel.Close()
 }
 
-// Requests on a connection that is being closed, as when its token was revoked, change nothing.
+// Requests on a connection that is being closed, as when its token was revoked, change
+// nothing.
 func TestAConnectionThatIsClosedAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true})

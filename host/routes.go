@@ -9,8 +9,8 @@ import (
 	"tether/mcp"
 )
 
-// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the host's other doors: the page for people, the door for
-// agents, and those of Handle.
+// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the
+// host's other doors: the page for people, the door for agents, and those of Handle.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = mcp.AtPath(r)
 	switch at := r.URL.EscapedPath(); {
@@ -27,8 +27,9 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Handle serves a pattern of http.ServeMux beside the host's own. It must be called before the host serves. The handler checks its requests
-// itself, and is not asked for WebSockets.
+// Handle serves a pattern of http.ServeMux beside the host's own. It must be called
+// before the host serves. The handler checks its requests itself, and is not asked for
+// WebSockets.
 func (h *Host) Handle(pattern string, handler http.Handler) { h.mux.Handle(pattern, handler) }
 
 func isWebSocket(r *http.Request) bool {
@@ -116,7 +117,8 @@ func file(name string) handler {
 	return func(w http.ResponseWriter, _ *http.Request) *refusal { return asset(w, name) }
 }
 
-// limited serves requests that the node admits, until rights have lapsed. While rights are old, only those of in are served.
+// limited serves requests that the node admits, until rights have lapsed. While rights
+// are old, only those of in are served.
 func (h *Host) limited(in func(*http.Request) bool, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if why := h.admits(r, in); why != nil {
@@ -129,7 +131,8 @@ func (h *Host) limited(in func(*http.Request) bool, serve http.HandlerFunc) http
 	}
 }
 
-// page serves requests that come by a name of this host's and from no other page, and answers refusals.
+// page serves requests that come by a name of this host's and from no other page, and
+// answers refusals.
 func (h *Host) page(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		PageHeaders(w.Header())
@@ -154,7 +157,8 @@ func (h *Host) fromHere(r *http.Request) *refusal {
 	return nil
 }
 
-// known serves people whom the host knows, and asks others to log in where people come first.
+// known serves people whom the host knows, and asks others to log in where people come
+// first.
 func (h *Host) known(serve personal) handler {
 	return func(w http.ResponseWriter, r *http.Request) *refusal {
 		p, why := h.person(r)

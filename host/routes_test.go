@@ -17,7 +17,8 @@ import (
 
 var updateRoutes = flag.Bool("update-routes", false, "rewrite testdata/routes.txt")
 
-// senders are who sends a request: nobody, a token of each role, and a browser that has logged in.
+// senders are who sends a request: nobody, a token of each role, and a browser that has
+// logged in.
 var senders = []string{"", "wrong", "machine-a", "observer-o", "agent-b", "admin-c", "cookie"}
 
 // sites are the name and the page by which a request comes.
@@ -29,8 +30,8 @@ var sites = []struct{ name, host, origin, site string }{
 	{"image", "127.0.0.1:9187", "", "cross-site"},
 }
 
-// TestRoutes requests every path with every method, by every name, from every page and sender. An answer is a status, with p if
-// the headers of the page came with it.
+// TestRoutes requests every path with every method, by every name, from every page and
+// sender. An answer is a status, with p if the headers of the page came with it.
 func TestRoutes(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o", "agent-b", "admin-c"), Origins: []string{"host.example:9187"}})
 	v := dial(t, url+"?tkn=machine-a", "laptop", viewOptions{})

@@ -61,8 +61,8 @@ type row struct {
 	Dropped  string `json:"dropped,omitempty"` // why its text was dropped
 }
 
-// Kept returns, for a parked terminal, since when its machine is away and until when the host keeps it, in words; "" for others. It is for
-// the plain page.
+// Kept returns, for a parked terminal, since when its machine is away and until when the
+// host keeps it, in words; "" for others. It is for the plain page.
 func (r row) Kept() string {
 	if r.Until == 0 {
 		return ""
@@ -96,7 +96,8 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	return r
 }
 
-// holderLocked describes the holder of a claim for people: the name of a machine or user, or the kind of holder.
+// holderLocked describes the holder of a claim for people: the name of a machine or user,
+// or the kind of holder.
 func (h *Host) holderLocked(claim ahp.Claim) string {
 	if claim.ClientID == "" {
 		return string(claim.Kind)
@@ -107,7 +108,8 @@ func (h *Host) holderLocked(claim ahp.Claim) string {
 	return screen.Clean(claim.ClientID[:min(len(claim.ClientID), 8)])
 }
 
-// maxRunning bounds the command line in a row, in bytes, because a row is sent to each page whenever something in it changes.
+// maxRunning bounds the command line in a row, in bytes, because a row is sent to each
+// page whenever something in it changes.
 const maxRunning = 2 << 10
 
 // head returns the beginning of a command line, in whole characters.
@@ -115,17 +117,20 @@ func head(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), maxRunning)], "")
 }
 
-// rowBook has the versions of the rows of a lister's list, so that pages are sent only new rows. Guarded by the host's mutex.
+// rowBook has the versions of the rows of a lister's list, so that pages are sent only
+// new rows. Guarded by the host's mutex.
 type rowBook struct {
 	version int64 // of the newest change
 	moved   change.Signal
 	gone    tombstones[string] // the ids of removed rows
 }
 
-// maxGone bounds the removed rows that are remembered. A page that has missed more gets the whole list.
+// maxGone bounds the removed rows that are remembered. A page that has missed more gets
+// the whole list.
 const maxGone = 1024
 
-// tombstones are the removed members of a list, oldest first, for readers that are sent only what has changed.
+// tombstones are the removed members of a list, oldest first, for readers that are sent
+// only what has changed.
 type tombstones[T any] struct {
 	all  []tombstone[T]
 	from int64 // version up to which they were forgotten
@@ -145,8 +150,8 @@ func (g *tombstones[T]) add(of T, version int64, most int) {
 	}
 }
 
-// since returns those after one version and up to another. It returns false for a reader that needs the whole list: it has none, or some were
-// forgotten.
+// since returns those after one version and up to another. It returns false for a reader
+// that needs the whole list: it has none, or some were forgotten.
 func (g *tombstones[T]) since(after, upTo int64) (gone []T, ok bool) {
 	if after == 0 || after < g.from {
 		return nil, false
@@ -189,7 +194,8 @@ func (b *rowBook) goneLocked(id string, version int64) {
 	b.gone.add(id, version, maxGone)
 }
 
-// rows returns the whole list of a principal, in the order of the page: by machine, running before exited, the newest first.
+// rows returns the whole list of a principal, in the order of the page: by machine,
+// running before exited, the newest first.
 func (h *Host) rows(p Principal) []row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,12 +226,13 @@ type update struct {
 	Whole bool              `json:"whole,omitempty"` // Rows is the whole list
 	Rows  []json.RawMessage `json:"rows"`            // new and changed rows, in the order of creation
 	Gone  []string          `json:"gone,omitempty"`  // ids of removed rows
-	// Me is sent with the whole list if audiences are in force: the name of the person who looks, empty for an administrator.
+	// Me is sent with the whole list if audiences are in force: the name of the person
+	// who looks, empty for an administrator.
 	Me *string `json:"me,omitempty"`
 }
 
-// updateSince returns the update since a version, which is 0 for a page without a list, and the new version. moved is closed when there is
-// another change.
+// updateSince returns the update since a version, which is 0 for a page without a list,
+// and the new version. moved is closed when there is another change.
 func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved <-chan struct{}) {
 	h.mu.Lock()
 	b := &use.l.book
@@ -250,7 +257,8 @@ func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved
 	return u, now, moved
 }
 
-// encodeRows appends the rows of those terminals that still exist. Each is encoded once for all pages that see all its text.
+// encodeRows appends the rows of those terminals that still exist. Each is encoded once
+// for all pages that see all its text.
 func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*terminal) []json.RawMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,7 +61,8 @@ func sorted(rows iter.Seq[json.RawMessage]) []json.RawMessage {
 	return slices.SortedFunc(rows, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
 }
 
-// With any changes, and any times of pages' requests, the updates add up to the present list.
+// With any changes, and any times of pages' requests, the updates add up to the present
+// list.
 func TestUpdatesAddUp(t *testing.T) {
 	for seed := range testkit.Rounds(t, 2, 200) {
 		random := rand.New(rand.NewPCG(uint64(seed), 7))
@@ -103,7 +104,8 @@ func TestUpdatesAddUp(t *testing.T) {
 	}
 }
 
-// With 5,000 terminals, a change is one row, and a page that was away for long is sent the list.
+// With 5,000 terminals, a change is one row, and a page that was away for long is sent
+// the list.
 func TestUpdatesAreSmall(t *testing.T) {
 	h, feeds := hostWithFeeds(t, 5000)
 	p := &pageList{h: h}
@@ -145,7 +147,8 @@ func BenchmarkPageUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkPageWhole is the cost of sending the whole list, as before each change was sent alone.
+// BenchmarkPageWhole is the cost of sending the whole list, as before each change was
+// sent alone.
 func BenchmarkPageWhole(b *testing.B) {
 	h, _ := hostWithFeeds(b, 5000)
 	b.ReportAllocs()
@@ -154,7 +157,8 @@ func BenchmarkPageWhole(b *testing.B) {
 	}
 }
 
-// A row is sent again with each change in it, so it has only the beginning of a long command line.
+// A row is sent again with each change in it, so it has only the beginning of a long
+// command line.
 func TestRowsOfLongCommandLines(t *testing.T) {
 	h := testHost(t, host.Options{})
 	f := host.NewFeed(h, "ahp-terminal:/a")

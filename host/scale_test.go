@@ -29,7 +29,8 @@ func joined(t testing.TB, h *host.Host, p host.Principal, o viewOptions) *viewer
 	return v
 }
 
-// enterprise is a host with machines, people who watch the list, and terminals. The first machine's are seen by five people, the others' by one.
+// enterprise is a host with machines, people who watch the list, and terminals. The first
+// machine's are seen by five people, the others' by one.
 func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.Page) {
 	t.Helper()
 	s := newStaff(true)
@@ -62,8 +63,9 @@ func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.P
 	return h, pages
 }
 
-// A change of the catalogue that five people see costs at a host with a thousand machines and hundreds of people no more than twice its
-// cost at a host with those five. Both are measured in turn, and the best of each counts, so that other load does not.
+// A change of the catalogue that five people see costs at a host with a thousand machines
+// and hundreds of people no more than twice its cost at a host with those five. Both are
+// measured in turn, and the best of each counts, so that other load does not.
 func TestAChangeCostsOnlyItsViewers(t *testing.T) {
 	large, allPages := enterprise(t, testkit.Load(1000, 200), testkit.Load(500, 100), 5)
 	small, fewPages := enterprise(t, 10, 5, 5) // as many terminals for each of the five
@@ -178,7 +180,8 @@ func TestListersMatchTheDecision(t *testing.T) {
 	}
 }
 
-// The decision allocates nothing, and the cost of output does not depend on how many may see it.
+// The decision allocates nothing, and the cost of output does not depend on how many may
+// see it.
 func TestTheDecisionAllocatesNothing(t *testing.T) {
 	h, _ := enterprise(t, 3, 5, 1)
 	p := host.Principal{Role: host.RoleObserver, Name: "n4", Owner: "p-4"}
@@ -187,8 +190,9 @@ func TestTheDecisionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Output costs as many allocations whether audiences are in force or not, and however many names the terminal is granted to: with nobody
-// who watches exactly, with observers but for what their connections do in the meantime.
+// Output costs as many allocations whether audiences are in force or not, and however
+// many names the terminal is granted to: with nobody who watches exactly, with observers
+// but for what their connections do in the meantime.
 func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 	line := strings.Repeat("x", 79) + "\n"
 	allocations := func(on bool, grants, observers int) float64 {
@@ -229,7 +233,8 @@ func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 	}
 }
 
-// At a running host a person takes at most 1 KiB of memory, and so does a grant of a terminal.
+// At a running host a person takes at most 1 KiB of memory, and so does a grant of a
+// terminal.
 func TestMemoryOfPeopleAndGrants(t *testing.T) {
 	heap := func() int64 {
 		var m runtime.MemStats

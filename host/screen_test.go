@@ -13,7 +13,8 @@ import (
 	"tether/screen"
 )
 
-// seen is a client's display of a state: the screen at a place in the content, and the text behind it, in the sizes that the terminal had.
+// seen is a client's display of a state: the screen at a place in the content, and the
+// text behind it, in the sizes that the terminal had.
 func seen(t *testing.T, s ahp.TerminalState) string {
 	t.Helper()
 	at := s.Meta.Screen
@@ -35,8 +36,8 @@ func seen(t *testing.T, s ahp.TerminalState) string {
 	return string(shows.Replay())
 }
 
-// drawn is output of a full-screen program, or of one that prints lines. The contents of the other screen are unknown if the size changes,
-// see package screen.
+// drawn is output of a full-screen program, or of one that prints lines. The contents of
+// the other screen are unknown if the size changes, see package screen.
 func drawn(random *rand.Rand, other bool) string {
 	var b strings.Builder
 	for range random.IntN(300) {
@@ -54,8 +55,8 @@ func drawn(random *rand.Rand, other bool) string {
 	return b.String()
 }
 
-// A client that joins at any moment sees the same as one that was there from the start, by the screen that snapshots have besides the
-// retained text.
+// A client that joins at any moment sees the same as one that was there from the start,
+// by the screen that snapshots have besides the retained text.
 func TestObserversJoinAtTheScreen(t *testing.T) {
 	const uri = "ahp-terminal:/dev"
 	for round := range testkit.Rounds(t, 4, 1000) {
@@ -102,7 +103,8 @@ func TestObserversJoinAtTheScreen(t *testing.T) {
 	}
 }
 
-// A snapshot says where a part of the screen is not known, and has no screen where all text is there.
+// A snapshot says where a part of the screen is not known, and has no screen where all
+// text is there.
 func TestSnapshotsReportUnknownText(t *testing.T) {
 	const uri = "ahp-terminal:/dev"
 	h := testHost(t, host.Options{Scrollback: 16 << 10})
@@ -200,7 +202,8 @@ func TestFallenBehindSeeTheScreen(t *testing.T) {
 	}
 }
 
-// An owner sends the screen if the host lacks the text before: everybody sees it from there on, but it is in no content and no position.
+// An owner sends the screen if the host lacks the text before: everybody sees it from
+// there on, but it is in no content and no position.
 func TestOwnersSayTheScreen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uri = "ahp-terminal:/dev"

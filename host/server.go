@@ -24,23 +24,27 @@ type ServerTerminal struct {
 	Rows int    // 1 to 1000
 }
 
-// ServerProcess is a running server-executed terminal. One goroutine calls Next; the other methods may be called from any goroutine and
-// must not block for long.
+// ServerProcess is a running server-executed terminal. One goroutine calls Next; the
+// other methods may be called from any goroutine and must not block for long.
 type ServerProcess interface {
-	// Next waits for the next event, which is valid until the next call. After a TerminalExited action, or when ctx ends, it returns an error.
+	// Next waits for the next event, which is valid until the next call. After a
+	// TerminalExited action, or when ctx ends, it returns an error.
 	Next(ctx context.Context) (ServerEvent, error)
 	// Input types text. An error is shown to the client that typed.
 	Input(text string) error
 	// Resize sets the size.
 	Resize(cols, rows int) error
-	// Kill ends the process and everything it started, and returns without waiting for that. It may be called again.
+	// Kill ends the process and everything it started, and returns without waiting for
+	// that. It may be called again.
 	Kill()
 }
 
-// Reporter is a ServerProcess that knows whether its shell will report its commands. Other processes do not report any.
+// Reporter is a ServerProcess that knows whether its shell will report its commands.
+// Other processes do not report any.
 type Reporter interface {
 	ServerProcess
-	// Reports says that there will be command actions, unless the shell's start-up files prevent that.
+	// Reports says that there will be command actions, unless the shell's start-up files
+	// prevent that.
 	Reports() bool
 }
 
@@ -99,7 +103,8 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 	h.follow(t, t.proc)
 }
 
-// startServer starts a process for a terminal that is listed in Host.starting. The error may be sent to the client that asked.
+// startServer starts a process for a terminal that is listed in Host.starting. The error
+// may be sent to the client that asked.
 func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
 	state := stateOf(&p)
 	state.Meta = ahp.TerminalMeta{} // a shell of the host does not continue another terminal
@@ -126,7 +131,8 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 	return t, nil
 }
 
-// follow appends a process's events until it ends. While the terminal is held, it does not read on.
+// follow appends a process's events until it ends. While the terminal is held, it does
+// not read on.
 func (h *Host) follow(t *terminal, proc ServerProcess) {
 	for {
 		ev, err := proc.Next(h.ctx)
@@ -150,7 +156,8 @@ func (h *Host) follow(t *terminal, proc ServerProcess) {
 	}
 }
 
-// eventLocked applies one event. If it returns a channel, reading must pause until that is closed.
+// eventLocked applies one event. If it returns a channel, reading must pause until that
+// is closed.
 func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 	if ev.Action != nil {
 		h.applyLocked(t, printable(ev.Action), nil)
@@ -168,8 +175,8 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 	return t.ack.wait
 }
 
-// actServerLocked applies a client's action to a server-executed terminal. If the action is refused, it returns the reason. It calls the
-// process without the lock.
+// actServerLocked applies a client's action to a server-executed terminal. If the action
+// is refused, it returns the reason. It calls the process without the lock.
 func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
 	h := c.h
 	var err error

@@ -11,7 +11,8 @@ import (
 	"tether/ahp"
 )
 
-// provider is the agent's provider in sessions here: agents come through the host's doors.
+// provider is the agent's provider in sessions here: agents come through the host's
+// doors.
 const provider = "tether"
 
 const (
@@ -31,8 +32,9 @@ var (
 	errNotText   = errors.New("not valid UTF-8")
 )
 
-// Session is a session at the host with its one chat. Agents' actions in it are tool calls: of tools that clients have published
-// (CallTool), and of the host's own, which may use terminals (Begin). Its methods may be called from any goroutine.
+// Session is a session at the host with its one chat. Agents' actions in it are tool
+// calls: of tools that clients have published (CallTool), and of the host's own, which
+// may use terminals (Begin). Its methods may be called from any goroutine.
 //
 //	ready → ended: disposed of, or its creator has gone and nobody else is in it
 type Session struct {
@@ -74,8 +76,8 @@ func (h *Host) Session(uri string) (*Session, error) {
 	return nil, ErrNoSession
 }
 
-// NewSession makes a session of the host's own, in which all machines may publish their tools. It fails without Options.Sessions, and when
-// there are too many.
+// NewSession makes a session of the host's own, in which all machines may publish their
+// tools. It fails without Options.Sessions, and when there are too many.
 func (h *Host) NewSession(title string) (*Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +119,8 @@ func (s *Session) at(uri string) *channel {
 	return s.channel
 }
 
-// Dispose ends the session: its calls fail, the terminals that it holds are disposed of. It may be called again.
+// Dispose ends the session: its calls fail, the terminals that it holds are disposed of.
+// It may be called again.
 func (s *Session) Dispose() {
 	s.h.mu.Lock()
 	procs := s.disposeLocked("the session was disposed of")
@@ -179,7 +182,8 @@ func (s *Session) summaryLocked() ahp.SessionSummary {
 		CreatedAt: ahp.FormatTime(s.created), ModifiedAt: ahp.FormatTime(s.modified), WorkingDirectories: dirs}
 }
 
-// applyLocked changes the session and tells its subscribers; with only, that client and those that may see everything.
+// applyLocked changes the session and tells its subscribers; with only, that client and
+// those that may see everything.
 func (s *Session) applyLocked(a ahp.Action, origin *ahp.Origin, only *client) {
 	s.state = ahp.ReduceSession(s.state, a)
 	s.h.logLocked(s.channel, a, origin, only)
@@ -222,7 +226,8 @@ func (s *Session) closeTurnLocked() {
 	s.turnOverLocked()
 }
 
-// turnOverLocked announces that the chat rests and bounds its kept turns, which subscribers may keep for longer.
+// turnOverLocked announces that the chat rests and bounds its kept turns, which
+// subscribers may keep for longer.
 func (s *Session) turnOverLocked() {
 	s.kept = append(s.kept, s.turnBytes)
 	sum := 0
@@ -249,7 +254,8 @@ func (s *Session) chatChangedLocked() {
 	s.h.sessionChangedLocked(s)
 }
 
-// agentSessionLocked is the session of an agent, or nil: a session of a former agent of the name, of another owner, may be about to end.
+// agentSessionLocked is the session of an agent, or nil: a session of a former agent of
+// the name, of another owner, may be about to end.
 func (h *Host) agentSessionLocked(p Principal) *Session {
 	if s := h.agentSessions[p.Name]; s != nil && s.person == p.Owner {
 		return s
@@ -257,9 +263,11 @@ func (h *Host) agentSessionLocked(p Principal) *Session {
 	return nil
 }
 
-// agentSession gives an agent that uses the MCP door a session of its own, so that machines can tell agents apart. It ends with the last
-// token of the agent's name, or when it is disposed of: that ends the agent's calls and terminals, not the agent, who gets another one with the next message.
-// Other requests must not call this, such as the one by which an agent disconnects. If there are too many sessions, the agent has none.
+// agentSession gives an agent that uses the MCP door a session of its own, so that
+// machines can tell agents apart. It ends with the last token of the agent's name, or
+// when it is disposed of: that ends the agent's calls and terminals, not the agent, who
+// gets another one with the next message. Other requests must not call this, such as the
+// one by which an agent disconnects. If there are too many sessions, the agent has none.
 func (h *Host) agentSession(p Principal) {
 	if !h.opts.Sessions || !p.may(rightSessions) {
 		return
@@ -279,7 +287,8 @@ func (h *Host) agentSession(p Principal) {
 	h.elsewhere.moved.Raise()
 }
 
-// addAgentSessionLocked makes the session of an agent, nil if there are too many. Until the agent is at this node, its token does not end it.
+// addAgentSessionLocked makes the session of an agent, nil if there are too many. Until
+// the agent is at this node, its token does not end it.
 func (h *Host) addAgentSessionLocked(p Principal) *Session {
 	title := "agent " + p.Name
 	if p.Name == "" {

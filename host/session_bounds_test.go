@@ -213,7 +213,8 @@ func TestOldTurnsGiveWay(t *testing.T) {
 	}
 }
 
-// All chats together do not make an answer longer than the host sends: each shows its newest turns.
+// All chats together do not make an answer longer than the host sends: each shows its
+// newest turns.
 func TestManyChatsInOneAnswer(t *testing.T) {
 	h := steadyHost(t, host.Options{Sessions: true})
 	laptop := connect(t, h, "laptop", viewOptions{})
@@ -247,7 +248,8 @@ func TestManyChatsInOneAnswer(t *testing.T) {
 	}
 }
 
-// A slow reader of a session never sees an inconsistent state, and costs the others nothing. Time is fake.
+// A slow reader of a session never sees an inconsistent state, and costs the others
+// nothing. Time is fake.
 func TestSlowInASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true, LogCount: 8, StallTime: time.Hour, SilenceTime: time.Hour})
@@ -283,7 +285,8 @@ func TestSlowInASession(t *testing.T) {
 	})
 }
 
-// A session outlives its creator's connection by the grace time, and longer if another client is in it. Time is fake.
+// A session outlives its creator's connection by the grace time, and longer if another
+// client is in it. Time is fake.
 func TestWhenSessionsEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(t *testing.T, h *host.Host, creator *viewer)
@@ -383,8 +386,8 @@ func TestOneOfTwoClaims(t *testing.T) {
 	f.awaitClaim(uri, ahp.ClientClaim(holder))
 }
 
-// FuzzSessionDispatch: with any dispatches of a machine on its session, on the chat or for a call, the session stays readable, and the next
-// call works.
+// FuzzSessionDispatch: with any dispatches of a machine on its session, on the chat or
+// for a call, the session stays readable, and the next call works.
 func FuzzSessionDispatch(f *testing.F) {
 	f.Add(true, []byte(`{"type":"chat/toolCallComplete","turnId":"T","toolCallId":"call-1","result":{"success":true,"pastTenseMessage":"x","content":[{"type":"terminal","resource":"a:b","title":"t"}]}}`))
 	f.Add(true, []byte(`{"type":"chat/toolCallContentChanged","turnId":"T","toolCallId":"call-1","content":[{"type":"text","text":"x"}],"_meta":{"a":1}}`))

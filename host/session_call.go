@@ -34,9 +34,10 @@ type ToolRequest struct {
 	Agent     string          // the calling agent, for people to read; may be empty
 }
 
-// CallTool makes a client execute a tool that it has published in the session, and waits for the result: until ctx ends, the client is gone
-// for longer than the grace time, or the session ends. The tool's own failures are in the result. Only the client decides whether it
-// carries the call out.
+// CallTool makes a client execute a tool that it has published in the session, and waits
+// for the result: until ctx ends, the client is gone for longer than the grace time, or
+// the session ends. The tool's own failures are in the result. Only the client decides
+// whether it carries the call out.
 func (s *Session) CallTool(ctx context.Context, r ToolRequest) (ahp.ToolResult, error) {
 	call, err := s.ask(r)
 	if err != nil {

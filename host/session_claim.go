@@ -38,8 +38,8 @@ func (call *toolCall) uses(t *terminal) bool {
 	return c.Kind == ahp.ClaimSession && c.ToolCallID == call.ref.ToolCallID && c.TurnID == call.ref.TurnID
 }
 
-// grantLocked completes a session claim that a client asks for, or returns why it cannot have it. Only the host knows which terminals a
-// call uses.
+// grantLocked completes a session claim that a client asks for, or returns why it cannot
+// have it. Only the host knows which terminals a call uses.
 func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	if claim.Kind != ahp.ClaimSession {
 		return claim, nil
@@ -56,7 +56,8 @@ func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	return s.claim(nil), nil
 }
 
-// claimedLocked is an action on a server-executed terminal in the form to be applied, or why it is refused, with regard to session claims.
+// claimedLocked is an action on a server-executed terminal in the form to be applied, or
+// why it is refused, with regard to session claims.
 func (c *conn) claimedLocked(t *terminal, a ahp.Action) (ahp.Action, string) {
 	held := t.state.Claim
 	switch a := a.(type) {
@@ -98,7 +99,8 @@ func (c *conn) grant(claim *ahp.Claim) error {
 	return nil
 }
 
-// heldStillLocked says why a terminal that has been started cannot be had: its session has ended meanwhile.
+// heldStillLocked says why a terminal that has been started cannot be had: its session
+// has ended meanwhile.
 func (h *Host) heldStillLocked(claim ahp.Claim) error {
 	if claim.Kind == ahp.ClaimSession && h.sessions[claim.Session] == nil {
 		return jsonrpc.Errorf(ahp.CodeSessionNotFound, "the session has ended")
@@ -106,10 +108,12 @@ func (h *Host) heldStillLocked(claim ahp.Claim) error {
 	return nil
 }
 
-// ErrDetached is returned when a call does not have a terminal any more: a client has detached or claimed it, or it was given up.
+// ErrDetached is returned when a call does not have a terminal any more: a client has
+// detached or claimed it, or it was given up.
 var ErrDetached = errors.New("host: the terminal was detached from the tool call")
 
-// Call is a tool call of the host's own, which may use server-executed terminals. Its methods may be called from any goroutine.
+// Call is a tool call of the host's own, which may use server-executed terminals. Its
+// methods may be called from any goroutine.
 type Call struct {
 	s    *Session
 	call *toolCall
@@ -143,13 +147,15 @@ func (s *Session) Begin(i CallInfo) (*Call, error) {
 	return &Call{s, call}, nil
 }
 
-// Open starts a terminal of 80×24 that the call uses and shows it in the call; it returns the terminal's URI. It blocks until the process
-// has started, or ctx ends: the terminal then still appears, if the process starts.
+// Open starts a terminal of 80×24 that the call uses and shows it in the call; it returns
+// the terminal's URI. It blocks until the process has started, or ctx ends: the terminal
+// then still appears, if the process starts.
 func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
 	return c.open(ctx, name, cwd, math.MaxInt)
 }
 
-// open is Open for a session that may hold most terminals, including those that are being started.
+// open is Open for a session that may hold most terminals, including those that are being
+// started.
 func (c *Call) open(ctx context.Context, name, cwd string, most int) (string, error) {
 	s, h := c.s, c.s.h
 	p := ahp.CreateTerminalParams{Channel: ahp.NewTerminalURI(rand.Text()), Name: cleanTitle(name), Cwd: cwd, Claim: s.claim(c.call)}
@@ -208,7 +214,8 @@ func (c *Call) run(p ahp.CreateTerminalParams, started chan<- error) {
 // runsLocked reports whether the call is under way.
 func (c *Call) runsLocked() bool { return c.s.calls[c.call.ref.ToolCallID] == c.call }
 
-// Claim takes back a terminal that the session holds: one that an earlier call has left running. ErrDetached if another client holds it.
+// Claim takes back a terminal that the session holds: one that an earlier call has left
+// running. ErrDetached if another client holds it.
 func (c *Call) Claim(terminal string) error {
 	h := c.s.h
 	h.mu.Lock()
@@ -242,7 +249,8 @@ func (c *Call) using(terminal string) (*terminal, error) {
 	return t, nil
 }
 
-// Wait waits until a terminal that the call uses has exited, and returns nil; ErrDetached if the call does not use it any more.
+// Wait waits until a terminal that the call uses has exited, and returns nil; ErrDetached
+// if the call does not use it any more.
 func (c *Call) Wait(ctx context.Context, terminal string) error {
 	return c.until(ctx, terminal, func(t *ahp.TerminalState) bool { return t.Lifecycle.Exited() })
 }
@@ -252,7 +260,8 @@ func (c *Call) Ready(ctx context.Context, terminal string) error {
 	return c.until(ctx, terminal, func(t *ahp.TerminalState) bool { return t.SupportsCommandDetection || t.Lifecycle.Exited() })
 }
 
-// until waits until a terminal that the call uses is as over, which is called with the lock, wants it.
+// until waits until a terminal that the call uses is as over, which is called with the
+// lock, wants it.
 func (c *Call) until(ctx context.Context, terminal string, over func(*ahp.TerminalState) bool) error {
 	h := c.s.h
 	for {
@@ -278,8 +287,8 @@ func (c *Call) until(ctx context.Context, terminal string, over func(*ahp.Termin
 	}
 }
 
-// Kill ends and removes a terminal that the session holds. A call that uses it gets ErrDetached, as does a request for a terminal that the
-// session does not hold.
+// Kill ends and removes a terminal that the session holds. A call that uses it gets
+// ErrDetached, as does a request for a terminal that the session does not hold.
 func (s *Session) Kill(terminal string) error {
 	h := s.h
 	h.mu.Lock()
@@ -298,8 +307,9 @@ func (s *Session) Kill(terminal string) error {
 	return nil
 }
 
-// End ends the call, once. Its terminals, which are added to the result, stay the session's: running ones go on in the background.
-// ErrDetached if it has ended already, as when the turn was cancelled or the session disposed of.
+// End ends the call, once. Its terminals, which are added to the result, stay the
+// session's: running ones go on in the background. ErrDetached if it has ended already,
+// as when the turn was cancelled or the session disposed of.
 func (c *Call) End(result ahp.ToolResult) error {
 	h := c.s.h
 	h.mu.Lock()
@@ -327,7 +337,8 @@ func (c *Call) showLocked() {
 	c.s.sayLocked(ahp.ChatToolCallContentChanged{ToolCallRef: c.call.ref, Content: blocks}, nil)
 }
 
-// previewBytes is how much of a terminal's output is shown to clients that do not subscribe.
+// previewBytes is how much of a terminal's output is shown to clients that do not
+// subscribe.
 const previewBytes = 2 << 10
 
 // blockLocked shows t in a chat, with the outcome if it has exited.

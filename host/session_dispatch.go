@@ -9,8 +9,9 @@ import (
 	"tether/ahp"
 )
 
-// sessionForbids says, for each kind of action that a client may dispatch on a session or its chat, why this client may not; "" if it may.
-// Everything else is the host's to say. It is never changed.
+// sessionForbids says, for each kind of action that a client may dispatch on a session or
+// its chat, why this client may not; "" if it may. Everything else is the host's to say.
+// It is never changed.
 var sessionForbids = map[string]func(s *Session, c *conn, a ahp.Action) string{
 	ahp.ActionSessionActiveClientSet:     forbidsJoining,
 	ahp.ActionSessionActiveClientRemoved: forbidsLeaving,
@@ -120,8 +121,8 @@ func forbidsAnswering(s *Session, c *conn, a ahp.Action) string {
 	return ""
 }
 
-// foreignBlockLocked refuses blocks that show another client's terminal as if it were the sender's. A terminal invisible to the session's
-// owner counts as missing.
+// foreignBlockLocked refuses blocks that show another client's terminal as if it were the
+// sender's. A terminal invisible to the session's owner counts as missing.
 func (s *Session) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string {
 	h, v := s.h, s.h.viewerLocked(Principal{Role: RoleObserver, Owner: s.person})
 	for _, block := range contents {
@@ -138,7 +139,8 @@ func (s *Session) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string
 	return ""
 }
 
-// callLocked is the call that an action of c is about: one of a tool of c's client, under way.
+// callLocked is the call that an action of c is about: one of a tool of c's client, under
+// way.
 func (s *Session) callLocked(c *conn, a ahp.Action) *toolCall {
 	var ref ahp.ToolCallRef
 	switch a := a.(type) {
@@ -172,7 +174,8 @@ func (s *Session) acceptLocked(c *conn, a ahp.Action, origin *ahp.Origin) {
 	case ahp.ChatTurnCancelled:
 		s.cancelLocked(a, origin)
 	case ahp.ChatToolCallConfirmed:
-		// The reducers know no refusal of a running call: the result that follows ends it.
+		// The reducers know no refusal of a running call: the result that follows ends
+		// it.
 		s.sayLocked(a, origin)
 		s.finishLocked(s.callLocked(c, a), failed("the machine refused the call"+because(a.ReasonMessage)), nil)
 	case ahp.ChatToolCallContentChanged:
@@ -189,8 +192,9 @@ func because(reason *ahp.Text) string {
 	return ": " + reason.Value
 }
 
-// joinLocked publishes a client's tools. Publishing the same tools again changes nothing and is answered to the sender alone: VS Code would
-// answer an announcement with one of its own.
+// joinLocked publishes a client's tools. Publishing the same tools again changes nothing
+// and is answered to the sender alone: VS Code would answer an announcement with one of
+// its own.
 func (s *Session) joinLocked(c *conn, client ahp.ActiveClient, origin *ahp.Origin) {
 	client.DisplayName = cleanTitle(client.DisplayName)
 	a := ahp.SessionActiveClientSet{ActiveClient: client}
@@ -233,8 +237,8 @@ func (s *Session) leaveLocked(cl *client, origin *ahp.Origin) {
 	s.h.toolsChangedLocked()
 }
 
-// cancelLocked ends the turn at a client's request. That cancels the calls: clients that reduce the action see it, and the executor of a call
-// sees its request go away.
+// cancelLocked ends the turn at a client's request. That cancels the calls: clients that
+// reduce the action see it, and the executor of a call sees its request go away.
 func (s *Session) cancelLocked(a ahp.ChatTurnCancelled, origin *ahp.Origin) {
 	for _, call := range s.calls {
 		s.overLocked(call, failed("the turn was cancelled"))
@@ -243,8 +247,9 @@ func (s *Session) cancelLocked(a ahp.ChatTurnCancelled, origin *ahp.Origin) {
 	s.turnOverLocked()
 }
 
-// absentLocked is called when a client's connection is gone, and when it has another one. Where it does not take part again in time, its
-// tools are taken back; the sessions end that it created, if it stays away and nobody else is in them.
+// absentLocked is called when a client's connection is gone, and when it has another one.
+// Where it does not take part again in time, its tools are taken back; the sessions end
+// that it created, if it stays away and nobody else is in them.
 func (h *Host) absentLocked(cl *client) {
 	if len(h.sessions) == 0 || h.closed {
 		return

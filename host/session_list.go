@@ -95,7 +95,8 @@ func (c *conn) disposeSession(r *jsonrpc.Request) error {
 // maxPage bounds the sessions in one answer.
 const maxPage = 256
 
-// listSessions answers with a page of the sessions that the connection may know of, the newest first.
+// listSessions answers with a page of the sessions that the connection may know of, the
+// newest first.
 func (c *conn) listSessions(r *jsonrpc.Request) error {
 	var p ahp.ListSessionsParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -136,13 +137,14 @@ func (c *conn) listSessions(r *jsonrpc.Request) error {
 	return r.Reply(result)
 }
 
-// seesSessionLocked reports whether c may know of s. A machine sees, besides its own, those in which it may publish tools; Session.shows
-// decides which parts of them.
+// seesSessionLocked reports whether c may know of s. A machine sees, besides its own,
+// those in which it may publish tools; Session.shows decides which parts of them.
 func (c *conn) seesSessionLocked(s *Session) bool {
 	return s.open(c) || c.may(rightTools) && (s.creator == nil || s.creator.principal.may(rightSessions)) && s.offered(&c.remote.principal)
 }
 
-// open reports whether c may see everything in s: also the chat, and messages between the session and others.
+// open reports whether c may see everything in s: also the chat, and messages between the
+// session and others.
 func (s *Session) open(c *conn) bool {
 	if s.h.roster.On && !c.hold.belongs(s.person) {
 		return false
@@ -150,7 +152,8 @@ func (s *Session) open(c *conn) bool {
 	return c.may(rightSessions) || s.creator != nil && s.creator.principal.same(c.remote.principal)
 }
 
-// offered reports whether a machine may publish its tools in s: while audiences are in force, only where both belong to one person.
+// offered reports whether a machine may publish its tools in s: while audiences are in
+// force, only where both belong to one person.
 func (s *Session) offered(machine *Principal) bool {
 	return !s.h.roster.On || machine.Owner == s.person
 }
@@ -167,8 +170,8 @@ func (e *entry) isFor(s *subscription) bool {
 	return (e.from == nil || e.from != c.client) && (e.only == nil || e.only == c.client || s.ch.session.open(c))
 }
 
-// lostLocked is called when the subscriber has not kept up: AHP has no way to replace the state of a session, so its client has to come
-// back for a snapshot.
+// lostLocked is called when the subscriber has not kept up: AHP has no way to replace the
+// state of a session, so its client has to come back for a snapshot.
 func (s *subscription) lostLocked() {
 	s.next = s.ch.log.next
 	s.endLocked()
@@ -180,8 +183,8 @@ func (c *conn) seesChannelLocked(ch *channel) bool {
 	return ch.session.open(c) || ch == ch.session.channel && c.seesSessionLocked(ch.session)
 }
 
-// showsLocked is the state of one of the session's channels for c, of a chat with at most about limit bytes of turns that have ended: the
-// newest.
+// showsLocked is the state of one of the session's channels for c, of a chat with at most
+// about limit bytes of turns that have ended: the newest.
 func (s *Session) showsLocked(ch *channel, c *conn, limit int) json.Marshaler {
 	if ch == s.chat {
 		talk, from := s.talk, len(s.kept)
@@ -210,7 +213,8 @@ func (s *Session) showsLocked(ch *channel, c *conn, limit int) json.Marshaler {
 	return state
 }
 
-// sessionChangedLocked lets the connections that may know of s be told: that it is there, how it is, or that it is gone.
+// sessionChangedLocked lets the connections that may know of s be told: that it is there,
+// how it is, or that it is gone.
 func (h *Host) sessionChangedLocked(s *Session) {
 	for c := range h.conns {
 		told := c.announced[s]
@@ -224,7 +228,8 @@ func (h *Host) sessionChangedLocked(s *Session) {
 	}
 }
 
-// nextSessionLocked is this connection's next message about sessions, or nil. A slow client gets the newest.
+// nextSessionLocked is this connection's next message about sessions, or nil. A slow
+// client gets the newest.
 func (c *conn) nextSessionLocked() []byte {
 	for s := range c.dueSessions {
 		delete(c.dueSessions, s)
@@ -255,7 +260,8 @@ func notification(method string, params any) []byte {
 	return msg
 }
 
-// knowSessionsLocked is called when c has identified its client: it lists the sessions itself, and is told changes.
+// knowSessionsLocked is called when c has identified its client: it lists the sessions
+// itself, and is told changes.
 func (c *conn) knowSessionsLocked() {
 	if !c.h.opts.Sessions {
 		return

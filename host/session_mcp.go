@@ -28,8 +28,8 @@ type offer struct {
 	tools []ahp.ToolDefinition
 }
 
-// offersLocked are the machines whose tools an agent may call: in its own session or, from machines that are not there, in sessions of
-// their own.
+// offersLocked are the machines whose tools an agent may call: in its own session or,
+// from machines that are not there, in sessions of their own.
 func (h *Host) offersLocked(p *Principal) (all []offer) {
 	own := h.agentSessionLocked(*p)
 	if own == nil {
@@ -111,8 +111,8 @@ func toolName(machine, tool string) string {
 	return name[:min(len(name), maxToolName)]
 }
 
-// resultText is a result as a model reads it; a tool that has failed is an error. A terminal in it is named as this host's other tools name
-// it, by its URI.
+// resultText is a result as a model reads it; a tool that has failed is an error. A
+// terminal in it is named as this host's other tools name it, by its URI.
 func resultText(r ahp.ToolResult, name func(uri string) string) (string, error) {
 	var lines []string
 	for _, c := range r.Content {
@@ -161,7 +161,8 @@ func (h *Host) tellToolsLocked() {
 	})
 }
 
-// agents are those that the host shows in its root state: one, for clients that list sessions by agent.
+// agents are those that the host shows in its root state: one, for clients that list
+// sessions by agent.
 func (c *conn) agents() []ahp.AgentInfo {
 	if !c.h.opts.Sessions {
 		return nil

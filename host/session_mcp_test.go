@@ -30,7 +30,8 @@ func toolNames(t *testing.T, s *sdk.ClientSession) (names []string) {
 	return names
 }
 
-// An operator finds the tools of the machines at the MCP door, is told when there are others, and calls one.
+// An operator finds the tools of the machines at the MCP door, is told when there are
+// others, and calls one.
 func TestOperatorCallsAMachine(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +96,8 @@ func TestOperatorCallsAMachine(t *testing.T) {
 	}
 }
 
-// Only operators and administrators are shown machines' tools, and only where there are sessions.
+// Only operators and administrators are shown machines' tools, and only where there are
+// sessions.
 func TestWhoIsOfferedMachinesTools(t *testing.T) {
 	for _, tt := range []struct {
 		token    string
@@ -176,7 +178,8 @@ func (l *auditLog) has(kind, name, detail string) bool {
 	return slices.ContainsFunc(l.events, func(ev host.AuditEvent) bool { return ev.Type == kind && ev.Name == name && ev.Detail == detail })
 }
 
-// A session that was disposed of does not come back: the agent gets another one with the next thing it says, and none by leaving.
+// A session that was disposed of does not come back: the agent gets another one with the
+// next thing it says, and none by leaving.
 func TestADisposedSessionStaysAway(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,11 @@ import (
 	"tether/mcp"
 )
 
-// Agents call the tools of machines at other nodes through those nodes. Each node tells every other one which operators' agents it has.
-// There each of them gets a session, too, in which that node's machines publish their tools; the answer has these. A call is carried out in
-// that session, by the node at which the machine is, and asked for again and again until it is over: who asks no more waits no more.
+// Agents call the tools of machines at other nodes through those nodes. Each node tells
+// every other one which operators' agents it has. There each of them gets a session, too,
+// in which that node's machines publish their tools; the answer has these. A call is
+// carried out in that session, by the node at which the machine is, and asked for again
+// and again until it is over: who asks no more waits no more.
 
 // Subjects of questions between nodes about tools, see Nodes.Ask.
 const (
@@ -30,12 +32,15 @@ const (
 )
 
 const (
-	// toolsHold is how long a node waits for other tools before it answers that there are none, and askSlack how much longer an answer may take.
+	// toolsHold is how long a node waits for other tools before it answers that there are
+	// none, and askSlack how much longer an answer may take.
 	toolsHold = 5 * time.Second
 	askSlack  = time.Second
-	// callLost is after how long a call ends for which its node does not ask any more, and after which a node that does not answer is given up.
+	// callLost is after how long a call ends for which its node does not ask any more,
+	// and after which a node that does not answer is given up.
 	callLost = 15 * time.Second
-	// maxNodeAnswer bounds what a node answers about tools, and maxNodeCalls how many calls of other nodes' agents are under way.
+	// maxNodeAnswer bounds what a node answers about tools, and maxNodeCalls how many
+	// calls of other nodes' agents are under way.
 	maxNodeAnswer = 900 << 10
 	maxNodeCalls  = 1024
 	// maxNodeID bounds the names of nodes and of calls, in bytes.
@@ -44,10 +49,12 @@ const (
 
 var errNodeCall = errors.New("the machine's node does not answer: it is not known whether the tool has run")
 
-// callKept is how long a call that was given up is remembered, so that a question that arrives late does not begin it anew.
+// callKept is how long a call that was given up is remembered, so that a question that
+// arrives late does not begin it anew.
 const callKept = time.Minute
 
-// nodeTools are the agents and tools at other nodes, as this node knows them. Guarded by the host's mutex.
+// nodeTools are the agents and tools at other nodes, as this node knows them. Guarded by
+// the host's mutex.
 type nodeTools struct {
 	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
 	moved  change.Signal          // agents or tools here have changed
@@ -67,7 +74,8 @@ func (a NodeAgent) principal() Principal {
 	return Principal{Name: a.Name, Role: a.Role, Owner: a.Owner}
 }
 
-// toolsQuestion states which agents a node has, and asks for the tools of machines that those may call.
+// toolsQuestion states which agents a node has, and asks for the tools of machines that
+// those may call.
 type toolsQuestion struct {
 	From   string      `json:"from"`
 	Agents []NodeAgent `json:"agents,omitempty"`
@@ -112,7 +120,8 @@ const (
 	callFailed = 'F'
 )
 
-// nodeCall is a call for an agent at another node. Guarded by the host's mutex but for answer, which is read when done is closed.
+// nodeCall is a call for an agent at another node. Guarded by the host's mutex but for
+// answer, which is read when done is closed.
 type nodeCall struct {
 	done   chan struct{}
 	answer []byte
@@ -120,7 +129,8 @@ type nodeCall struct {
 	lost   *time.Timer
 }
 
-// FollowTools tells a node which agents are here and asks it for the tools that they may call, until ctx ends.
+// FollowTools tells a node which agents are here and asks it for the tools that they may
+// call, until ctx ends.
 func (h *Host) FollowTools(ctx context.Context, node string) {
 	if !h.opts.Sessions {
 		return
@@ -202,7 +212,8 @@ func (h *Host) agentsHereLocked() (all []NodeAgent) {
 	return all
 }
 
-// agentsOf takes over which agents another node has: each gets a session here, which ends when no node has the agent any more.
+// agentsOf takes over which agents another node has: each gets a session here, which ends
+// when no node has the agent any more.
 func (h *Host) agentsOf(node string, agents []NodeAgent) {
 	h.mu.Lock()
 	if h.closed {
@@ -236,7 +247,8 @@ func (h *Host) agentsOf(node string, agents []NodeAgent) {
 	kill(procs)
 }
 
-// lapseAgents forgets the agents of a node unless it states them again: one that goes away may still have asked after its last word.
+// lapseAgents forgets the agents of a node unless it states them again: one that goes
+// away may still have asked after its last word.
 func (h *Host) lapseAgents(node string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -308,7 +320,8 @@ func (a *toolsAnswer) encode() []byte {
 	}
 }
 
-// toolsForLocked are the tools of machines here that agents at another node may call. Nobody changes the lists of tools.
+// toolsForLocked are the tools of machines here that agents at another node may call.
+// Nobody changes the lists of tools.
 func (h *Host) toolsForLocked(agents []NodeAgent) (all []nodeOffer) {
 	for _, agent := range agents {
 		p := agent.principal()
@@ -360,7 +373,8 @@ func (h *Host) extrasElsewhereLocked(p Principal) (all []mcp.Extra) {
 	return all
 }
 
-// callAt has another node carry out a call, and waits for the result, until ctx ends: then the call does.
+// callAt has another node carry out a call, and waits for the result, until ctx ends:
+// then the call does.
 func (h *Host) callAt(ctx context.Context, node string, q callQuestion) (string, error) {
 	if err := checkArguments(q.Args); err != nil {
 		return "", err
@@ -416,7 +430,8 @@ func (h *Host) AnswerCall(ctx context.Context, question []byte) []byte {
 	return []byte{callRuns}
 }
 
-// nodeCall is the call that a question is about, which is begun if it is new; nil if it cannot be.
+// nodeCall is the call that a question is about, which is begun if it is new; nil if it
+// cannot be.
 func (h *Host) nodeCall(q *callQuestion) *nodeCall {
 	key, p := q.From+" "+q.ID, q.Agent.principal()
 	h.mu.Lock()

@@ -81,7 +81,8 @@ func TestRightsOfEachRoleOnSessions(t *testing.T) {
 	}
 }
 
-// No other machine is sent messages between the host and one machine, neither live nor in a replay nor in a snapshot.
+// No other machine is sent messages between the host and one machine, neither live nor in
+// a replay nor in a snapshot.
 func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-a", "machine-b", "operator-o")})
 	s, err := h.NewSession("")
@@ -212,7 +213,8 @@ func TestWrongSessionRequests(t *testing.T) {
 	}
 }
 
-// Any dispatch of a machine in its session is applied, or refused for a reason, and never disturbs another's call.
+// Any dispatch of a machine in its session is applied, or refused for a reason, and never
+// disturbs another's call.
 func TestHostileMachineInASession(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-a", "machine-b", "operator-o")})
 	a := as(t, url, "machine-a", "a", viewOptions{})

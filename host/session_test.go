@@ -81,12 +81,14 @@ func (v *viewer) chat(uri string) ahp.ChatState {
 	return v.talks[uri].chat
 }
 
-// rests reports whether the chat has had so many turns, and the session says that it rests. The viewer's lock is held.
+// rests reports whether the chat has had so many turns, and the session says that it
+// rests. The viewer's lock is held.
 func (v *viewer) rests(session, chat string, turns int) bool {
 	return len(v.talks[chat].chat.Turns) == turns && v.talks[session].session.Chats[0].Status == ahp.SessionIdle
 }
 
-// join creates the session if it is not there, subscribes to it and publishes tools in it.
+// join creates the session if it is not there, subscribes to it and publishes tools in
+// it.
 func (v *viewer) join(uri string, tools ...string) {
 	v.t.Helper()
 	if err := v.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: uri}, nil); err != nil && code(err) != ahp.CodeSessionAlreadyExists {
@@ -109,7 +111,8 @@ func activeClient(id string, tools ...string) ahp.Action {
 	return a
 }
 
-// work waits for a call of a tool of the viewer's that it has not taken yet, as its session shows it.
+// work waits for a call of a tool of the viewer's that it has not taken yet, as its
+// session shows it.
 func (v *viewer) work(uri string) ahp.InputRequest {
 	v.t.Helper()
 	var found ahp.InputRequest
@@ -143,7 +146,8 @@ func opened(t *testing.T, h *host.Host, uri string) *host.Session {
 	return s
 }
 
-// flow is one flow of the protocol's guide to terminals: a host with a session, and a person who watches and may do something.
+// flow is one flow of the protocol's guide to terminals: a host with a session, and a
+// person who watches and may do something.
 type flow struct {
 	t       *testing.T
 	h       *host.Host
@@ -190,7 +194,8 @@ func (f *flow) end(call *host.Call) {
 	}
 }
 
-// awaitClaim waits for the holder of a terminal: in its channel and in the list of terminals, which must agree.
+// awaitClaim waits for the holder of a terminal: in its channel and in the list of
+// terminals, which must agree.
 func (f *flow) awaitClaim(uri string, want ahp.Claim) {
 	f.t.Helper()
 	f.person.await(fmt.Sprintf("the claim %+v", want), func() bool {
@@ -199,7 +204,8 @@ func (f *flow) awaitClaim(uri string, want ahp.Claim) {
 	})
 }
 
-// says dispatches for the person and checks the answer: "" or a part of why it is refused.
+// says dispatches for the person and checks the answer: "" or a part of why it is
+// refused.
 func (f *flow) says(uri string, a ahp.Action, want string) {
 	f.t.Helper()
 	e := f.person.answer(f.person.dispatch(uri, a))

@@ -19,8 +19,10 @@ import (
 	"tether/jsonrpc"
 )
 
-// A share lets everyone with its link watch one terminal: without a login, and nothing else. Its machine makes and ends it. The host has
-// the hash of the link's secret; the secret is in the part of a URL that no browser sends, until a guest sends it to open the share.
+// A share lets everyone with its link watch one terminal: without a login, and nothing
+// else. Its machine makes and ends it. The host has the hash of the link's secret; the
+// secret is in the part of a URL that no browser sends, until a guest sends it to open
+// the share.
 
 // openPath is where guests open a link.
 const openPath = ahp.SharePath + "open"
@@ -155,8 +157,9 @@ func (h *Host) keepShares() error {
 	return err
 }
 
-// share serves ahp.MethodShare: the machine of a terminal lets everyone with a link watch it. The same id with the same secret is the same
-// share: it follows a terminal that its machine announces again.
+// share serves ahp.MethodShare: the machine of a terminal lets everyone with a link watch
+// it. The same id with the same secret is the same share: it follows a terminal that its
+// machine announces again.
 func (c *conn) share(r *jsonrpc.Request) error {
 	var p ahp.ShareParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -219,8 +222,9 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 // sharedBy reports whether a machine's principal has made the share.
 func (s *Share) sharedBy(p *Principal) bool { return s.Machine == p.Name && s.Owner == p.Owner }
 
-// endSharesLocked ends the links to a terminal that is disposed of, and was lent by p: the loan to which they were bound is over. Guests
-// are told that their link has ended, and not that the terminal has exited: it may run on.
+// endSharesLocked ends the links to a terminal that is disposed of, and was lent by p:
+// the loan to which they were bound is over. Guests are told that their link has ended,
+// and not that the terminal has exited: it may run on.
 func (h *Host) endSharesLocked(uri string, p *Principal) {
 	ended := false
 	for _, s := range h.shares {
@@ -282,8 +286,9 @@ func (h *Host) knownGuest(token string) (p Principal, ok bool) {
 	return p, ok
 }
 
-// keepGuest writes down that a guest was admitted, and reports whether that stands: a link for one browser may have been opened at another node,
-// and counts only once all nodes know who has opened it.
+// keepGuest writes down that a guest was admitted, and reports whether that stands: a
+// link for one browser may have been opened at another node, and counts only once all
+// nodes know who has opened it.
 func (h *Host) keepGuest(id string, token [sha256.Size]byte) bool {
 	err := h.keepShares()
 	h.mu.Lock()
@@ -298,7 +303,8 @@ func (h *Host) keepGuest(id string, token [sha256.Size]byte) bool {
 	return slices.Contains(s.Guests, token)
 }
 
-// guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A cookie counts at a name of this host's alone.
+// guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A
+// cookie counts at a name of this host's alone.
 func (h *Host) guest(r *http.Request) (Principal, bool) {
 	if token, ok := requestToken(r); ok {
 		return h.knownGuest(token)
@@ -310,7 +316,8 @@ func (h *Host) guest(r *http.Request) (Principal, bool) {
 	return h.knownGuest(cookie.Value)
 }
 
-// withShares serves a path below ahp.SharePath: the page, the request that opens a share, or the state of an opened one.
+// withShares serves a path below ahp.SharePath: the page, the request that opens a share,
+// or the state of an opened one.
 func (h *Host) withShares(serve handler) handler {
 	if h.opts.NoShares {
 		return func(http.ResponseWriter, *http.Request) *refusal { return errNoShares }
@@ -338,8 +345,10 @@ type opened struct {
 	Token     string `json:"token,omitempty"` // for programs: browsers get a cookie
 }
 
-// openShare lets a guest in who shows the secret of a link. Every reason against it has the same answer. A right secret passes, however many
-// wrong ones came from the same place; a place that has sent many does not make this node wait for links that another one has just made.
+// openShare lets a guest in who shows the secret of a link. Every reason against it has
+// the same answer. A right secret passes, however many wrong ones came from the same
+// place; a place that has sent many does not make this node wait for links that another
+// one has just made.
 func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return errBadShare
@@ -376,13 +385,14 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// fromProgram reports whether no browser has sent the request: browsers name its origin. A program was given its secret, so it may use any
-// name for this host.
+// fromProgram reports whether no browser has sent the request: browsers name its origin.
+// A program was given its secret, so it may use any name for this host.
 func fromProgram(r *http.Request) bool {
 	return r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Cookie") == ""
 }
 
-// admitGuest finds the share and makes a token for a guest; before is one that the browser has already.
+// admitGuest finds the share and makes a token for a guest; before is one that the
+// browser has already.
 func (h *Host) admitGuest(id string, secret [sha256.Size]byte, before string) (p Principal, token string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

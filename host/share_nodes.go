@@ -9,13 +9,15 @@ import (
 	"tether/internal/change"
 )
 
-// SharedShares are Shares that all nodes of a cluster share. Kept then returns also those of other nodes.
+// SharedShares are Shares that all nodes of a cluster share. Kept then returns also those
+// of other nodes.
 type SharedShares interface {
 	Shares
 	// Moved reports whether they have changed since Kept was called. It is cheap.
 	Moved() bool
-	// Change replaces all of them by the result of do, which may be called again with what another node has made of them. Nothing is changed
-	// if do fails, whose error is returned.
+	// Change replaces all of them by the result of do, which may be called again with
+	// what another node has made of them. Nothing is changed if do fails, whose error is
+	// returned.
 	Change(do func(old []Share) ([]Share, error)) error
 }
 
@@ -44,8 +46,9 @@ func (h *Host) lookAtShares() {
 	}
 }
 
-// takeShares makes all the shares of the cluster those of this node, except for those that only this one has made or ended and that are not
-// kept yet. It is called with h.keeping.
+// takeShares makes all the shares of the cluster those of this node, except for those
+// that only this one has made or ended and that are not kept yet. It is called with
+// h.keeping.
 func (h *Host) takeShares(all []Share) {
 	before := h.keptShares
 	h.keptShares = map[string]Share{}
@@ -76,7 +79,8 @@ func (h *Host) takeShares(all []Share) {
 	}
 }
 
-// leadsElsewhere reports whether the link led to another terminal, or for another time, before.
+// leadsElsewhere reports whether the link led to another terminal, or for another time,
+// before.
 func (s *Share) leadsElsewhere(before Share) bool {
 	return s.Channel != before.Channel || !s.Until.Equal(before.Until)
 }
@@ -95,7 +99,8 @@ func mergedGuests(kept, ours [][sha256.Size]byte) [][sha256.Size]byte {
 // errSameShares ends a change that changes nothing.
 var errSameShares = errors.New("nothing changes")
 
-// mergeShares brings what this node has changed of the shares into those that the cluster has. It is called with h.keeping.
+// mergeShares brings what this node has changed of the shares into those that the cluster
+// has. It is called with h.keeping.
 func (h *Host) mergeShares(ours []Share) error {
 	mine := map[string]Share{}
 	for _, one := range ours {
@@ -139,7 +144,8 @@ func (h *Host) mergeShares(ours []Share) error {
 	return err
 }
 
-// sharedSoon repeats what finds a share or a guest, which another node may have made a moment ago.
+// sharedSoon repeats what finds a share or a guest, which another node may have made a
+// moment ago.
 func (h *Host) sharedSoon(find func() bool) bool {
 	if find() {
 		return true

@@ -94,7 +94,8 @@ func openLink(t *testing.T, url, id, secret string, header http.Header) (g guest
 	return g, answer.StatusCode, answer.Cookies(), string(body)
 }
 
-// A guest watches the one terminal of the link, and nothing else is there for them at any door.
+// A guest watches the one terminal of the link, and nothing else is there for them at any
+// door.
 func TestGuestsSeeOneTerminal(t *testing.T) {
 	_, url := serve(t, host.Options{Token: secret, ShareURL: "https://host.example/s/#"})
 	machine := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
@@ -257,7 +258,8 @@ func TestLinkForOneBrowser(t *testing.T) {
 	}
 }
 
-// A restart of the host ends no link; the terminal may have another URI afterwards, and the browser that was let in still is.
+// A restart of the host ends no link; the terminal may have another URI afterwards, and
+// the browser that was let in still is.
 func TestLinksOutliveTheHost(t *testing.T) {
 	kept := &drawer{}
 	secretText, _ := linkSecret()
@@ -288,7 +290,8 @@ func TestLinksOutliveTheHost(t *testing.T) {
 	}
 }
 
-// Only the machine of a terminal shares it; times and ids are bounded; a host may refuse all of it.
+// Only the machine of a terminal shares it; times and ids are bounded; a host may refuse
+// all of it.
 func TestWhoShares(t *testing.T) {
 	s := newStaff(false, "machine.laptop.ann", "machine.desktop.bob", "observer.eve.eve")
 	_, url := serve(t, host.Options{Token: secret, Access: s, People: s})
@@ -331,7 +334,8 @@ func TestWhoShares(t *testing.T) {
 	}
 }
 
-// A guest's program is a guest below /s/ by its token, also at a host that asks nobody for one, and under any name of the host.
+// A guest's program is a guest below /s/ by its token, also at a host that asks nobody
+// for one, and under any name of the host.
 func TestGuestsPrograms(t *testing.T) {
 	_, url := serve(t, host.Options{})
 	machine := dial(t, url, "laptop", viewOptions{})
@@ -374,7 +378,8 @@ func TestGuestsPrograms(t *testing.T) {
 	}
 }
 
-// A machine that disposes of a terminal which only the host before has known ends its links; another machine, or an observer, does not.
+// A machine that disposes of a terminal which only the host before has known ends its
+// links; another machine, or an observer, does not.
 func TestLinksEndWithATerminalOfTheHostBefore(t *testing.T) {
 	for token, want := range map[string]int{"machine.laptop.ann": 0, "machine.desk.ann": 1, "machine.laptop2.bob": 1, "observer.ann.ann": 1, "admin.root.": 1} {
 		kept := &drawer{all: []host.Share{{ID: shareID, Channel: uri, Machine: "laptop", Owner: "p-ann", Created: time.Now(), Until: time.Now().Add(time.Hour)}}}

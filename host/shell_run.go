@@ -14,7 +14,8 @@ import (
 	"tether/vocab"
 )
 
-// ran is the answer of run_command. Reason is one of those of agenttools.Wait, or one of those below.
+// ran is the answer of run_command. Reason is one of those of agenttools.Wait, or one of
+// those below.
 type ran struct {
 	TerminalID string `json:"terminalId"`
 	Reason     string `json:"reason"`
@@ -78,7 +79,8 @@ func (in *runArgs) shell(ctx context.Context, c *Call) (uri string, err error) {
 	return uri, err
 }
 
-// settle waits until the shell reports its commands, if it will, and says whether it does.
+// settle waits until the shell reports its commands, if it will, and says whether it
+// does.
 func (c *Call) settle(ctx context.Context, uri string, timeout time.Duration) (reports bool, err error) {
 	t, err := c.using(uri)
 	if err != nil {
@@ -161,7 +163,8 @@ func (in *writeArgs) write(_ context.Context, c *Call) (any, error) {
 	}{i.ID, len(in.Input), i.End}, nil
 }
 
-// kill ends a shell, also one that another call uses. There is no harm in one that is not there.
+// kill ends a shell, also one that another call uses. There is no harm in one that is not
+// there.
 func (in *shellID) kill(_ context.Context, c *Call) (any, error) {
 	uri, _, err := c.s.find(in.TerminalID)
 	id := in.TerminalID
@@ -194,7 +197,8 @@ func (c *Call) take(ref string) (uri string, err error) {
 	return uri, nil
 }
 
-// find returns the session's terminal with that id or name, and whether a call uses it; agenttools.ErrNotFound if there is none.
+// find returns the session's terminal with that id or name, and whether a call uses it;
+// agenttools.ErrNotFound if there is none.
 func (s *Session) find(ref string) (uri string, used bool, err error) {
 	id, err := agenttools.Resolve(catalogue{s.h, &s.holder.principal}.List(), "", ref)
 	if err != nil {

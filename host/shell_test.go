@@ -15,8 +15,9 @@ import (
 	"tether/host"
 )
 
-// shellRunner runs shells that report their commands: "serve" prints a line and goes on until Ctrl-C, "exit" ends the shell, "last" is done
-// and then ends it, everything else is printed back and has failed with 1 if it is "false". mute shells report nothing.
+// shellRunner runs shells that report their commands: "serve" prints a line and goes on
+// until Ctrl-C, "exit" ends the shell, "last" is done and then ends it, everything else
+// is printed back and has failed with 1 if it is "false". mute shells report nothing.
 type shellRunner struct {
 	mute bool
 	hold chan chan struct{} // unless it is nil, receives a channel for which a start waits
@@ -132,7 +133,8 @@ type outcome struct {
 	Cursor                      int64
 }
 
-// desk is an agent at the MCP door of a host with shells, and a person who watches it and may take part.
+// desk is an agent at the MCP door of a host with shells, and a person who watches it and
+// may take part.
 type desk struct {
 	t       *testing.T
 	h       *host.Host
@@ -208,7 +210,8 @@ func (d *desk) refused(tool string, args map[string]any) string {
 	return r.Content[0].(*sdk.TextContent).Text
 }
 
-// held waits until the only terminal has a claim of that kind, used by a call or not, and returns its URI.
+// held waits until the only terminal has a claim of that kind, used by a call or not, and
+// returns its URI.
 func (d *desk) held(kind string, used bool) (uri string) {
 	d.t.Helper()
 	d.person.await(fmt.Sprintf("a terminal held by a %s, in use %v", kind, used), func() bool {
@@ -233,7 +236,8 @@ func (d *desk) sessionClaim() ahp.Action {
 	return ahp.TerminalClaimed{Claim: ahp.Claim{Kind: ahp.ClaimSession, Session: d.session, Chat: d.chat}}
 }
 
-// The flows of AHP's guide to terminals, between an agent at the MCP door and a person at an AHP client.
+// The flows of AHP's guide to terminals, between an agent at the MCP door and a person at
+// an AHP client.
 func TestAgentShellFlows(t *testing.T) {
 	for door, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		for name, flow := range map[string]func(*desk){
@@ -292,7 +296,8 @@ func shellServes(d *desk) {
 	if w.Reason != "pattern" || !strings.Contains(w.Line, "localhost:3000") {
 		d.t.Errorf("the server: %+v", w)
 	}
-	// The session reclaims: the agent finds it busy, interrupts it, and uses the shell again.
+	// The session reclaims: the agent finds it busy, interrupts it, and uses the shell
+	// again.
 	if got := d.refused("run_command", map[string]any{"command": "make", "terminalId": o.TerminalID}); !strings.Contains(got, `still runs "serve"`) {
 		d.t.Errorf("in a shell that is busy: %s", got)
 	}
@@ -358,7 +363,8 @@ func shellIsTaken(d *desk) {
 	}
 }
 
-// Disposing of the session ends its shells and calls, and the agent goes on in another session.
+// Disposing of the session ends its shells and calls, and the agent goes on in another
+// session.
 func shellsEnd(d *desk) {
 	kept := d.run(map[string]any{"command": "make"})
 	before := d.session
@@ -430,7 +436,8 @@ func TestAgentShellMistakes(t *testing.T) {
 	}
 }
 
-// With any number of concurrent requests, a session has no more shells than it may, including those that are being started.
+// With any number of concurrent requests, a session has no more shells than it may,
+// including those that are being started.
 func TestAgentShellsAtOnce(t *testing.T) {
 	d := newDesk(t, overHTTP)
 	d.runner.hold = make(chan chan struct{})
@@ -477,7 +484,8 @@ func TestACommandAfterWhichItsShellEnds(t *testing.T) {
 	}
 }
 
-// A shell that does not report its commands is done when it is quiet, and the answer says so.
+// A shell that does not report its commands is done when it is quiet, and the answer says
+// so.
 func TestAgentShellWithoutReports(t *testing.T) {
 	d := newDesk(t, overHTTP)
 	d.runner.mute = true
@@ -505,7 +513,8 @@ func TestAgentShellWhoseAgentGoes(t *testing.T) {
 	}
 }
 
-// Only operators and administrators have these tools, and only where the host was started so.
+// Only operators and administrators have these tools, and only where the host was started
+// so.
 func TestWhoMayRunCommandsAtTheHost(t *testing.T) {
 	for _, tt := range []struct {
 		token              string

@@ -24,7 +24,8 @@ const (
 	maxShellInput    = 64 << 10
 	defaultShellWait = 30 * time.Second
 	maxShellWait     = 10 * time.Minute
-	// shellQuiet is how long a shell that does not report its commands must be silent for a command to count as done.
+	// shellQuiet is how long a shell that does not report its commands must be silent for
+	// a command to count as done.
 	shellQuiet = 2 * time.Second
 )
 
@@ -44,7 +45,8 @@ type shellTool struct {
 // shellWork carries out a call; its answer is encoded as JSON.
 type shellWork func(ctx context.Context, c *Call) (answer any, err error)
 
-// shellTools are those tools for a principal: none unless the host was started so and the role allows it.
+// shellTools are those tools for a principal: none unless the host was started so and the
+// role allows it.
 func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
 	if !h.opts.AgentShells || h.opts.Runner == nil || !p.may(rightCommands) {
 		return nil

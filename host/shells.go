@@ -14,12 +14,14 @@ import (
 // shellsPath is where administrators see the shells of the host, and end one.
 const shellsPath = "/shells"
 
-// Inspector is a ServerProcess that knows the programs in it. Its methods may ask the system about processes.
+// Inspector is a ServerProcess that knows the programs in it. Its methods may ask the
+// system about processes.
 type Inspector interface {
 	ServerProcess
 	// Command is the started command.
 	Command() []string
-	// Foreground is the command line that has the terminal's keyboard, or a name for it; empty if that is the shell itself.
+	// Foreground is the command line that has the terminal's keyboard, or a name for it;
+	// empty if that is the shell itself.
 	Foreground() string
 }
 
@@ -36,8 +38,9 @@ type Shell struct {
 	Exited     bool       `json:"exited,omitempty"`
 }
 
-// aloneLocked returns since when a shell of the host's has no client: neither its starter, nor its holder, nor a watcher. It is zero while
-// one is there, and for the shell of a session, which ends with that.
+// aloneLocked returns since when a shell of the host's has no client: neither its
+// starter, nor its holder, nor a watcher. It is zero while one is there, and for the
+// shell of a session, which ends with that.
 func (h *Host) aloneLocked(t *terminal) time.Time {
 	holder := h.clients[t.state.Claim.ClientID]
 	if t.state.Claim.Kind == ahp.ClaimSession || t.creator.conn != nil || holder != nil && holder.conn != nil || t.observersLocked() > 0 {
@@ -55,7 +58,8 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 	return since
 }
 
-// shells lists the shells of the host, oldest first. The programs in them are shown only to those who see them.
+// shells lists the shells of the host, oldest first. The programs in them are shown only
+// to those who see them.
 func (h *Host) shells(p Principal) []Shell {
 	h.mu.Lock()
 	v := h.viewerLocked(p)
@@ -159,8 +163,9 @@ func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal)
 	return false
 }
 
-// endLonely ends the shells of the host to which no client comes back within the grace time, until the host closes. The time counts while
-// no client is there and nothing but the shell is in the foreground, as far as looking now and then tells.
+// endLonely ends the shells of the host to which no client comes back within the grace
+// time, until the host closes. The time counts while no client is there and nothing but
+// the shell is in the foreground, as far as looking now and then tells.
 func (h *Host) endLonely(grace time.Duration) {
 	counts := map[*terminal]time.Time{} // since when the time counts
 	h.every(min(max(grace/8, 100*time.Millisecond), 30*time.Second), func() {

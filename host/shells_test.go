@@ -34,7 +34,8 @@ func (p *fakeProcess) ended() bool {
 	}
 }
 
-// A shell whose client is gone ends after the grace time, which counts only while nobody is there and nothing runs in it.
+// A shell whose client is gone ends after the grace time, which counts only while nobody
+// is there and nothing runs in it.
 func TestShellsWithoutAClientEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
@@ -105,7 +106,8 @@ func TestShellsWaitForTheirClient(t *testing.T) {
 	})
 }
 
-// Administrators see whose each shell is and since when nobody is there for it, and end it. Others do neither.
+// Administrators see whose each shell is and since when nobody is there for it, and end
+// it. Others do neither.
 func TestListOfShells(t *testing.T) {
 	runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 	_, url := serve(t, host.Options{Token: secret, Runner: runner, Access: newUsers("observer-ann")})
@@ -161,7 +163,8 @@ func TestListOfShells(t *testing.T) {
 	}
 }
 
-// A shell whose command runs is not vacant, though a command within that one, as in ssh, has ended.
+// A shell whose command runs is not vacant, though a command within that one, as in ssh,
+// has ended.
 func TestACommandWithinAnotherLeavesNoVacancy(t *testing.T) {
 	f := host.NewFeed(testHost(t, host.Options{}), uri)
 	f.Act(ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "ssh box"})

@@ -50,8 +50,8 @@ func via(t *testing.T, id string, dial func() (net.Conn, error)) *viewer {
 	return v
 }
 
-// A machine behind a network that is gone silently is noticed within twice the time of silence, its resources are freed, and it may return.
-// A merely quiet one stays.
+// A machine behind a network that is gone silently is noticed within twice the time of
+// silence, its resources are freed, and it may return. A merely quiet one stays.
 func TestASilentMachineIsNoticed(t *testing.T) {
 	for _, kind := range []testkit.FaultKind{testkit.BlackHole, testkit.HalfOpenFar} {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,8 @@ func TestASilentMachineIsNoticed(t *testing.T) {
 	}
 }
 
-// The same with sockets: nothing that the host sends gets anywhere, and nothing comes. Neither end of the connection is told.
+// The same with sockets: nothing that the host sends gets anywhere, and nothing comes.
+// Neither end of the connection is told.
 func TestASilentSocketIsNoticed(t *testing.T) {
 	testkit.Leaks(t)
 	ended := &ends{of: map[string]time.Time{}}
@@ -114,7 +115,8 @@ func TestASilentSocketIsNoticed(t *testing.T) {
 	testkit.Eventually(t, testkit.Patience, "the host notices", func() bool { return !ended.at("").IsZero() })
 }
 
-// The wait for a ping grows with the data that may be in transit to a slow client, not with all data ever sent.
+// The wait for a ping grows with the data that may be in transit to a slow client, not
+// with all data ever sent.
 func TestAPingIsWaitedForWithinReason(t *testing.T) {
 	const limit = 30 * time.Second
 	if got := host.PingPatience(limit, 80<<10); got != limit+10*time.Second {
@@ -127,7 +129,8 @@ func TestAPingIsWaitedForWithinReason(t *testing.T) {
 	}
 }
 
-// Connections that were heard at different moments are pinged together: an idle host sleeps between.
+// Connections that were heard at different moments are pinged together: an idle host
+// sleeps between.
 func TestPingsGoOutTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 30 * time.Second

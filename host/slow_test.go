@@ -71,7 +71,8 @@ func TestFallenBehindIsBroughtBack(t *testing.T) {
 	}
 }
 
-// fallBehind makes an owner do all sorts of things while an observer reads now and then, and compares both ends' states.
+// fallBehind makes an owner do all sorts of things while an observer reads now and then,
+// and compares both ends' states.
 func fallBehind(t *testing.T, random *rand.Rand) {
 	h := testHost(t, host.Options{LogBytes: 4000, LogCount: 50, Scrollback: 3000})
 	owner := connect(t, h, "laptop", viewOptions{})
@@ -112,7 +113,8 @@ func fallBehind(t *testing.T, random *rand.Rand) {
 	want := fresh.state(uri)
 	for _, viewer := range []*viewer{v, keeper} {
 		got := viewer.state(uri)
-		// The oldest part of either may have been cut, for the viewer behind the line that says so.
+		// The oldest part of either may have been cut, for the viewer behind the line
+		// that says so.
 		if n := min(len(got.Content)-2, len(want.Content)-1); n >= 0 {
 			if err := suffix(got.Content, want.Content[len(want.Content)-n:]); err != nil {
 				t.Errorf("%s: content: %v", viewer.id, err)
@@ -199,7 +201,8 @@ func TestStalledObserverIsClosedAndDelaysNobody(t *testing.T) {
 }
 
 func TestSlowObserverGetsEveryByte(t *testing.T) {
-	// An owner that keeps the window of the daemon, 64 KiB, is paced by its one observer, which takes a frame per 20 ms.
+	// An owner that keeps the window of the daemon, 64 KiB, is paced by its one observer,
+	// which takes a frame per 20 ms.
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
 		owner := connect(t, h, "laptop", viewOptions{resume: true})
@@ -288,7 +291,8 @@ func TestManyRepliesUnreadStopTheReader(t *testing.T) {
 	})
 }
 
-// stalledClient is a client whose socket is not read after its subscription. The channel is closed when the host has ended it.
+// stalledClient is a client whose socket is not read after its subscription. The channel
+// is closed when the host has ended it.
 func stalledClient(t *testing.T, h *host.Host) (served chan struct{}) {
 	l := testkit.NewPipes()
 	served = make(chan struct{})

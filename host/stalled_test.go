@@ -12,8 +12,9 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// An observer whose socket is not read, one behind a network that has gone, and one that gets some bytes a millisecond: neither the owner
-// nor the observers that read are held up or miss anything. (That they are not even slowed is tested without a real clock.)
+// An observer whose socket is not read, one behind a network that has gone, and one that
+// gets some bytes a millisecond: neither the owner nor the observers that read are held
+// up or miss anything. (That they are not even slowed is tested without a real clock.)
 func TestStalledSocketsSlowNobody(t *testing.T) {
 	_, url := serve(t, host.Options{})
 	owner := dial(t, url, "laptop", viewOptions{resume: true})

@@ -5,11 +5,14 @@ import (
 	"tether/shellint"
 )
 
-// AHP forbids that OSC 133 and 633 reach clients as data: their terminals would act on them. Owners have to remove them. Since an observer
-// cannot know whether an owner does so, the host removes what is left. Positions in the owner's stream count the text as the owner sent it.
+// AHP forbids that OSC 133 and 633 reach clients as data: their terminals would act on
+// them. Owners have to remove them. Since an observer cannot know whether an owner does
+// so, the host removes what is left. Positions in the owner's stream count the text as
+// the owner sent it.
 
-// stripper removes OSC 133 and 633 from one terminal's output, even if they are divided between actions. The terminal has one from the
-// first text that may contain such a sequence until no sequence is open. Not safe for concurrent use.
+// stripper removes OSC 133 and 633 from one terminal's output, even if they are divided
+// between actions. The terminal has one from the first text that may contain such a
+// sequence until no sequence is open. Not safe for concurrent use.
 type stripper struct {
 	scanner *shellint.Scanner
 	result  shellint.Result
@@ -17,7 +20,8 @@ type stripper struct {
 	any     bool   // a mark was removed
 }
 
-// strip appends decoded text to dst, without the marks in it. It holds back what may be the beginning of a mark.
+// strip appends decoded text to dst, without the marks in it. It holds back what may be
+// the beginning of a mark.
 func (s *stripper) strip(dst, text []byte) []byte {
 	s.scanner.Scan(text, &s.result)
 	return s.take(dst, text)
@@ -49,7 +53,8 @@ func (s *stripper) take(dst, text []byte) []byte {
 	return dst
 }
 
-// stripLocked returns checked text of the owner without marks. The result may be the argument.
+// stripLocked returns checked text of the owner without marks. The result may be the
+// argument.
 func (t *terminal) stripLocked(quoted []byte, found jsonspan.Check) ([]byte, jsonspan.Check) {
 	if t.strip == nil && !found.OSC {
 		return quoted, found
@@ -65,7 +70,8 @@ func (t *terminal) stripLocked(quoted []byte, found jsonspan.Check) ([]byte, jso
 	return requote(out)
 }
 
-// endStripLocked appends the held-back text when the owner's text does not continue: at a gap and at the exit.
+// endStripLocked appends the held-back text when the owner's text does not continue: at a
+// gap and at the exit.
 func (h *Host) endStripLocked(t *terminal) {
 	if t.strip == nil {
 		return

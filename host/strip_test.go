@@ -39,8 +39,8 @@ func withoutMarks(stream string) string {
 // plain is text without string terminators: a mark may leave one, which shows nothing.
 func plain(text string) string { return strings.ReplaceAll(text, shellint.Splice, "") }
 
-// OSC 133 and 633 of an owner that does not remove them reach nobody, in any division into actions; everything else does, and positions
-// count the sent text.
+// OSC 133 and 633 of an owner that does not remove them reach nobody, in any division
+// into actions; everything else does, and positions count the sent text.
 func TestOwnersMarksAreStripped(t *testing.T) {
 	pieces := []string{
 		"\x1b]133;A\a", "\x1b]633;C;nonce\x1b\\", "\x1b]133;D;0\u009c", "\u009d633;E;ls\a", "\x1b\x00]133;B\a", "\x1b]0;title\a", "\x1b]1337;File=x\a",

@@ -10,7 +10,8 @@ import (
 
 var errUnknownChannel = jsonrpc.Errorf(ahp.CodeNotFound, "no such channel")
 
-// subscribe begins to deliver a channel. The snapshot is taken when it can be sent, so that waiting requests cost no memory.
+// subscribe begins to deliver a channel. The snapshot is taken when it can be sent, so
+// that waiting requests cost no memory.
 func (c *conn) subscribe(r *jsonrpc.Request) error {
 	var p ahp.SubscribeParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -67,10 +68,12 @@ func (c *conn) unsubscribe(params []byte) {
 	}
 }
 
-// resyncLocked resynchronises a subscription whose position was dropped from the log. For a terminal it sends terminal/cleared, the number
-// of missed bytes, the tail of the recorded text and the rest of the state, and delivery continues from there. For the root, delivery
-// continues with the oldest entry, because each entry is the whole state. For a session, it reports that entries were lost. Only the writer
-// calls it, when the socket can take more, so nothing is built for a client that does not read.
+// resyncLocked resynchronises a subscription whose position was dropped from the log. For
+// a terminal it sends terminal/cleared, the number of missed bytes, the tail of the
+// recorded text and the rest of the state, and delivery continues from there. For the
+// root, delivery continues with the oldest entry, because each entry is the whole state.
+// For a session, it reports that entries were lost. Only the writer calls it, when the
+// socket can take more, so nothing is built for a client that does not read.
 func (s *subscription) resyncLocked() {
 	t := s.ch.term
 	if s.ch.session != nil {
@@ -172,7 +175,8 @@ func (r *resync) run(esc []byte, size int) {
 	}
 }
 
-// rest sends the state except for the content. Actions that the subscriber has seen already have no effect.
+// rest sends the state except for the content. Actions that the subscriber has seen
+// already have no effect.
 func (r *resync) rest(s *subscription) {
 	st := r.t.state
 	r.act(ahp.TerminalTitleChanged{Title: st.Title})

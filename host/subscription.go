@@ -18,16 +18,19 @@ type subscription struct {
 	next   int64 // index in the log of the envelope to deliver next
 	pos    int64 // terminal: stream position of the text delivered so far
 
-	// Of the root: serverSeq of the newest change of the subscriber's view of the catalogue, and of the newest delivered.
+	// Of the root: serverSeq of the newest change of the subscriber's view of the
+	// catalogue, and of the newest delivered.
 	changed, seen int64
 
 	holding holding // of a terminal's subscriber
 
-	// own has entries only for this subscriber, which come before the log: the rest of a resynchronisation.
+	// own has entries only for this subscriber, which come before the log: the rest of a
+	// resynchronisation.
 	own []entry
 }
 
-// subscribeLocked makes a subscription of c to ch, which delivers nothing until its snapshot is taken. An existing one goes on delivering.
+// subscribeLocked makes a subscription of c to ch, which delivers nothing until its
+// snapshot is taken. An existing one goes on delivering.
 func (c *conn) subscribeLocked(ch *channel) *subscription {
 	s := c.subs[ch.uri]
 	if s == nil || s.ch != ch {
@@ -84,7 +87,8 @@ func (s *subscription) endLocked() {
 	}
 }
 
-// noticeLocked adds the subscription to the ready ones of its connection and wakes the connection's writer.
+// noticeLocked adds the subscription to the ready ones of its connection and wakes the
+// connection's writer.
 func (s *subscription) noticeLocked() {
 	if s.paused {
 		return
@@ -111,8 +115,9 @@ func (s *subscription) skipOwnLocked() {
 	}
 }
 
-// peekLocked returns the serverSeq of the subscription's next delivery, 0 if there is none. If its position was dropped from the log, it
-// resynchronises the subscription first.
+// peekLocked returns the serverSeq of the subscription's next delivery, 0 if there is
+// none. If its position was dropped from the log, it resynchronises the subscription
+// first.
 func (s *subscription) peekLocked() int64 {
 	log := &s.ch.log
 	if s.next < log.first {
@@ -133,7 +138,8 @@ func (s *subscription) peekLocked() int64 {
 	return seq
 }
 
-// takeLocked returns the message whose serverSeq peekLocked has returned, and advances the subscription.
+// takeLocked returns the message whose serverSeq peekLocked has returned, and advances
+// the subscription.
 func (s *subscription) takeLocked() []byte {
 	log := &s.ch.log
 	if len(s.own) > 0 {
@@ -156,7 +162,8 @@ func (s *subscription) takeLocked() []byte {
 	return e.to(s.conn.client)
 }
 
-// nextDataLocked returns the connection's next envelope: that with the smallest serverSeq of all its subscriptions, or nil.
+// nextDataLocked returns the connection's next envelope: that with the smallest serverSeq
+// of all its subscriptions, or nil.
 func (c *conn) nextDataLocked() []byte {
 	var first *subscription
 	least := int64(0)
@@ -190,12 +197,14 @@ func (c *conn) nextDataLocked() []byte {
 // catchesUp reports whether the rest of a resynchronisation can be sent; s may be nil.
 func (s *subscription) catchesUp() bool { return s != nil && s.listed && len(s.own) > 0 }
 
-// fallen reports whether the position of a subscription to a terminal was dropped from the log.
+// fallen reports whether the position of a subscription to a terminal was dropped from
+// the log.
 func (s *subscription) fallen() bool {
 	return s.ch.term != nil && len(s.own) == 0 && s.next < s.ch.log.first
 }
 
-// restLocked removes a subscription with nothing to deliver from the ready ones. It ends the subscription if the channel has ended.
+// restLocked removes a subscription with nothing to deliver from the ready ones. It ends
+// the subscription if the channel has ended.
 func (c *conn) restLocked(s *subscription) {
 	if s.ch.ended {
 		s.endLocked()

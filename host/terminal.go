@@ -90,7 +90,8 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	return t
 }
 
-// removeLocked removes t from the catalogue. Its subscribers still get everything that is in its log.
+// removeLocked removes t from the catalogue. Its subscribers still get everything that is
+// in its log.
 func (h *Host) removeLocked(t *terminal) {
 	if t.ended {
 		return
@@ -142,11 +143,12 @@ func (t *terminal) stopTimersLocked() {
 // gone reports whether the host does not show t to anybody any more.
 func (t *terminal) gone() bool { return t.ended && t.parked == nil }
 
-// noCode is the exit code that clients up to 0.8 get if none is known: without a code they would show the terminal as running. It is never
-// modified.
+// noCode is the exit code that clients up to 0.8 get if none is known: without a code
+// they would show the terminal as running. It is never modified.
 var noCode int64 = -1
 
-// applyLocked applies an action without terminal text to t and broadcasts it to the subscribers.
+// applyLocked applies an action without terminal text to t and broadcasts it to the
+// subscribers.
 func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	if _, ok := a.(ahp.TerminalExited); ok {
 		h.endStripLocked(t)
@@ -204,8 +206,8 @@ func (t *terminal) bindLocked(c *conn) {
 	t.bound = c
 }
 
-// orphanLocked handles the end of the connection that served t. If the owner negotiated resume, the terminal waits for it; otherwise it
-// counts as exited.
+// orphanLocked handles the end of the connection that served t. If the owner negotiated
+// resume, the terminal waits for it; otherwise it counts as exited.
 func (h *Host) orphanLocked(t *terminal) {
 	t.bound, t.away = nil, time.Now()
 	h.rowChangedLocked(t)
@@ -224,8 +226,8 @@ func (h *Host) orphanLocked(t *terminal) {
 	h.afterLocked(&t.grace, grace, func() { h.abandonLocked(t) })
 }
 
-// abandonLocked parks a terminal whose owner did not come back, or ends and removes it if it must not be parked. It also ends a parked
-// mirror whose node did not come back.
+// abandonLocked parks a terminal whose owner did not come back, or ends and removes it if
+// it must not be parked. It also ends a parked mirror whose node did not come back.
 func (h *Host) abandonLocked(t *terminal) {
 	if t.parked != nil {
 		h.unparkLocked(t, "its node has not come back")
@@ -242,8 +244,9 @@ func (h *Host) abandonLocked(t *terminal) {
 // maxPast is the greatest age of a start or exit time that an owner may report.
 const maxPast = 366 * 24 * time.Hour
 
-// plausible returns the time that an owner reports if it is not before earliest, not in the future and not older than maxPast. Otherwise
-// the owner's clock is wrong, and it returns the current time, as it does without a report.
+// plausible returns the time that an owner reports if it is not before earliest, not in
+// the future and not older than maxPast. Otherwise the owner's clock is wrong, and it
+// returns the current time, as it does without a report.
 func plausible(said, earliest time.Time) time.Time {
 	now := time.Now()
 	if said.After(now) || said.Before(earliest) || now.Sub(said) > maxPast {

@@ -77,7 +77,8 @@ func TestOwnerGoneEndsItsTerminal(t *testing.T) {
 	}
 }
 
-// Agents are told when a terminal was started and has ended by its owner's clock, unless that cannot be.
+// Agents are told when a terminal was started and has ended by its owner's clock, unless
+// that cannot be.
 func TestTimesOfOwners(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})

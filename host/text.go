@@ -11,14 +11,17 @@ import (
 )
 
 const (
-	// maxOutput is the most text accepted in one terminal/output: twice the marker's value.
+	// maxOutput is the most text accepted in one terminal/output: twice the marker's
+	// value.
 	maxOutput = 2 * ahp.DefaultMaxDataBytes // bytes
 	// maxPosition bounds positions in a stream to what every JSON reader holds exactly.
 	maxPosition = 1 << 53 // bytes
 )
 
-// cleanText checks a client's JSON string and returns it in a form that can be passed on unchanged, next to other text, in WebSocket text
-// frames, with its properties. It is decoded and encoded again only if it contains half characters or bytes that are not UTF-8.
+// cleanText checks a client's JSON string and returns it in a form that can be passed on
+// unchanged, next to other text, in WebSocket text frames, with its properties. It is
+// decoded and encoded again only if it contains half characters or bytes that are not
+// UTF-8.
 func cleanText(quoted []byte) (clean []byte, found jsonspan.Check, err error) {
 	if found, err = jsonspan.CheckString(quoted); err != nil || found.UTF8 && joinable(quoted[1:len(quoted)-1]) {
 		return quoted, found, err
@@ -68,8 +71,9 @@ func (c *conn) output(d *ahp.Dispatch) {
 	c.place(d, quoted, found, newDrawn(after), err)
 }
 
-// place appends checked output, or refuses it; err is the error of the check. after is the screen behind the output, nil if the owner did
-// not send one. Everything else was done before, because the host's lock is held here.
+// place appends checked output, or refuses it; err is the error of the check. after is
+// the screen behind the output, nil if the owner did not send one. Everything else was
+// done before, because the host's lock is held here.
 func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after *drawn, err error) {
 	n := len(d.Channel) + envelopeRoom
 	if len(quoted) < shareBytes {
@@ -78,7 +82,8 @@ func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after
 	c.h.sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
-// outputLocking is the part of place that takes the host's lock. It returns the remaining work for short output.
+// outputLocking is the part of place that takes the host's lock. It returns the remaining
+// work for short output.
 func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left promptWork) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
@@ -110,8 +115,9 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 	return left
 }
 
-// placeLocked appends output of the owner at its offset. It drops text that the host has already, and shows a gap if text before the offset
-// is missing. A negative offset means that the output follows the last text.
+// placeLocked appends output of the owner at its offset. It drops text that the host has
+// already, and shows a gap if text before the offset is missing. A negative offset means
+// that the output follows the last text.
 func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, found jsonspan.Check) {
 	if offset < 0 {
 		offset = t.applied
@@ -142,7 +148,8 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 	t.placedLocked(from, end)
 }
 
-// dropText cuts n bytes of decoded text, or a few more up to the next character, from the front of a checked string.
+// dropText cuts n bytes of decoded text, or a few more up to the next character, from the
+// front of a checked string.
 func dropText(quoted []byte, n int) (rest []byte, found jsonspan.Check) {
 	text, _ := jsonspan.AppendUnquote(nil, quoted)
 	for n < len(text) && !utf8.RuneStart(text[n]) {
@@ -151,8 +158,9 @@ func dropText(quoted []byte, n int) (rest []byte, found jsonspan.Check) {
 	return requote(text[n:])
 }
 
-// textLocked appends clean text to the terminal and to the log of its channel, in one copy. The text is not sent back to from, its sender.
-// The caller must not use buf any more.
+// textLocked appends clean text to the terminal and to the log of its channel, in one
+// copy. The text is not sent back to from, its sender. The caller must not use buf any
+// more.
 func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check, from *client) {
 	if found.Size == 0 {
 		return
@@ -164,7 +172,8 @@ func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check,
 	t.addLocked(e)
 }
 
-// missingLocked shows in the terminal's output that n bytes are missing there, and counts them in its state.
+// missingLocked shows in the terminal's output that n bytes are missing there, and counts
+// them in its state.
 func (h *Host) missingLocked(t *terminal, n int64) {
 	t.state.Meta.Missing += n
 	if t.oldest.gap = t.content.end; t.content.end == 0 {
@@ -179,8 +188,9 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	t.addLocked(e)
 }
 
-// typeAlone returns an action as others than its sender may see it: its type, which has to be one of AHP's. Output and input keep an empty
-// text, without which they would be invalid.
+// typeAlone returns an action as others than its sender may see it: its type, which has
+// to be one of AHP's. Output and input keep an empty text, without which they would be
+// invalid.
 func typeAlone(d *ahp.Dispatch) []byte {
 	kind := d.Kind
 	if !ahp.Known(kind) {
@@ -189,7 +199,8 @@ func typeAlone(d *ahp.Dispatch) []byte {
 	return shortened(kind, d.Data != nil)
 }
 
-// elided returns an action as its sender gets it back: without text, which could be long, and without all parts if they are long or invalid.
+// elided returns an action as its sender gets it back: without text, which could be long,
+// and without all parts if they are long or invalid.
 func elided(d *ahp.Dispatch) []byte {
 	const most = 1 << 10 // bytes; titles, sizes and claims are shorter
 	if d.Data == nil && len(d.Action) <= most && utf8.Valid(d.Action) {

@@ -9,8 +9,8 @@ import (
 	"tether/internal/bounded"
 )
 
-// watched is a catalogue that records which terminals its principal looks at, each of them once, and that counts callers which wait for a
-// terminal's output as watchers.
+// watched is a catalogue that records which terminals its principal looks at, each of
+// them once, and that counts callers which wait for a terminal's output as watchers.
 type watched struct {
 	agenttools.Terminals
 	h *Host
@@ -39,8 +39,9 @@ func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
 // forever is how long entries last that leave only for newer ones.
 const forever time.Duration = math.MaxInt64
 
-// looks records what the audit log must have only once, even if a program asks in a loop: viewed terminals, and the places from which an agent
-// without sessions has come. The zero value is ready; its methods may be called concurrently.
+// looks records what the audit log must have only once, even if a program asks in a loop:
+// viewed terminals, and the places from which an agent without sessions has come. The
+// zero value is ready; its methods may be called concurrently.
 type looks struct{ seen bounded.Map[string, struct{}] }
 
 // first reports whether what is new to looks, and adds it.
@@ -48,8 +49,9 @@ func (l *looks) first(what string) bool {
 	return l.seen.Add(what, struct{}{}, time.Now().Add(forever))
 }
 
-// awaited is a terminal whose readers count as watchers from the first time that they wait until they are closed. A reader that never waits
-// is finished before anybody could be told of it.
+// awaited is a terminal whose readers count as watchers from the first time that they
+// wait until they are closed. A reader that never waits is finished before anybody could
+// be told of it.
 type awaited struct{ lookedAt }
 
 // Read implements agenttools.Terminal.
@@ -111,14 +113,16 @@ func (l lookedAt) agents(r *awaitingReader, more int) {
 	}
 }
 
-// watchState is the last report to the owner of a terminal about the number of watchers. Guarded by the host's mutex.
+// watchState is the last report to the owner of a terminal about the number of watchers.
+// Guarded by the host's mutex.
 type watchState struct {
 	due   *conn // the connection that is to be told: the terminal is in its counts
 	conn  *conn // the connection that was told last
 	count int   // the reported number
 }
 
-// observersLocked returns the number of watchers: subscriptions other than the owner's, and agents that wait for output.
+// observersLocked returns the number of watchers: subscriptions other than the owner's,
+// and agents that wait for output.
 func (t *terminal) observersLocked() int {
 	n := t.agents + t.watchingAtNodesLocked()
 	for _, s := range t.subs {
@@ -129,7 +133,8 @@ func (t *terminal) observersLocked() int {
 	return n
 }
 
-// watchedLocked schedules a report of the number of watchers, if it differs from the last one. Only a client with our marker is told.
+// watchedLocked schedules a report of the number of watchers, if it differs from the last
+// one. Only a client with our marker is told.
 func (t *terminal) watchedLocked() {
 	t.watchersLocked()
 	c := t.bound
@@ -141,7 +146,8 @@ func (t *terminal) watchedLocked() {
 	c.wake()
 }
 
-// nextCountLocked returns this connection's next report of the number of watchers, or nil.
+// nextCountLocked returns this connection's next report of the number of watchers, or
+// nil.
 func (c *conn) nextCountLocked() []byte {
 	for len(c.counts) > 0 {
 		t := c.counts[0]

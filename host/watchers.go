@@ -12,7 +12,8 @@ import (
 // watchersPace is the shortest time between two notifications of who watches a terminal.
 const watchersPace = 500 * time.Millisecond
 
-// watcherState is the last report to the owner of a terminal of who may watch it, and who does. Guarded by the host's mutex.
+// watcherState is the last report to the owner of a terminal of who may watch it, and who
+// does. Guarded by the host's mutex.
 type watcherState struct {
 	conn  *conn       // the connection that was told last
 	last  string      // the report
@@ -23,7 +24,8 @@ type watcherState struct {
 	brief []ahp.Watcher
 }
 
-// watchersLocked schedules a report of watchers to the owner, if it has sent an audience: others do not know the message.
+// watchersLocked schedules a report of watchers to the owner, if it has sent an audience:
+// others do not know the message.
 func (t *terminal) watchersLocked() {
 	w := &t.watchers
 	if t.ended || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || w.due == t.bound {

@@ -18,7 +18,8 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// flood prints numbered lines until it is stopped, never more than 128 KiB ahead of the host's acknowledgement.
+// flood prints numbered lines until it is stopped, never more than 128 KiB ahead of the
+// host's acknowledgement.
 type flood struct {
 	v    *viewer
 	uri  string
@@ -92,7 +93,8 @@ func (f *flood) end() int {
 	return f.lines()
 }
 
-// exact checks that a text is lines from somewhere on, without a gap, and returns the number behind the last.
+// exact checks that a text is lines from somewhere on, without a gap, and returns the
+// number behind the last.
 func exact(t *testing.T, who, text string) (end int) {
 	t.Helper()
 	if text == "" {
@@ -115,8 +117,9 @@ func exact(t *testing.T, who, text string) (end int) {
 	return end
 }
 
-// A terminal is withdrawn in every way from every kind of viewer, in the middle of a flood with 20 watchers: no later output reaches those
-// viewers, and the others get everything.
+// A terminal is withdrawn in every way from every kind of viewer, in the middle of a
+// flood with 20 watchers: no later output reaches those viewers, and the others get
+// everything.
 func TestWithdrawingUnderAFlood(t *testing.T) {
 	const uri = "ahp-terminal:/flood"
 	var gone, stay []string
@@ -241,7 +244,8 @@ func leave(r *host.Roster, names []string) {
 	}
 }
 
-// Withdrawing ends agents' and pages' waits, too, and the machine is told who may watch and who does.
+// Withdrawing ends agents' and pages' waits, too, and the machine is told who may watch
+// and who does.
 func TestWithdrawing(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.ann.ann", "observer.bob.bob", "agent.ci.bob")
 	h, url := serve(t, host.Options{Access: s, People: s})
@@ -371,7 +375,8 @@ func TestGrantsFromNowOn(t *testing.T) {
 			t.Errorf("%s does not show what is newer: %s", door, answers[door])
 		}
 	}
-	// A host that was started anew does not have the text yet: until then the grant shows nothing.
+	// A host that was started anew does not have the text yet: until then the grant shows
+	// nothing.
 	check(t, laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: theLent.uri}, nil))
 	p := clientTerminal("ahp-terminal:/again", "laptop")
 	p.Meta = ahp.AddAudience(nil, ahp.Audience{Grants: []ahp.Grant{{To: "bob", From: from}}})
@@ -389,7 +394,8 @@ func TestGrantsFromNowOn(t *testing.T) {
 	}
 }
 
-// When audiences are put in force everybody begins anew, machines by initializing, so that they see the marker.
+// When audiences are put in force everybody begins anew, machines by initializing, so
+// that they see the marker.
 func TestSwitchingAudiences(t *testing.T) {
 	s := newStaff(false, "machine.laptop.ann", "observer.ann.ann", "observer.bob.bob")
 	h, url := serve(t, host.Options{Access: s, People: s})
@@ -424,7 +430,8 @@ func TestSwitchingAudiences(t *testing.T) {
 			t.Errorf("%s sees %d terminals", token, got)
 		}
 	}
-	// A terminal for some does not become one for all because audiences end: the machine decides, and announces it again or does not.
+	// A terminal for some does not become one for all because audiences end: the machine
+	// decides, and announces it again or does not.
 	s.change(func(r *host.Roster) { r.On = false })
 	h.LookAtPeople()
 	<-again.done

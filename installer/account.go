@@ -10,7 +10,8 @@ import (
 	"tether/platform/dirs"
 )
 
-// For fills in the user that a service runs as: the user with this name, or the user of this process if name is "".
+// For fills in the user that a service runs as: the user with this name, or the user of
+// this process if name is "".
 func (s *Service) For(ctx context.Context, run Runner, name string) error {
 	u, err := user.Current()
 	if name != "" {
@@ -27,7 +28,8 @@ func (s *Service) For(ctx context.Context, run Runner, name string) error {
 	return nil
 }
 
-// lookup also finds users that only a directory service on the network knows. getent asks it; package os/user without cgo does not.
+// lookup also finds users that only a directory service on the network knows. getent asks
+// it; package os/user without cgo does not.
 func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	u, err := user.Lookup(name)
 	if err == nil {
@@ -44,8 +46,9 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	return nil, &Problem{Text: fmt.Sprintf("there is no user %q on this machine", name), Next: "give a user with --user NAME, or create the user first"}
 }
 
-// Dirs returns the directories of the service's daemon on the system goos. If the service's user is not known, and on Windows, it returns
-// the directories of this process's user.
+// Dirs returns the directories of the service's daemon on the system goos. If the
+// service's user is not known, and on Windows, it returns the directories of this
+// process's user.
 func (s *Service) Dirs(goos string) (dirs.Dirs, error) {
 	if s.User == "" || goos == "windows" {
 		return dirs.Get()

@@ -12,7 +12,8 @@ func foreign(path string) error {
 	return &Problem{Text: path + " was not made by tether service install", Next: "move it away, or use it in place of this command"}
 }
 
-// write replaces a file in one step: afterwards it has the whole new text or, after an error, the old one.
+// write replaces a file in one step: afterwards it has the whole new text or, after an
+// error, the old one.
 func write(path, text string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return notWritten(path, err)
@@ -42,7 +43,8 @@ func notWritten(path string, err error) error {
 	return &Problem{Text: "write " + path, Next: next, Err: err}
 }
 
-// remove removes a file and each directory above it that is then empty, up to but not including stop. A missing file is no error.
+// remove removes a file and each directory above it that is then empty, up to but not
+// including stop. A missing file is no error.
 func remove(path, stop string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the installed files: %w", err)

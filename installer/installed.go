@@ -12,7 +12,8 @@ import (
 // maxFile bounds the bytes read of an installed file.
 const maxFile = 1 << 20
 
-// installed reads a file that Install may have written. ok is false if there is no such file. A file that tether did not make is a Problem.
+// installed reads a file that Install may have written. ok is false if there is no such
+// file. A file that tether did not make is a Problem.
 func installed(path string) (text string, s Service, ok bool, err error) {
 	b, err := os.ReadFile(path)
 	switch {

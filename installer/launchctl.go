@@ -23,8 +23,9 @@ type launchd struct {
 	log    func(s Service) string
 }
 
-// bootPatience is how long launchd may take to unload a service or to end its daemon. bootout and kill return before that, and commands
-// fail meanwhile. bootPause is the time between two looks.
+// bootPatience is how long launchd may take to unload a service or to end its daemon.
+// bootout and kill return before that, and commands fail meanwhile. bootPause is the time
+// between two looks.
 const (
 	bootPatience = 6 * time.Second // the daemon has 5 s to end
 	bootPause    = 50 * time.Millisecond
@@ -32,8 +33,9 @@ const (
 
 func (m *launchd) path() string { return filepath.Join(m.dir, PlistName) }
 
-// domain returns the launchd domain of the service: "system" for a service of the machine, otherwise the user's graphical session, or the
-// user's own domain if there is no such session, as over ssh.
+// domain returns the launchd domain of the service: "system" for a service of the
+// machine, otherwise the user's graphical session, or the user's own domain if there is
+// no such session, as over ssh.
 func (m *launchd) domain(ctx context.Context) string {
 	if m.system {
 		return "system"
@@ -45,7 +47,8 @@ func (m *launchd) domain(ctx context.Context) string {
 	return "user/" + strconv.Itoa(m.uid)
 }
 
-// loaded returns launchd's description of the service and its service target (domain and label). ok is false if it is not loaded.
+// loaded returns launchd's description of the service and its service target (domain and
+// label). ok is false if it is not loaded.
 func (m *launchd) loaded(ctx context.Context) (said, target string, ok bool) {
 	target = m.domain(ctx) + "/" + Label
 	said, err := m.run(ctx, "launchctl", "print", target)
@@ -151,7 +154,8 @@ func (m *launchd) Start(ctx context.Context) error {
 		_, err := m.run(ctx, "launchctl", "kickstart", target)
 		return err
 	}
-	// A service that was disabled cannot be loaded, and the error would only be a number. So it is enabled first.
+	// A service that was disabled cannot be loaded, and the error would only be a number.
+	// So it is enabled first.
 	if _, err := m.run(ctx, "launchctl", "enable", target); err != nil {
 		return err
 	}
@@ -162,7 +166,8 @@ func (m *launchd) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop implements Manager. launchd restarts only failed services, and ending at SIGTERM is no failure.
+// Stop implements Manager. launchd restarts only failed services, and ending at SIGTERM
+// is no failure.
 func (m *launchd) Stop(ctx context.Context) error {
 	if !exists(m.path()) {
 		return errNotInstalled(m.system)
@@ -201,7 +206,8 @@ func (m *launchd) valid(ctx context.Context, s Service) error {
 	return s.valid(ctx, m.run, "sudo", "-u", s.User)
 }
 
-// isRunning reads the state line of launchctl print. The service's own line is indented once; lines with more indent describe other things.
+// isRunning reads the state line of launchctl print. The service's own line is indented
+// once; lines with more indent describe other things.
 func isRunning(said string) bool { return launchState(said) == "running" }
 
 func launchState(said string) string {

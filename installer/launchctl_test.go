@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeLaunchd answers launchctl as its manual page and published logs show it. It was not compared with a Mac.
+// fakeLaunchd answers launchctl as its manual page and published logs show it. It was not
+// compared with a Mac.
 type fakeLaunchd struct {
 	screen          bool // a person is logged in at the screen
 	loaded, running bool

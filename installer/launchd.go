@@ -8,11 +8,13 @@ import (
 // PlistName is the file name of the launchd property list.
 const PlistName = Label + ".plist"
 
-// LaunchdPlist returns the property list of s: a LaunchAgent of the user, or with s.System a LaunchDaemon that runs as s.User. log is the
-// absolute path of a file for the daemon's output before it has its own log. s must have passed Check.
+// LaunchdPlist returns the property list of s: a LaunchAgent of the user, or with
+// s.System a LaunchDaemon that runs as s.User. log is the absolute path of a file for the
+// daemon's output before it has its own log. s must have passed Check.
 //
-// AbandonProcessGroup lets the processes that hold terminals outlive the daemon, KeepAlive starts it again after a crash and not after
-// tether stop, and ProcessType keeps macOS from slowing down programs in the terminals.
+// AbandonProcessGroup lets the processes that hold terminals outlive the daemon,
+// KeepAlive starts it again after a crash and not after tether stop, and ProcessType
+// keeps macOS from slowing down programs in the terminals.
 func LaunchdPlist(s Service, log string) string {
 	p := plist{}
 	p.open(s.record())

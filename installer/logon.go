@@ -2,15 +2,16 @@ package installer
 
 import "strings"
 
-// RunKey is the registry key, below HKEY_CURRENT_USER, whose values Windows runs when the user logs on. RunValue is the name of tether's
-// value.
+// RunKey is the registry key, below HKEY_CURRENT_USER, whose values Windows runs when the
+// user logs on. RunValue is the name of tether's value.
 const (
 	RunKey   = `Software\Microsoft\Windows\CurrentVersion\Run`
 	RunValue = Name
 )
 
-// LogonCommand returns the command line that starts the daemon of s at logon. The daemon then runs without a window of its own. s.Home is
-// passed as an argument, because a logon entry cannot set environment variables. s must have passed Check.
+// LogonCommand returns the command line that starts the daemon of s at logon. The daemon
+// then runs without a window of its own. s.Home is passed as an argument, because a logon
+// entry cannot set environment variables. s must have passed Check.
 func LogonCommand(s Service) string {
 	args := append([]string{s.Program, "service", "logon"}, s.homeArgs()...)
 	for i, arg := range args {
@@ -19,7 +20,8 @@ func LogonCommand(s Service) string {
 	return strings.Join(args, " ")
 }
 
-// windowsWord quotes one argument for CommandLineToArgvW, which takes a backslash literally unless a quote follows it.
+// windowsWord quotes one argument for CommandLineToArgvW, which takes a backslash
+// literally unless a quote follows it.
 func windowsWord(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\"") {
 		return s
@@ -44,7 +46,8 @@ func windowsWord(s string) string {
 	return b.String()
 }
 
-// homeArgs returns the arguments that pass TETHER_HOME where the environment cannot be set.
+// homeArgs returns the arguments that pass TETHER_HOME where the environment cannot be
+// set.
 func (s *Service) homeArgs() []string {
 	if s.Home == "" {
 		return nil

@@ -9,28 +9,34 @@ import (
 	"strings"
 )
 
-// A Manager installs a Service so that one system starts it automatically, and removes it again. There is at most one tether service per
-// user, and one of the machine. A Manager's methods are for one goroutine; all of them run commands of the system and wait for them. Their
-// errors are *Problem wherever a person can do something about it.
+// A Manager installs a Service so that one system starts it automatically, and removes it
+// again. There is at most one tether service per user, and one of the machine. A
+// Manager's methods are for one goroutine; all of them run commands of the system and
+// wait for them. Their errors are *Problem wherever a person can do something about it.
 type Manager interface {
-	// Install installs and starts s, or updates the installed service to match it; the Change says which. Calling it twice is harmless. On
-	// Linux and with a Windows logon entry it returns when the daemon answers; launchd and the Windows service manager only start the daemon.
-	// After a failure, everything is as before, except that a Windows service of another program path was removed for the new one.
+	// Install installs and starts s, or updates the installed service to match it; the
+	// Change says which. Calling it twice is harmless. On Linux and with a Windows logon
+	// entry it returns when the daemon answers; launchd and the Windows service manager
+	// only start the daemon. After a failure, everything is as before, except that a
+	// Windows service of another program path was removed for the new one.
 	Install(ctx context.Context, s Service) (Change, error)
-	// Uninstall stops the service and removes everything that Install made. The daemon's terminals continue. It is no error if nothing is
-	// installed.
+	// Uninstall stops the service and removes everything that Install made. The daemon's
+	// terminals continue. It is no error if nothing is installed.
 	Uninstall(ctx context.Context) error
-	// Start, Stop and Restart start, stop and restart the daemon; its terminals continue. They return when that is done. If there was nothing
-	// to do, that is no error. Restart, and Install when it restarts, change nothing if the service's
-	// program finds the configuration wrong; for a Windows service of the machine nothing checks that.
+	// Start, Stop and Restart start, stop and restart the daemon; its terminals continue.
+	// They return when that is done. If there was nothing to do, that is no error.
+	// Restart, and Install when it restarts, change nothing if the service's program
+	// finds the configuration wrong; for a Windows service of the machine nothing checks
+	// that.
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
 	// Status asks the system for the state of the service.
 	Status(ctx context.Context) (Status, error)
-	// Printed returns the argv of a command that prints the output of the service that is not in the daemon's log, such as why it did not
-	// start: the last lines of it, at most as many as lines says, and later lines if follow is set. nil means that the system keeps no such
-	// output.
+	// Printed returns the argv of a command that prints the output of the service that is
+	// not in the daemon's log, such as why it did not start: the last lines of it, at
+	// most as many as lines says, and later lines if follow is set. nil means that the
+	// system keeps no such output.
 	Printed(lines int, follow bool) []string
 }
 
@@ -84,10 +90,12 @@ func errNotInstalled(system bool) error {
 	return &Problem{Text: "the service is not installed", Next: "tether service install" + flag}
 }
 
-// A Runner runs a command of the system and returns its output. The error of a failed command holds its message. Tests replace it.
+// A Runner runs a command of the system and returns its output. The error of a failed
+// command holds its message. Tests replace it.
 type Runner func(ctx context.Context, name string, args ...string) (string, error)
 
-// Execute is the Runner that runs real commands. They find the user's own service manager even if the environment does not name it.
+// Execute is the Runner that runs real commands. They find the user's own service manager
+// even if the environment does not name it.
 func Execute(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = sessionEnv()

@@ -28,7 +28,8 @@ const AdministratorHint = "sudo"
 // IsAdministrator reports whether this process may change services of the machine.
 func IsAdministrator() bool { return os.Geteuid() == 0 }
 
-// ExecuteAs is Execute as the user of a service of the machine, from an administrator. The output includes the command's error messages.
+// ExecuteAs is Execute as the user of a service of the machine, from an administrator.
+// The output includes the command's error messages.
 func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
 	line := append([]string{"-u", s.User, "env", "HOME=" + s.UserHome}, s.environment()...)
 	out, err := exec.CommandContext(ctx, "sudo", append(line, argv...)...).CombinedOutput()

@@ -14,7 +14,8 @@ func New(system bool) Manager {
 
 var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}
 
-// sessionEnv returns the environment with XDG_RUNTIME_DIR, where systemctl finds the user's systemd. su and cron do not set it.
+// sessionEnv returns the environment with XDG_RUNTIME_DIR, where systemctl finds the
+// user's systemd. su and cron do not set it.
 func sessionEnv() []string {
 	env := os.Environ()
 	dir := "/run/user/" + strconv.Itoa(os.Getuid())
@@ -30,7 +31,8 @@ const AdministratorHint = "sudo"
 // IsAdministrator reports whether this process may change services of the machine.
 func IsAdministrator() bool { return os.Geteuid() == 0 }
 
-// ExecuteAs is Execute as the user of a service of the machine, from an administrator. The output includes the command's error messages.
+// ExecuteAs is Execute as the user of a service of the machine, from an administrator.
+// The output includes the command's error messages.
 func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
 	line := []string{"-u", s.User, "--", "env", "HOME=" + s.UserHome, "XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(s.UID)}
 	line = append(append(line, s.environment()...), argv...)

@@ -95,7 +95,8 @@ func sessionEnv() []string { return os.Environ() }
 // AdministratorHint is how one becomes an administrator here.
 const AdministratorHint = "a command line that was started by Run as administrator"
 
-// IsAdministrator reports whether this process may change services of the machine. It asks the service manager, which decides that.
+// IsAdministrator reports whether this process may change services of the machine. It
+// asks the service manager, which decides that.
 func IsAdministrator() bool {
 	m, err := mgr.Connect()
 	if err != nil {
@@ -105,8 +106,9 @@ func IsAdministrator() bool {
 	return true
 }
 
-// ExecuteAs is Execute as the user of a service of the machine, if that user is the caller; otherwise it does nothing, because acting for
-// another user takes a password. The output includes the command's error messages.
+// ExecuteAs is Execute as the user of a service of the machine, if that user is the
+// caller; otherwise it does nothing, because acting for another user takes a password.
+// The output includes the command's error messages.
 func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
 	u, err := user.Current()
 	if err != nil || !strings.EqualFold(u.Username, s.User) {

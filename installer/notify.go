@@ -6,14 +6,15 @@ import (
 	"os"
 )
 
-// fromSystemd are the variables that systemd sets for the daemon's process alone. A shell in a terminal that inherited them could send
-// messages to systemd in the daemon's name.
+// fromSystemd are the variables that systemd sets for the daemon's process alone. A shell
+// in a terminal that inherited them could send messages to systemd in the daemon's name.
 var fromSystemd = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
 	"JOURNAL_STREAM", "INVOCATION_ID", "SYSTEMD_EXEC_PID", "MANAGERPID"}
 
-// Notifier returns a function that tells the service manager a state, such as "READY=1" (sd_notify(3)). If no service manager listens, the
-// function does nothing. Notifier removes the variables that are meant for this process alone from the environment, so call it before
-// starting another process.
+// Notifier returns a function that tells the service manager a state, such as "READY=1"
+// (sd_notify(3)). If no service manager listens, the function does nothing. Notifier
+// removes the variables that are meant for this process alone from the environment, so
+// call it before starting another process.
 func Notifier() func(state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	for _, name := range fromSystemd {

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Origin tells how a program came to its path, and the command that brings a newer version. The command is "" if there is none that is known.
-// home is the user's home directory; base is the address of the releases, or "". It only looks at the path, whose symbolic links the caller has
-// resolved: no package manager is asked.
+// Origin tells how a program came to its path, and the command that brings a newer
+// version. The command is "" if there is none that is known. home is the user's home
+// directory; base is the address of the releases, or "". It only looks at the path, whose
+// symbolic links the caller has resolved: no package manager is asked.
 func Origin(path, home, base string) (how, update string) {
 	p, dir := filepath.ToSlash(path), filepath.ToSlash(filepath.Dir(path))
 	within := func(part string) bool { return strings.Contains(p, part) }

@@ -24,8 +24,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// For any paths, the record of a service that passes Check is one line of its unit, its property list is valid XML, and reading the record
-// back gives the same service.
+// For any paths, the record of a service that passes Check is one line of its unit, its
+// property list is valid XML, and reading the record back gives the same service.
 func FuzzRendering(f *testing.F) {
 	f.Add("/usr/bin/tether", "/home/x", "/c")
 	f.Add("/a b\\", `/100% "q" $HOME`, "/--> ]]> <x> & ;'")

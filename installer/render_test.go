@@ -23,7 +23,8 @@ var services = map[string]Service{
 	"root":   {Program: "/usr/bin/tether", System: true, User: "root", UserHome: "/root", AllowRoot: true},
 }
 
-// The rendered files are in testdata, so that people can read them. make test-systemd has systemd itself check them.
+// The rendered files are in testdata, so that people can read them. make test-systemd has
+// systemd itself check them.
 func TestRenderedTexts(t *testing.T) {
 	for name, s := range services {
 		if err := s.Check("linux"); err != nil {
@@ -53,8 +54,9 @@ func compare(t *testing.T, file, got string) {
 	}
 }
 
-// launchdKeys are the keys of launchd.plist(5) that LaunchdPlist uses, with the types of their values. launchd ignores unknown keys, so
-// without this list nobody would notice a typing error.
+// launchdKeys are the keys of launchd.plist(5) that LaunchdPlist uses, with the types of
+// their values. launchd ignores unknown keys, so without this list nobody would notice a
+// typing error.
 var launchdKeys = map[string]string{
 	"Label": "string", "ProgramArguments": "array", "EnvironmentVariables": "dict", "UserName": "string", "WorkingDirectory": "string",
 	"RunAtLoad": "true", "KeepAlive": "dict", "ThrottleInterval": "integer", "ExitTimeOut": "integer", "AbandonProcessGroup": "true",

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// logon is the Manager of a Windows user: a registry value whose command Windows runs at logon. Windows does not supervise the program, so
-// tether's own commands start and stop the daemon.
+// logon is the Manager of a Windows user: a registry value whose command Windows runs at
+// logon. Windows does not supervise the program, so tether's own commands start and stop
+// the daemon.
 type logon struct {
 	run   Runner
 	key   values
@@ -62,7 +63,8 @@ func isLogonCommand(line string) bool {
 	return strings.HasSuffix(line, " service logon") || strings.Contains(line, " service logon --home ")
 }
 
-// program returns the first word of a line whose words windowsWord quoted. The path of a program contains no quotes.
+// program returns the first word of a line whose words windowsWord quoted. The path of a
+// program contains no quotes.
 func program(line string) string {
 	if rest, ok := strings.CutPrefix(line, `"`); ok {
 		first, _, _ := strings.Cut(rest, `"`)

@@ -12,17 +12,19 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// PasswordVar is the environment variable with the password of the account of a service of the machine. It is not an argument, because
-// other users can see arguments.
+// PasswordVar is the environment variable with the password of the account of a service
+// of the machine. It is not an argument, because other users can see arguments.
 const PasswordVar = "TETHER_SERVICE_PASSWORD"
 
-// scm is the Manager of Windows services. The service runs as an account's user, in a session without a screen.
+// scm is the Manager of Windows services. The service runs as an account's user, in a
+// session without a screen.
 type scm struct {
 	run        Runner
 	newControl func(s Service) (service.Service, error)
 }
 
-// control returns the control of s. For an installed service s may be zero, because Windows finds the service by its name.
+// control returns the control of s. For an installed service s may be zero, because
+// Windows finds the service by its name.
 func (m *scm) control(s Service) (service.Service, error) { return m.newControl(s) }
 
 // Install implements Manager.
@@ -53,7 +55,8 @@ func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
 	return change, nil
 }
 
-// known returns the service that the registry lists, which every user may read. Program is "" if tether did not install it.
+// known returns the service that the registry lists, which every user may read. Program
+// is "" if tether did not install it.
 func known() (s Service, found bool) {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\`+Name, registry.QUERY_VALUE)
 	if err != nil {
@@ -159,8 +162,9 @@ func (m *scm) Status(context.Context) (Status, error) {
 // Printed implements Manager.
 func (m *scm) Printed(int, bool) []string { return nil }
 
-// RunAsService runs the daemon under the service manager of Windows, until that manager stops it or run returns. It does not check whether
-// this process is a service: only the command line of the installed service calls it.
+// RunAsService runs the daemon under the service manager of Windows, until that manager
+// stops it or run returns. It does not check whether this process is a service: only the
+// command line of the installed service calls it.
 func RunAsService(run func(context.Context) error) error {
 	h := &handler{run: run}
 	if err := svc.Run(Name, h); err != nil {

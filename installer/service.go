@@ -19,27 +19,33 @@ const Label = "dev.tether.daemon"
 type Service struct {
 	// Program is the absolute path of the tether binary.
 	Program string `json:"program"`
-	// Home is the value of TETHER_HOME for the daemon. "" leaves the variable unset, so that the daemon uses the system's usual directories.
+	// Home is the value of TETHER_HOME for the daemon. "" leaves the variable unset, so
+	// that the daemon uses the system's usual directories.
 	Home string `json:"home,omitempty"`
-	// Env are further entries of the daemon's environment, NAME=value: those that decide where it keeps its files. They have no effect on
-	// Windows.
+	// Env are further entries of the daemon's environment, NAME=value: those that decide
+	// where it keeps its files. They have no effect on Windows.
 	Env []string `json:"env,omitempty"`
-	// System makes it a service of the machine that runs as User. Otherwise it is a service of the user who installs it.
+	// System makes it a service of the machine that runs as User. Otherwise it is a
+	// service of the user who installs it.
 	System bool `json:"system,omitempty"`
-	// User, UID and UserHome are the name, the number and the home directory of the user that the service runs as. UID is -1 on Windows.
+	// User, UID and UserHome are the name, the number and the home directory of the user
+	// that the service runs as. UID is -1 on Windows.
 	User     string `json:"user"`
 	UID      int    `json:"uid"`
 	UserHome string `json:"user_home"`
 	// AllowRoot lets it run as root.
 	AllowRoot bool `json:"allow_root,omitempty"`
-	// Lingers says that Install enabled lingering for the user, which Uninstall then disables. Install sets it.
+	// Lingers says that Install enabled lingering for the user, which Uninstall then
+	// disables. Install sets it.
 	Lingers bool `json:"lingers,omitempty"`
 }
 
-// ErrRootService is returned by Check for a service that would run as root without AllowRoot.
+// ErrRootService is returned by Check for a service that would run as root without
+// AllowRoot.
 var ErrRootService = errors.New("the service would run terminals as root")
 
-// Check returns an error if s cannot be installed on the system goos, a value of runtime.GOOS.
+// Check returns an error if s cannot be installed on the system goos, a value of
+// runtime.GOOS.
 func (s *Service) Check(goos string) error {
 	if err := checkPath("program", s.Program, goos); err != nil {
 		return err
@@ -92,8 +98,8 @@ func isAbs(p, goos string) bool {
 	return drive || strings.HasPrefix(p, `\\`)
 }
 
-// args returns the daemon's arguments. With --replace it takes over from a daemon that tether run has started, with that daemon's
-// terminals.
+// args returns the daemon's arguments. With --replace it takes over from a daemon that
+// tether run has started, with that daemon's terminals.
 func (s *Service) args() []string {
 	args := []string{"daemon", "--replace"}
 	if s.AllowRoot {
@@ -114,7 +120,8 @@ func (s *Service) record() string {
 	return recordMark + string(text)
 }
 
-// recorded returns the service from which an installed file was rendered. ok is false for a file that tether did not make.
+// recorded returns the service from which an installed file was rendered. ok is false for
+// a file that tether did not make.
 func recorded(text string) (s Service, ok bool) {
 	_, rest, found := strings.Cut(text, recordMark)
 	if !found || !strings.Contains(text, madeBy) {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// systemd is the Manager of Linux: units of users' systemd managers and of the system's manager.
+// systemd is the Manager of Linux: units of users' systemd managers and of the system's
+// manager.
 type systemd struct {
 	run    Runner
 	system bool
@@ -27,7 +28,8 @@ type places struct {
 	procs   string // the /proc file system
 }
 
-// systemctl runs systemctl for the user's manager or, if m.system is set, the machine's manager.
+// systemctl runs systemctl for the user's manager or, if m.system is set, the machine's
+// manager.
 func (m *systemd) systemctl(ctx context.Context, args ...string) (string, error) {
 	if !m.system {
 		args = append([]string{"--user"}, args...)
@@ -78,8 +80,8 @@ func (m *systemd) check() error {
 	return nil
 }
 
-// path returns the path of the unit file. For a unit of a user it asks the user's manager, whose environment may differ from this
-// process's.
+// path returns the path of the unit file. For a unit of a user it asks the user's
+// manager, whose environment may differ from this process's.
 func (m *systemd) path(ctx context.Context) (string, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -91,7 +93,8 @@ func (m *systemd) path(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The first match is the user's own directory. systemd's .control and generated directories have other names.
+	// The first match is the user's own directory. systemd's .control and generated
+	// directories have other names.
 	for dir := range strings.FieldsSeq(out) {
 		if strings.HasSuffix(dir, "/systemd/user") {
 			return filepath.Join(dir, UnitName), nil
@@ -152,7 +155,8 @@ func (m *systemd) installNew(ctx context.Context, s Service, path, unit string) 
 	return nil
 }
 
-// installOver replaces a unit that tether installed before, or finds that there is nothing to do.
+// installOver replaces a unit that tether installed before, or finds that there is
+// nothing to do.
 func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old string) (Change, error) {
 	leave := context.WithoutCancel(ctx)
 	change := Unchanged
@@ -230,7 +234,8 @@ func (m *systemd) conflict(s, was Service, found bool) error {
 	return nil
 }
 
-// outdated reports whether the running program differs from the one on disk, as after an upgrade in place.
+// outdated reports whether the running program differs from the one on disk, as after an
+// upgrade in place.
 func (m *systemd) outdated(ctx context.Context, program string) bool {
 	shown, err := m.show(ctx)
 	if err != nil || shown["MainPID"] == "0" {
@@ -316,7 +321,8 @@ func (m *systemd) valid(ctx context.Context, s Service) error {
 	return s.valid(ctx, m.run, "runuser", "-u", s.User, "--")
 }
 
-// act calls do with the installed service and its control. The service is zero if another program installed it.
+// act calls do with the installed service and its control. The service is zero if another
+// program installed it.
 func (m *systemd) act(ctx context.Context, do func(Service, *unitControl) error) error {
 	path, err := m.path(ctx)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a Manager uses the answers.
+// fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a Manager
+// uses the answers.
 type fakeSystemd struct {
 	t      *testing.T
 	dir    string // directory of units

@@ -8,7 +8,8 @@ import (
 // UnitName is the file name of the systemd unit.
 const UnitName = Name + ".service"
 
-// madeBy is in every file that Install writes. A file without it belongs to another program and is never overwritten.
+// madeBy is in every file that Install writes. A file without it belongs to another
+// program and is never overwritten.
 const madeBy = "Made by tether service install. Removed by tether service uninstall."
 
 // unit is written so that:
@@ -42,12 +43,14 @@ OOMPolicy=continue
 WantedBy=%[4]s
 `
 
-// SystemdUnit returns the unit of s: of the user's own manager, or of the machine if s.System. s must have passed Check.
+// SystemdUnit returns the unit of s: of the user's own manager, or of the machine if
+// s.System. s must have passed Check.
 func SystemdUnit(s Service) string {
 	var after, settings strings.Builder
 	target := "default.target"
 	if s.System {
-		// The daemon's socket is in the user's runtime directory, where shells of that user look for it. So the unit waits for that directory.
+		// The daemon's socket is in the user's runtime directory, where shells of that
+		// user look for it. So the unit waits for that directory.
 		target = "multi-user.target"
 		fmt.Fprintf(&after, "Wants=user-runtime-dir@%d.service\nAfter=user-runtime-dir@%d.service\n", s.UID, s.UID)
 		fmt.Fprintf(&settings, "User=%s\n", s.User)
@@ -61,8 +64,9 @@ func SystemdUnit(s Service) string {
 	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target, s.record())
 }
 
-// unitWord quotes one word by the rules of systemd.syntax(7). It does not quote dollar signs: systemd takes them literally in Environment=
-// and in the path of a program, and unitWord is used only for these.
+// unitWord quotes one word by the rules of systemd.syntax(7). It does not quote dollar
+// signs: systemd takes them literally in Environment= and in the path of a program, and
+// unitWord is used only for these.
 func unitWord(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
 	if s == "" || strings.ContainsAny(s, " \t'\"\\;") {
@@ -71,5 +75,6 @@ func unitWord(s string) string {
 	return s
 }
 
-// unitPath quotes the value of a setting that is a single path, which systemd does not split into words.
+// unitPath quotes the value of a setting that is a single path, which systemd does not
+// split into words.
 func unitPath(s string) string { return strings.ReplaceAll(s, "%", "%%") }

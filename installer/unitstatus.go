@@ -82,21 +82,24 @@ func (m *systemd) Printed(lines int, follow bool) []string {
 	return argv
 }
 
-// lastLines is the number of lines shown of a service that does not start. wordsPatience is how long the journal may take to have them,
-// because it writes with a delay; wordsPause is the time between two looks.
+// lastLines is the number of lines shown of a service that does not start. wordsPatience
+// is how long the journal may take to have them, because it writes with a delay;
+// wordsPause is the time between two looks.
 const (
 	lastLines     = 6
 	wordsPatience = 5 * time.Second
 	wordsPause    = 50 * time.Millisecond
 )
 
-// lastLogLines returns the last lines that the service itself, not systemd, has printed since then, or "" if there are none.
+// lastLogLines returns the last lines that the service itself, not systemd, has printed
+// since then, or "" if there are none.
 func (m *systemd) lastLogLines(ctx context.Context, since time.Time) string {
 	argv := []string{"--no-pager", "--quiet", "--output=cat", "--lines=" + strconv.Itoa(lastLines), fmt.Sprintf("--since=@%d", since.Unix())}
 	if m.system {
 		argv = append(argv, "_SYSTEMD_UNIT="+UnitName)
 	} else {
-		// The journal does not know the unit of a program that ended before the journal looked it up, but always the program's name.
+		// The journal does not know the unit of a program that ended before the journal
+		// looked it up, but always the program's name.
 		argv = append(argv, "--user", "_SYSTEMD_USER_UNIT="+UnitName, "+", "SYSLOG_IDENTIFIER="+strings.TrimSuffix(UnitName, ".service"))
 	}
 	for end := time.Now().Add(wordsPatience); ; {

@@ -11,12 +11,14 @@ import (
 	"strings"
 )
 
-// exitConfig is tether's exit status for a configuration with which a daemon does not start. The systemd unit has it, too.
+// exitConfig is tether's exit status for a configuration with which a daemon does not
+// start. The systemd unit has it, too.
 const exitConfig = 2
 
-// valid makes the program of s check the configuration of its daemon. It is called before a running daemon is ended, because with a wrong
-// configuration none would follow. as are the words of a command that runs another one as s.User. A check that cannot be run proves
-// nothing: then valid returns nil.
+// valid makes the program of s check the configuration of its daemon. It is called before
+// a running daemon is ended, because with a wrong configuration none would follow. as are
+// the words of a command that runs another one as s.User. A check that cannot be run
+// proves nothing: then valid returns nil.
 func (s *Service) valid(ctx context.Context, run Runner, as ...string) error {
 	if s.Program == "" { // the service of a package, whose environment is not known
 		return nil
@@ -34,8 +36,9 @@ func (s *Service) valid(ctx context.Context, run Runner, as ...string) error {
 	return &Problem{Text: "the service is left as it is, because its daemon would not start", Err: errors.New(fault), Next: strings.TrimSpace(remedy)}
 }
 
-// withEnv returns the argv that runs argv with the variables that decide about the daemon's files. This process may have others: those of
-// another user, or settings that are not the service's.
+// withEnv returns the argv that runs argv with the variables that decide about the
+// daemon's files. This process may have others: those of another user, or settings that
+// are not the service's.
 func (s *Service) withEnv(argv ...string) []string {
 	line := []string{"env"}
 	for _, e := range os.Environ() {

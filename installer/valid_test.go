@@ -26,7 +26,8 @@ func wantLeft(t *testing.T, what string, err error) {
 	}
 }
 
-// With a wrong configuration, a restart and an update that restarts change nothing and leave the daemon running.
+// With a wrong configuration, a restart and an update that restarts change nothing and
+// leave the daemon running.
 func TestSystemdRestartWithAWrongConfiguration(t *testing.T) {
 	for _, system := range []bool{false, true} {
 		m, f := newSystemd(t, system)

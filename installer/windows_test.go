@@ -33,7 +33,8 @@ func TestRunKey(t *testing.T) {
 	}
 }
 
-// The daemon of a service ends when Windows stops the service, and Windows gets its exit code when it ends by itself.
+// The daemon of a service ends when Windows stops the service, and Windows gets its exit
+// code when it ends by itself.
 func TestServiceHandler(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ask  svc.Cmd
@@ -102,7 +103,8 @@ func (c *control) Stop() error {
 	return nil
 }
 
-// To start a running service and to stop a stopped one is no error. A restart starts a stopped one.
+// To start a running service and to stop a stopped one is no error. A restart starts a
+// stopped one.
 func TestServiceThatRunsOrNot(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(*scm) error

@@ -9,7 +9,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// BenchmarkSendRaw measures the way of a 16 KiB message through one peer, an in-memory pair and the other peer's dispatch.
+// BenchmarkSendRaw measures the way of a 16 KiB message through one peer, an in-memory
+// pair and the other peer's dispatch.
 func BenchmarkSendRaw(b *testing.B) {
 	msg := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"action","params":{"data":"%s"}}`, strings.Repeat("x", 16<<10))
 	handled := make(chan struct{}, 1)

@@ -8,18 +8,19 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Call sends a request on the control queue and waits for its response, until ctx is done or the peer has ended ([ErrClosed]). params is
-// encoded as for [Peer.Notify]; the result is decoded into result unless that is nil, and a *json.RawMessage gets an unchanged copy. An
-// error reply of the other side is an [*Error] inside the returned error.
+// Call sends a request on the control queue and waits for its response, until ctx is done
+// or the peer has ended ([ErrClosed]). params is encoded as for [Peer.Notify]; the result
+// is decoded into result unless that is nil, and a *json.RawMessage gets an unchanged
+// copy. An error reply of the other side is an [*Error] inside the returned error.
 //
-// When ctx is done the request is not withdrawn, because JSON-RPC has no message for that: it may still be carried out, and its response is
-// ignored.
+// When ctx is done the request is not withdrawn, because JSON-RPC has no message for
+// that: it may still be carried out, and its response is ignored.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
 	return p.call(ctx, &p.control, method, params, result)
 }
 
-// CallBulk is like [Peer.Call] but sends the request behind the messages queued by [Peer.SendRaw]: once the response arrives, the other
-// side has read all of them.
+// CallBulk is like [Peer.Call] but sends the request behind the messages queued by
+// [Peer.SendRaw]: once the response arrives, the other side has read all of them.
 func (p *Peer) CallBulk(ctx context.Context, method string, params, result any) error {
 	return p.call(ctx, &p.bulk, method, params, result)
 }
@@ -32,7 +33,8 @@ func (p *Peer) call(ctx context.Context, q *queue, method string, params, result
 }
 
 func (p *Peer) roundTrip(ctx context.Context, q *queue, method string, params, result any) error {
-	// One slot: the read goroutine sends at most one response and must not wait for a caller that gave up. Nobody closes it.
+	// One slot: the read goroutine sends at most one response and must not wait for a
+	// caller that gave up. Nobody closes it.
 	ready := make(chan response, 1)
 	p.mu.Lock()
 	p.lastID++

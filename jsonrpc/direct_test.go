@@ -29,8 +29,8 @@ func (s *single) Send(_ context.Context, msg []byte) error {
 	return nil
 }
 
-// A sender that finds the writer idle writes its own message; the write goroutine writes the rest. Only one writes at a time, and each
-// sender's messages stay in order.
+// A sender that finds the writer idle writes its own message; the write goroutine writes
+// the rest. Only one writes at a time, and each sender's messages stay in order.
 func TestSendersAndWriterTakeTurns(t *testing.T) {
 	const senders, each = 8, 500
 	a, b := jsonrpc.Pipe()
@@ -82,7 +82,8 @@ func TestSendersAndWriterTakeTurns(t *testing.T) {
 	}
 }
 
-// Messages queued while a sender writes go out after its message, Flush waits for both, and Close frees a sender that the channel holds.
+// Messages queued while a sender writes go out after its message, Flush waits for both,
+// and Close frees a sender that the channel holds.
 func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()
@@ -130,8 +131,8 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 	})
 }
 
-// The write goroutine and callers of PullDirectly send the source's messages: one of them at a time, in order, even if a message is too
-// long for the caller.
+// The write goroutine and callers of PullDirectly send the source's messages: one of them
+// at a time, in order, even if a message is too long for the caller.
 func TestSourceIsSentInOrderByAnyWriter(t *testing.T) {
 	const n = 5000
 	a, b := jsonrpc.Pipe()
@@ -179,8 +180,8 @@ func (c *counted) Send(ctx context.Context, data []byte) error {
 	return err
 }
 
-// PullDirectly sends on the goroutine of its caller, leaves a long message to the write goroutine, and does nothing while something is
-// written or queued.
+// PullDirectly sends on the goroutine of its caller, leaves a long message to the write
+// goroutine, and does nothing while something is written or queued.
 func TestPullDirectly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()
@@ -217,8 +218,9 @@ func TestPullDirectly(t *testing.T) {
 	})
 }
 
-// After a message that was sent directly the write goroutine does not look at a source that has nothing: waking it costs an echo a switch of
-// threads. If the source got a message meanwhile, it does.
+// After a message that was sent directly the write goroutine does not look at a source
+// that has nothing: waking it costs an echo a switch of threads. If the source got a
+// message meanwhile, it does.
 func TestPullDirectlyWakesOnlyForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()

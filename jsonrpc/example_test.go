@@ -8,7 +8,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// Two peers over an in-memory pair. Over a network, the channels come from package wsconn.
+// Two peers over an in-memory pair. Over a network, the channels come from package
+// wsconn.
 func Example() {
 	a, b := jsonrpc.Pipe()
 	server := jsonrpc.NewPeer(b, jsonrpc.Options{

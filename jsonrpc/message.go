@@ -11,20 +11,23 @@ import (
 )
 
 const (
-	// maxID is the longest request id that is answered, in bytes. Ids are echoed; nobody needs long ones.
+	// maxID is the longest request id that is answered, in bytes. Ids are echoed; nobody
+	// needs long ones.
 	maxID = 256
 
 	// maxErrorMessage is how much is kept of the text of a received error, in bytes.
 	maxErrorMessage = 1 << 10
 )
 
-// A message holds the spans of one received JSON-RPC message, nil for members it does not have. They alias the message.
+// A message holds the spans of one received JSON-RPC message, nil for members it does not
+// have. They alias the message.
 type message struct {
 	version, id, method, params, result, err []byte
 }
 
-// split finds the members of the one object in data; of duplicates the last counts, as for encoding/json. It does not look into them, but
-// counts the values in them: more than max are an error, unless max is 0.
+// split finds the members of the one object in data; of duplicates the last counts, as
+// for encoding/json. It does not look into them, but counts the values in them: more than
+// max are an error, unless max is 0.
 func split(data []byte, max int) (m message, err error) {
 	err = jsonspan.BoundedObject(data, max, func(key, value []byte) error {
 		switch string(key) {
@@ -46,12 +49,14 @@ func split(data []byte, max int) (m message, err error) {
 	return m, err
 }
 
-// isResponse reports whether m answers a call. A message with a method is a request, whatever else it holds.
+// isResponse reports whether m answers a call. A message with a method is a request,
+// whatever else it holds.
 func (m *message) isResponse() bool {
 	return m.method == nil && (m.result != nil || m.err != nil)
 }
 
-// checkRequest returns why m is not a valid request or notification, or nil. A missing version is tolerated, a wrong one is not.
+// checkRequest returns why m is not a valid request or notification, or nil. A missing
+// version is tolerated, a wrong one is not.
 func (m *message) checkRequest() *Error {
 	switch {
 	case m.version != nil && string(m.version) != `"2.0"`:
@@ -68,14 +73,16 @@ func (m *message) checkRequest() *Error {
 	return nil
 }
 
-// validID reports whether id can be echoed: it must be a number or a string, and valid UTF-8, because everything that we send must be. A
-// null id is refused: the reply would look like an error without a request.
+// validID reports whether id can be echoed: it must be a number or a string, and valid
+// UTF-8, because everything that we send must be. A null id is refused: the reply would
+// look like an error without a request.
 func validID(id []byte) bool {
 	return len(id) <= maxID && utf8.Valid(id) && (id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9')
 }
 
-// replyID returns the id for an error about m. Without method or params, m may be a broken response that carries one of our ids: echoing it
-// would answer one of the other side's calls.
+// replyID returns the id for an error about m. Without method or params, m may be a
+// broken response that carries one of our ids: echoing it would answer one of the other
+// side's calls.
 func (m *message) replyID() []byte {
 	if m.id != nil && (m.method != nil || m.params != nil) && validID(m.id) {
 		return m.id
@@ -148,7 +155,8 @@ func encodeRequest(id int64, method string, params any) ([]byte, error) {
 	return append(msg, '}'), nil
 }
 
-// encodeReply returns the reply to the request with the id, null if nil. kind is "result" or "error", value its encoded value.
+// encodeReply returns the reply to the request with the id, null if nil. kind is "result"
+// or "error", value its encoded value.
 func encodeReply(id []byte, kind string, value []byte) []byte {
 	if id == nil {
 		id = []byte("null")

@@ -14,8 +14,9 @@ import (
 	"tether/jsonrpc"
 )
 
-// FuzzSplit checks that split agrees with encoding/json, which takes the last of duplicate members, and that it tells valid JSON that is
-// not an object from invalid JSON.
+// FuzzSplit checks that split agrees with encoding/json, which takes the last of
+// duplicate members, and that it tells valid JSON that is not an object from invalid
+// JSON.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1]}}`, `{"id":"x","result":null}`,
@@ -46,7 +47,8 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzReceive checks that no message ends a peer, and that each answer is one valid message in UTF-8, even if the echoed text is not.
+// FuzzReceive checks that no message ends a peer, and that each answer is one valid
+// message in UTF-8, even if the echoed text is not.
 func FuzzReceive(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, `{"jsonrpc":"2.0","id":1,"result":1}`,

@@ -19,8 +19,10 @@ const (
 
 // A Handler serves the other side's requests and notifications.
 type Handler interface {
-	// Handle is called on the read goroutine for each request and notification, in order of arrival; nothing is read before it returns. A
-	// request must be replied to once, then or later. ctx ends with the peer. r and what it holds follow the rules of [Request].
+	// Handle is called on the read goroutine for each request and notification, in order
+	// of arrival; nothing is read before it returns. A request must be replied to once,
+	// then or later. ctx ends with the peer. r and what it holds follow the rules of
+	// [Request].
 	Handle(ctx context.Context, r *Request)
 }
 
@@ -32,38 +34,47 @@ func (f HandlerFunc) Handle(ctx context.Context, r *Request) { f(ctx, r) }
 
 // Options are the settings of a [Peer]. Zero values mean the defaults.
 type Options struct {
-	// Handler serves requests and notifications. If nil, requests are answered with -32601 and notifications ignored.
+	// Handler serves requests and notifications. If nil, requests are answered with
+	// -32601 and notifications ignored.
 	Handler Handler
 
-	// Shortcut, if not nil, gets each message on the read goroutine before the message is split; this saves a tenth of the CPU in a flood. It
-	// returns false, without having done anything, for a message whose form it does not know or that is not valid. An error ends the
-	// connection. msg is valid until Shortcut returns.
+	// Shortcut, if not nil, gets each message on the read goroutine before the message is
+	// split; this saves a tenth of the CPU in a flood. It returns false, without having
+	// done anything, for a message whose form it does not know or that is not valid. An
+	// error ends the connection. msg is valid until Shortcut returns.
 	Shortcut func(ctx context.Context, msg []byte) (done bool, err error)
 
-	// QueueBytes bounds the bulk queue: [Peer.SendRaw] blocks beyond it. In bytes, each message counted with 64 more; default 1 MiB. Memory in
-	// use may be twice that, because messages are stored in chunks.
+	// QueueBytes bounds the bulk queue: [Peer.SendRaw] blocks beyond it. In bytes, each
+	// message counted with 64 more; default 1 MiB. Memory in use may be twice that,
+	// because messages are stored in chunks.
 	QueueBytes int
 
-	// ControlBytes bounds the control queue likewise: [Peer.Call] and [Peer.Notify] block beyond it. Replies are never delayed; instead
-	// nothing more is read while they exceed it. Default 1 MiB.
+	// ControlBytes bounds the control queue likewise: [Peer.Call] and [Peer.Notify] block
+	// beyond it. Replies are never delayed; instead nothing more is read while they
+	// exceed it. Default 1 MiB.
 	ControlBytes int
 
-	// Source, if not nil, is asked for one whole encoded message whenever both queues are empty. It is for data that is sent as fast as the
-	// other side takes it and must not be queued before. It is called on the write goroutine or in [Peer.PullDirectly], by one of them at a
-	// time; a call that PullDirectly makes may come after the end of Run. It must not block, and must leave a message unchanged until it is
-	// called again. After it returned no message it is asked again after [Peer.Wake], or at once if it returned nil and true, as it does
-	// after a call of [Request.Reply]. Otherwise more reports that another message follows.
+	// Source, if not nil, is asked for one whole encoded message whenever both queues are
+	// empty. It is for data that is sent as fast as the other side takes it and must not
+	// be queued before. It is called on the write goroutine or in [Peer.PullDirectly], by
+	// one of them at a time; a call that PullDirectly makes may come after the end of
+	// Run. It must not block, and must leave a message unchanged until it is called
+	// again. After it returned no message it is asked again after [Peer.Wake], or at once
+	// if it returned nil and true, as it does after a call of [Request.Reply]. Otherwise
+	// more reports that another message follows.
 	Source func() (msg []byte, more bool)
 
-	// MaxMessage is the size in bytes beyond which a message is refused with [ErrTooLarge] before it is sent: the most that the other side
-	// reads. Default 1 MiB.
+	// MaxMessage is the size in bytes beyond which a message is refused with
+	// [ErrTooLarge] before it is sent: the most that the other side reads. Default 1 MiB.
 	MaxMessage int
 
-	// MaxValues bounds the JSON values in a received message, at any depth, because decoding takes memory for each of them. A message with
-	// more ends the connection with [ErrTooMany]. Default: no bound.
+	// MaxValues bounds the JSON values in a received message, at any depth, because
+	// decoding takes memory for each of them. A message with more ends the connection
+	// with [ErrTooMany]. Default: no bound.
 	MaxValues int
 
-	// MaxRequests bounds the requests received but not replied to; more are refused with -32000. Default 256.
+	// MaxRequests bounds the requests received but not replied to; more are refused with
+	// -32000. Default 256.
 	MaxRequests int
 }
 
@@ -85,14 +96,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Peer is one end of a JSON-RPC connection; it both calls and is called. Methods other than Run may be called by any goroutine at any
-// time, also before Run; what they queue goes out when it runs.
+// A Peer is one end of a JSON-RPC connection; it both calls and is called. Methods other
+// than Run may be called by any goroutine at any time, also before Run; what they queue
+// goes out when it runs.
 //
 //	new ──Run──▶ running ──channel ends, ctx done, Close──▶ closed
 //	 └───────────────────────────Close────────────────────────┘
 //
-// Goroutines: Run's caller reads and calls the handler; writeLoop, started by Run and ended before it returns, calls Channel.Send, except
-// when SendRaw or PullDirectly finds it idle and does so itself.
+// Goroutines: Run's caller reads and calls the handler; writeLoop, started by Run and
+// ended before it returns, calls Channel.Send, except when SendRaw or PullDirectly finds
+// it idle and does so itself.
 type Peer struct {
 	// Set once by NewPeer.
 	ch   Channel
@@ -125,7 +138,8 @@ type Peer struct {
 	requests int // received and not yet replied to
 }
 
-// NewPeer returns a peer on ch, which it owns from now on. It starts nothing; call [Peer.Run].
+// NewPeer returns a peer on ch, which it owns from now on. It starts nothing; call
+// [Peer.Run].
 func NewPeer(ch Channel, o Options) *Peer {
 	o = o.withDefaults()
 	return &Peer{
@@ -142,9 +156,11 @@ func NewPeer(ch Channel, o Options) *Peer {
 	}
 }
 
-// Run serves the connection until the channel ends, ctx is done or the peer is closed, and returns why: the channel's error (for which
-// errors.Is(err, io.EOF) if the other side closed cleanly), ctx's cause, or [ErrClosed]. It is never nil. When Run returns, the channel is
-// closed, no goroutine of the peer is left, and all calls and senders have been released. Run is called once.
+// Run serves the connection until the channel ends, ctx is done or the peer is closed,
+// and returns why: the channel's error (for which errors.Is(err, io.EOF) if the other
+// side closed cleanly), ctx's cause, or [ErrClosed]. It is never nil. When Run returns,
+// the channel is closed, no goroutine of the peer is left, and all calls and senders have
+// been released. Run is called once.
 func (p *Peer) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { p.shut(context.Cause(ctx), nil) })
 	defer stop()
@@ -161,7 +177,8 @@ func (p *Peer) Run(ctx context.Context) error {
 	writer.Wait()
 	<-p.gone
 
-	// A failed write closes the channel. If the reader has learned the reason meanwhile (the other side's close frame), that says more.
+	// A failed write closes the channel. If the reader has learned the reason meanwhile
+	// (the other side's close frame), that says more.
 	if werr, ok := errors.AsType[*writeError](p.Err()); ok && errors.Is(err, net.ErrClosed) {
 		return werr
 	} else if ok {
@@ -170,7 +187,8 @@ func (p *Peer) Run(ctx context.Context) error {
 	return p.Err()
 }
 
-// start stores the function that cancels the handler's context, unless the peer has ended.
+// start stores the function that cancels the handler's context, unless the peer has
+// ended.
 func (p *Peer) start(cancel func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,8 +202,9 @@ type writeError struct{ err error }
 func (e *writeError) Error() string { return fmt.Sprintf("jsonrpc: send: %v", e.err) }
 func (e *writeError) Unwrap() error { return e.err }
 
-// shut ends the peer because of cause, unless it has ended; closeChannel, if not nil, is used in place of the channel's Close. Everything
-// that waits sees done at once, even if closing the channel takes long.
+// shut ends the peer because of cause, unless it has ended; closeChannel, if not nil, is
+// used in place of the channel's Close. Everything that waits sees done at once, even if
+// closing the channel takes long.
 func (p *Peer) shut(cause error, closeChannel func() error) {
 	p.mu.Lock()
 	if p.cause != nil {
@@ -209,14 +228,16 @@ func (p *Peer) shut(cause error, closeChannel func() error) {
 	close(p.gone)
 }
 
-// Close ends the peer and its channel without delay. Queued messages are not sent; see [Peer.Flush]. Close may be called more than once.
+// Close ends the peer and its channel without delay. Queued messages are not sent; see
+// [Peer.Flush]. Close may be called more than once.
 func (p *Peer) Close() error {
 	p.shut(ErrClosed, nil)
 	return nil
 }
 
-// CloseReason is [Peer.Close] that tells the other side why, if the channel is a [ReasonCloser]; it may then block for a few seconds. Calls
-// and senders are released at once.
+// CloseReason is [Peer.Close] that tells the other side why, if the channel is a
+// [ReasonCloser]; it may then block for a few seconds. Calls and senders are released at
+// once.
 func (p *Peer) CloseReason(code int, reason string) error {
 	var closeChannel func() error
 	if rc, ok := p.ch.(ReasonCloser); ok {
@@ -226,7 +247,8 @@ func (p *Peer) CloseReason(code int, reason string) error {
 	return nil
 }
 
-// Sending returns for how long the channel has had the message that is being sent; 0 without one.
+// Sending returns for how long the channel has had the message that is being sent; 0
+// without one.
 func (p *Peer) Sending() time.Duration {
 	since := p.since.Load()
 	if since == 0 {

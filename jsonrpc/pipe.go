@@ -7,8 +7,10 @@ import (
 	"sync"
 )
 
-// Pipe returns two connected channels: each receives the messages that the other sends. They hold one message in flight per direction and
-// allocate nothing once their buffers have grown. They are meant for tests, also inside a synctest bubble, and for parts of one process.
+// Pipe returns two connected channels: each receives the messages that the other sends.
+// They hold one message in flight per direction and allocate nothing once their buffers
+// have grown. They are meant for tests, also inside a synctest bubble, and for parts of
+// one process.
 func Pipe() (Channel, Channel) {
 	ab, ba := newStream(), newStream()
 	a := &pipeEnd{out: ab, in: ba, done: make(chan struct{})}

@@ -6,16 +6,18 @@ import (
 )
 
 const (
-	// chunkSize is the unit in which queued messages are stored, in bytes. It holds a full frame of terminal output (32 KiB before escaping).
+	// chunkSize is the unit in which queued messages are stored, in bytes. It holds a
+	// full frame of terminal output (32 KiB before escaping).
 	chunkSize = 64 << 10
 
-	// messageCost is the cost of a queued message beyond its bytes, so that very many tiny messages are bounded too. In bytes; the real cost
-	// is the message's header and its share of a chunk's end.
+	// messageCost is the cost of a queued message beyond its bytes, so that very many
+	// tiny messages are bounded too. In bytes; the real cost is the message's header and
+	// its share of a chunk's end.
 	messageCost = 64
 )
 
-// A chunk stores messages one after the other. It belongs to one queue until the last message in it is released, then returns to chunks; so
-// idle peers hold none.
+// A chunk stores messages one after the other. It belongs to one queue until the last
+// message in it is released, then returns to chunks; so idle peers hold none.
 type chunk struct {
 	buf  [chunkSize]byte
 	used int // bytes taken
@@ -30,16 +32,17 @@ type outgoing struct {
 	home *chunk // the chunk that holds data; nil if data has its own memory
 }
 
-// A waiter is a sender that found its queue full. Its message is queued in order of arrival once there is room. Until ready is closed the
-// sender waits and data does not change.
+// A waiter is a sender that found its queue full. Its message is queued in order of
+// arrival once there is room. Until ready is closed the sender waits and data does not
+// change.
 type waiter struct {
 	data   []byte
 	queued bool          // guarded by the peer's mu
 	ready  chan struct{} // closed by admit
 }
 
-// A queue holds messages on their way to the writer, in order. It is bounded by cost: bytes plus messageCost for each. It is guarded by the
-// peer's mu.
+// A queue holds messages on their way to the writer, in order. It is bounded by cost:
+// bytes plus messageCost for each. It is guarded by the peer's mu.
 type queue struct {
 	limit   int        // bytes of cost
 	cost    int        // of everything queued, and of the message being written
@@ -51,7 +54,8 @@ type queue struct {
 
 func (q *queue) empty() bool { return q.head == len(q.msgs) }
 
-// fits reports whether a message may be queued now. One message always fits into an empty queue.
+// fits reports whether a message may be queued now. One message always fits into an empty
+// queue.
 func (q *queue) fits(size int) bool {
 	return q.cost == 0 || q.cost+size+messageCost <= q.limit
 }
@@ -134,8 +138,8 @@ func (q *queue) forget(w *waiter) {
 	q.admit() // the next one may be smaller
 }
 
-// remove takes out the messages that match selects. It also drops matching messages of waiters; once there is room, their senders return as
-// if their messages had been queued.
+// remove takes out the messages that match selects. It also drops matching messages of
+// waiters; once there is room, their senders return as if their messages had been queued.
 func (q *queue) remove(match func(msg []byte) bool) {
 	var gone []outgoing
 	q.msgs = append(q.msgs[:q.head], slices.DeleteFunc(q.msgs[q.head:], func(m outgoing) bool {
@@ -159,7 +163,8 @@ func (q *queue) remove(match func(msg []byte) bool) {
 	q.admit()
 }
 
-// drop forgets everything without sending it. Chunks still in use are left to the collector, because the writer may be reading one.
+// drop forgets everything without sending it. Chunks still in use are left to the
+// collector, because the writer may be reading one.
 func (q *queue) drop() {
 	*q = queue{limit: q.limit}
 }

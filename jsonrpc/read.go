@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// maxMethods bounds the names remembered, maxMethod their length in bytes. AHP has about forty, none longer than 40.
+	// maxMethods bounds the names remembered, maxMethod their length in bytes. AHP has
+	// about forty, none longer than 40.
 	maxMethods = 128
 	maxMethod  = 128
 )
 
-// readLoop receives messages until the channel ends and returns its error. No content of a message ends it.
+// readLoop receives messages until the channel ends and returns its error. No content of
+// a message ends it.
 func (p *Peer) readLoop(ctx context.Context) error {
 	// Closing the channel ends a blocked Recv; see Channel.
 	uncancelled := context.WithoutCancel(ctx)
@@ -32,8 +34,8 @@ func (p *Peer) readLoop(ctx context.Context) error {
 	}
 }
 
-// awaitReplies blocks while the replies in the control queue exceed its bound. So nothing more is read from a peer that sends requests but
-// does not read the replies.
+// awaitReplies blocks while the replies in the control queue exceed its bound. So nothing
+// more is read from a peer that sends requests but does not read the replies.
 func (p *Peer) awaitReplies(ctx context.Context) error {
 	p.mu.Lock()
 	if p.control.fits(0) {
@@ -46,7 +48,8 @@ func (p *Peer) awaitReplies(ctx context.Context) error {
 	return p.wait(ctx, &p.control, w)
 }
 
-// receive handles one message. data is valid until it returns. An error ends the connection.
+// receive handles one message. data is valid until it returns. An error ends the
+// connection.
 func (p *Peer) receive(ctx context.Context, data []byte) error {
 	if p.opts.Shortcut != nil {
 		if done, err := p.opts.Shortcut(ctx, data); done || err != nil {

@@ -7,13 +7,15 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// A Request is a request or a notification of the other side. A request may be kept and replied to later, from any goroutine; a
-// notification is reused for the next one and must not be kept.
+// A Request is a request or a notification of the other side. A request may be kept and
+// replied to later, from any goroutine; a notification is reused for the next one and
+// must not be kept.
 type Request struct {
 	// Method is the name as sent, of any length up to the channel's limit.
 	Method string
 
-	// Params is the JSON text of an object or array, or nil. It is valid until Handle returns; copy it to keep it.
+	// Params is the JSON text of an object or array, or nil. It is valid until Handle
+	// returns; copy it to keep it.
 	Params []byte
 
 	id      []byte // as sent; nil for a notification
@@ -24,7 +26,8 @@ type Request struct {
 // IsNotification reports whether the other side expects no reply.
 func (r *Request) IsNotification() bool { return r.id == nil }
 
-// Decode decodes the parameters into params, a pointer. It returns an [*Error] with code -32602 that can be given to [Request.ReplyError].
+// Decode decodes the parameters into params, a pointer. It returns an [*Error] with code
+// -32602 that can be given to [Request.ReplyError].
 func (r *Request) Decode(params any) error {
 	if r.Params == nil {
 		return Errorf(CodeInvalidParams, "params are missing")
@@ -39,9 +42,10 @@ func (r *Request) Decode(params any) error {
 	return nil
 }
 
-// Reply queues the result of a request on the control queue and returns at once. result is encoded as JSON; a json.RawMessage is sent as it
-// is and must be valid, nil is sent as null. If it cannot be encoded or is larger than [Options.MaxMessage], the other side gets -32603 and
-// Reply returns why. For a notification it does nothing.
+// Reply queues the result of a request on the control queue and returns at once. result
+// is encoded as JSON; a json.RawMessage is sent as it is and must be valid, nil is sent
+// as null. If it cannot be encoded or is larger than [Options.MaxMessage], the other side
+// gets -32603 and Reply returns why. For a notification it does nothing.
 func (r *Request) Reply(result any) error {
 	if r.IsNotification() {
 		return nil
@@ -59,8 +63,8 @@ func (r *Request) Reply(result any) error {
 	return r.finish(encodeReply(r.id, "result", value))
 }
 
-// ReplyError is Reply with an error. An [*Error], also a wrapped one, is sent unchanged; any other becomes -32603 without its text, which
-// may be private. err must not be nil.
+// ReplyError is Reply with an error. An [*Error], also a wrapped one, is sent unchanged;
+// any other becomes -32603 without its text, which may be private. err must not be nil.
 func (r *Request) ReplyError(err error) error {
 	if r.IsNotification() {
 		return nil

@@ -15,8 +15,9 @@ import (
 	"tether/jsonrpc"
 )
 
-// A gate is a channel whose Send waits until the test lets it continue, so that a test can fill the queues behind it. It records the sent
-// messages; SendMore is marked with a plus.
+// A gate is a channel whose Send waits until the test lets it continue, so that a test
+// can fill the queues behind it. It records the sent messages; SendMore is marked with a
+// plus.
 type gate struct {
 	jsonrpc.Channel // for Recv and Close
 	let             chan struct{}
@@ -51,8 +52,8 @@ func (g *gate) start(t *testing.T, o jsonrpc.Options) (p *jsonrpc.Peer, stop fun
 	return p, g.run(t, p)
 }
 
-// run is like start, for a peer that already has queued messages: its writer takes the first of them. Otherwise a sender would take it and
-// wait at the gate.
+// run is like start, for a peer that already has queued messages: its writer takes the
+// first of them. Otherwise a sender would take it and wait at the gate.
 func (g *gate) run(t *testing.T, p *jsonrpc.Peer) (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(t.Context()) }()
@@ -110,8 +111,8 @@ func TestControlBeforeBulk(t *testing.T) {
 	})
 }
 
-// Messages that Drop removes are not sent, whether they were queued or waited for room. The order of the others stays, and the message
-// being written is sent.
+// Messages that Drop removes are not sent, whether they were queued or waited for room.
+// The order of the others stays, and the message being written is sent.
 func TestDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room = 6
@@ -208,7 +209,8 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 	})
 }
 
-// TestSendRawGivesUp checks that a sender that gives up makes room for a smaller one behind it, and that no part of its message is sent.
+// TestSendRawGivesUp checks that a sender that gives up makes room for a smaller one
+// behind it, and that no part of its message is sent.
 func TestSendRawGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -347,7 +349,8 @@ func TestFailedWriteEndsPeer(t *testing.T) {
 	})
 }
 
-// TestUnreadRepliesStopReading checks that a peer that asks and never listens is not read from without bound.
+// TestUnreadRepliesStopReading checks that a peer that asks and never listens is not read
+// from without bound.
 func TestUnreadRepliesStopReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts with what happened")
 
-// TestTranscripts plays testdata/*.txtar against a peer. Sections are carried out in order; each line of
+// TestTranscripts plays testdata/*.txtar against a peer. Sections are carried out in
+// order; each line of
 //
 //	in      is a message that the other side sends
 //	out     is a message that the peer must have sent since the last "out"
@@ -27,8 +28,9 @@ var update = flag.Bool("update", false, "rewrite the transcripts with what happe
 //	seen    is a notification that the handler got, as "method params"
 //	stats   is "invalid N, stray N", the peer's counters
 //
-// After each section the test waits until every goroutine is idle. The handler echoes the params of "echo", fails with "fail", "fail with
-// data" and "fail badly", keeps the requests of "hold" and answers them, newest first, on "release".
+// After each section the test waits until every goroutine is idle. The handler echoes the
+// params of "echo", fails with "fail", "fail with data" and "fail badly", keeps the
+// requests of "hold" and answers them, newest first, on "release".
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -65,8 +67,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// A section is a part of a txtar file; the first one, without a name, is the comment. (Two functions of ten lines, so that the test needs
-// no module.)
+// A section is a part of a txtar file; the first one, without a name, is the comment.
+// (Two functions of ten lines, so that the test needs no module.)
 type section struct{ name, text string }
 
 func parseTranscript(text string) []section {
@@ -89,7 +91,8 @@ func formatTranscript(sections []section) string {
 	return text
 }
 
-// A stage is a peer with everything around it recorded. It lives in a bubble: after synctest.Wait nothing else touches its fields.
+// A stage is a peer with everything around it recorded. It lives in a bubble: after
+// synctest.Wait nothing else touches its fields.
 type stage struct {
 	peer   *jsonrpc.Peer
 	other  jsonrpc.Channel
@@ -167,7 +170,8 @@ func (s *stage) handle(_ context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// play carries out one section. check reports whether the section states an expected result; got is the actual one.
+// play carries out one section. check reports whether the section states an expected
+// result; got is the actual one.
 func (s *stage) play(t *testing.T, section, text string) (got string, check bool) {
 	defer synctest.Wait()
 	take := func(b *strings.Builder) (string, bool) {

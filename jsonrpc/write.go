@@ -2,7 +2,8 @@ package jsonrpc
 
 import "context"
 
-// writeLoop sends queued messages until the peer ends. ctx is never cancelled: a blocked Send ends when the channel is closed.
+// writeLoop sends queued messages until the peer ends. ctx is never cancelled: a blocked
+// Send ends when the channel is closed.
 func (p *Peer) writeLoop(ctx context.Context) {
 	batch, gathers := p.ch.(BatchSender)
 	held := false // the channel may have kept messages back, see BatchSender.SendMore
@@ -18,7 +19,8 @@ func (p *Peer) writeLoop(ctx context.Context) {
 			err = batch.Flush(ctx)
 			held = false
 		case more && gathers:
-			// The channel may gather messages while more are queued. It never waits for more to come.
+			// The channel may gather messages while more are queued. It never waits for
+			// more to come.
 			err = batch.SendMore(ctx, m.data)
 			held = true
 		default:
@@ -36,8 +38,9 @@ func (p *Peer) writeLoop(ctx context.Context) {
 	}
 }
 
-// sendDirectly sends msg on the caller's goroutine if nothing is queued and nobody writes: waking writeLoop would delay an echo by a thread
-// switch. It returns false if msg has to be queued instead.
+// sendDirectly sends msg on the caller's goroutine if nothing is queued and nobody
+// writes: waking writeLoop would delay an echo by a thread switch. It returns false if
+// msg has to be queued instead.
 func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err error) {
 	if !p.beginDirect() {
 		return false, nil
@@ -45,9 +48,11 @@ func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err err
 	return true, p.endDirect(p.hand(ctx, msg), nil, false)
 }
 
-// PullDirectly sends the messages of [Options.Source] on the caller's goroutine if nothing else is queued and nobody writes, as SendRaw
-// does. The caller has checked that the channel takes limit bytes without blocking; the first message beyond them and all later ones are
-// left to the write goroutine. If done is false, nothing was sent and the caller has to call [Peer.Wake].
+// PullDirectly sends the messages of [Options.Source] on the caller's goroutine if
+// nothing else is queued and nobody writes, as SendRaw does. The caller has checked that
+// the channel takes limit bytes without blocking; the first message beyond them and all
+// later ones are left to the write goroutine. If done is false, nothing was sent and the
+// caller has to call [Peer.Wake].
 func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	if !p.beginDirect() {
 		return false
@@ -66,7 +71,8 @@ func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	return true
 }
 
-// beginDirect makes the caller the writer, if nothing is queued and nobody writes. writeLoop leaves the channel alone until endDirect.
+// beginDirect makes the caller the writer, if nothing is queued and nobody writes.
+// writeLoop leaves the channel alone until endDirect.
 func (p *Peer) beginDirect() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +96,9 @@ func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// endDirect lets writeLoop write again. late, if not nil, is the message that it writes next; more reports that the source has another one.
-// err is the channel's error; endDirect returns the error for the sender.
+// endDirect lets writeLoop write again. late, if not nil, is the message that it writes
+// next; more reports that the source has another one. err is the channel's error;
+// endDirect returns the error for the sender.
 func (p *Peer) endDirect(err error, late []byte, more bool) error {
 	if err != nil {
 		p.shut(&writeError{err}, nil)
@@ -109,9 +116,11 @@ func (p *Peer) endDirect(err error, late []byte, more bool) error {
 	return err
 }
 
-// next returns the next message, which counts as being written from now on: of the control queue, else of the bulk queue, else what
-// PullDirectly has left, else what the source returns. q is where its cost is counted, nil when the peer has ended. If there is no message,
-// next waits for one or, if wait is false, returns one without data. more reports that another message is likely to follow.
+// next returns the next message, which counts as being written from now on: of the
+// control queue, else of the bulk queue, else what PullDirectly has left, else what the
+// source returns. q is where its cost is counted, nil when the peer has ended. If there
+// is no message, next waits for one or, if wait is false, returns one without data. more
+// reports that another message is likely to follow.
 func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 	asked := p.opts.Source == nil // there is no source, or it has just returned no message
 	for {
@@ -201,10 +210,11 @@ func (p *Peer) wakeWriter() {
 	}
 }
 
-// SendRaw sends one whole encoded message, for example one from package ahp, behind all earlier messages of SendRaw. msg is not kept. If
-// nothing else is being written it goes to the channel at once, and SendRaw blocks as long as the channel does. Otherwise it is copied to
-// the bulk queue, and SendRaw blocks while that is full, until ctx is done; senders are then served in order of arrival. It does not check
-// msg.
+// SendRaw sends one whole encoded message, for example one from package ahp, behind all
+// earlier messages of SendRaw. msg is not kept. If nothing else is being written it goes
+// to the channel at once, and SendRaw blocks as long as the channel does. Otherwise it is
+// copied to the bulk queue, and SendRaw blocks while that is full, until ctx is done;
+// senders are then served in order of arrival. It does not check msg.
 func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
 	if len(msg) > p.opts.MaxMessage {
 		return ErrTooLarge
@@ -215,8 +225,10 @@ func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
 	return p.enqueue(ctx, &p.bulk, msg)
 }
 
-// Notify queues a notification on the control queue and returns; it may overtake messages queued by [Peer.SendRaw]. params is encoded as
-// JSON; a json.RawMessage is sent unchanged, nil is left out. Notify blocks while the control queue is full, until ctx is done.
+// Notify queues a notification on the control queue and returns; it may overtake messages
+// queued by [Peer.SendRaw]. params is encoded as JSON; a json.RawMessage is sent
+// unchanged, nil is left out. Notify blocks while the control queue is full, until ctx is
+// done.
 func (p *Peer) Notify(ctx context.Context, method string, params any) error {
 	msg, err := encodeRequest(0, method, params)
 	if err != nil {
@@ -225,8 +237,9 @@ func (p *Peer) Notify(ctx context.Context, method string, params any) error {
 	return p.enqueue(ctx, &p.control, msg)
 }
 
-// Flush waits until everything queued has been handed to the channel, until ctx is done, or until the peer has ended, which is an error.
-// Other senders that continue to send prolong it. Use it before closing, after a close message.
+// Flush waits until everything queued has been handed to the channel, until ctx is done,
+// or until the peer has ended, which is an error. Other senders that continue to send
+// prolong it. Use it before closing, after a close message.
 func (p *Peer) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	if err := p.closedLocked(); err != nil || p.control.empty() && p.bulk.empty() && !p.writing {
@@ -248,9 +261,10 @@ func (p *Peer) Flush(ctx context.Context) error {
 	}
 }
 
-// Drop removes the messages of [Peer.SendRaw] and [Peer.CallBulk] that are still queued and that match selects. They are not sent and their
-// senders are not told; a caller of CallBulk waits for an answer that never arrives. A message that is being written is sent. match must
-// not call the peer and must not keep its argument.
+// Drop removes the messages of [Peer.SendRaw] and [Peer.CallBulk] that are still queued
+// and that match selects. They are not sent and their senders are not told; a caller of
+// CallBulk waits for an answer that never arrives. A message that is being written is
+// sent. match must not call the peer and must not keep its argument.
 func (p *Peer) Drop(match func(msg []byte) bool) {
 	p.mu.Lock()
 	p.bulk.remove(match)
@@ -300,8 +314,9 @@ func (p *Peer) wait(ctx context.Context, q *queue, w *waiter) error {
 	return err
 }
 
-// reply queues msg itself on the control queue; its caller must not use it any more. It ignores the queue's bound and never blocks:
-// [Peer.readLoop] stops reading while the bound is exceeded.
+// reply queues msg itself on the control queue; its caller must not use it any more. It
+// ignores the queue's bound and never blocks: [Peer.readLoop] stops reading while the
+// bound is exceeded.
 func (p *Peer) reply(msg []byte) error {
 	p.mu.Lock()
 	err := p.closedLocked()

@@ -10,19 +10,21 @@ import (
 )
 
 const (
-	// beginWithin is the time after which the headers of an answer are sent without a message: proxies wait for the
-	// headers for a bounded time.
+	// beginWithin is the time after which the headers of an answer are sent without a
+	// message: proxies wait for the headers for a bounded time.
 	beginWithin = 2 * time.Second
-	// commentEvery is the longest silence of an answer in frames. nginx closes an answer that is silent for 60 s, other
-	// proxies after 10 to 30 s.
+	// commentEvery is the longest silence of an answer in frames. nginx closes an answer
+	// that is silent for 60 s, other proxies after 10 to 30 s.
 	commentEvery = 5 * time.Second
 	// frameTimeout bounds how long a client over HTTP may take to read one frame.
 	frameTimeout = 30 * time.Second
 )
 
-// answer is the answer to a request over HTTP. If it is of frames (text/event-stream), it is never silent for longer than
-// commentEvery, and a stream of events can write its frames between those of the SDK. That is correct because the SDK
-// (v1.8.0) writes each frame with one Write. TestStreamOverHTTP and TestLongAnswersAreNotSilent fail if that changes.
+// answer is the answer to a request over HTTP. If it is of frames (text/event-stream), it
+// is never silent for longer than commentEvery, and a stream of events can write its
+// frames between those of the SDK. That is correct because the SDK (v1.8.0) writes each
+// frame with one Write. TestStreamOverHTTP and TestLongAnswersAreNotSilent fail if that
+// changes.
 type answer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -78,8 +80,8 @@ func (a *answer) beginLocked(status int, header http.Header) {
 	a.w.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. What the SDK writes as an error in JSON becomes a frame if the headers of frames
-// are sent.
+// Write implements http.ResponseWriter. What the SDK writes as an error in JSON becomes a
+// frame if the headers of frames are sent.
 func (a *answer) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +126,8 @@ func (a *answer) send(message []byte) error {
 	return a.frameLocked(message)
 }
 
-// framesHeader is the header of an answer that begins before the SDK has written anything.
+// framesHeader is the header of an answer that begins before the SDK has written
+// anything.
 var framesHeader = http.Header{"Content-Type": {"text/event-stream"}, "Cache-Control": {"no-cache, no-transform"}, "Connection": {"keep-alive"}}
 
 func (a *answer) frameLocked(message []byte) error {

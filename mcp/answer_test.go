@@ -47,7 +47,8 @@ func (r *recorder) flushed() bool {
 	return r.Flushed
 }
 
-// A call that takes long has its headers after 2 s, and then a comment every 5 s. Proxies close answers that are silent.
+// A call that takes long has its headers after 2 s, and then a comment every 5 s. Proxies
+// close answers that are silent.
 func TestLongAnswersAreNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTerminals{}

@@ -10,8 +10,8 @@ import (
 	"tether/agenttools"
 )
 
-// Hidden parts of the stream count in offsets but are not in the text. A client that continues to read, in pages of any size, still gets all
-// text once.
+// Hidden parts of the stream count in offsets but are not in the text. A client that
+// continues to read, in pages of any size, still gets all text once.
 func TestReadOnOverHiddenParts(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -53,7 +53,8 @@ func TestReadOnOverHiddenParts(t *testing.T) {
 	}
 }
 
-// The terminal's size decides where its lines break. The size changes between the two outputs.
+// The terminal's size decides where its lines break. The size changes between the two
+// outputs.
 func TestReadOverResizes(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

@@ -12,8 +12,8 @@ import (
 	"tether/vocab"
 )
 
-// build prints a failing build of 20 MB into a terminal whose log keeps the last megabyte, or,
-// with the race detector, 1 MB into one that keeps a quarter of it.
+// build prints a failing build of 20 MB into a terminal whose log keeps the last
+// megabyte, or, with the race detector, 1 MB into one that keeps a quarter of it.
 func build(t *testing.T, x *fakeTerminal, errors int) {
 	t.Helper()
 	const size = 100
@@ -100,7 +100,8 @@ func TestDigestOfALargeBuild(t *testing.T) {
 	}
 }
 
-// A short output is returned only once, and if there are few problems, each has its lines.
+// A short output is returned only once, and if there are few problems, each has its
+// lines.
 func TestDigestOfAShortOutput(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)

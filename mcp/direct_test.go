@@ -13,7 +13,8 @@ import (
 	"tether/mcp"
 )
 
-// Another door offers the same tools as MCP, with the same descriptions and the same answers.
+// Another door offers the same tools as MCP, with the same descriptions and the same
+// answers.
 func TestCallsWithoutASession(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-aaaaaa", agenttools.OwnerUser).print("hello\r\n")

@@ -26,7 +26,8 @@ func recordedRun(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The examples in docs/MCP.md equal the tools' present answers about recorded runs of a broken Vite and a failing cargo test.
+// The examples in docs/MCP.md equal the tools' present answers about recorded runs of a
+// broken Vite and a failing cargo test.
 func TestDocumentedExamples(t *testing.T) {
 	document, err := os.ReadFile("../docs/MCP.md")
 	if err != nil {

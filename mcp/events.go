@@ -12,8 +12,9 @@ import (
 	"tether/events"
 )
 
-// extension is the key of MCP's events extension (SEP-3415) in capabilities. The final text of the extension may change its error codes and
-// its rule for webhook-id. The codes are only in errorCodes.
+// extension is the key of MCP's events extension (SEP-3415) in capabilities. The final
+// text of the extension may change its error codes and its rule for webhook-id. The codes
+// are only in errorCodes.
 const extension = "io.modelcontextprotocol/events"
 
 // Methods of the extension.
@@ -27,8 +28,9 @@ const (
 
 const complete = "complete" // the resultType of each result of the extension's methods
 
-// errorCodes are the codes of each reason: proposal has the code in the proposal's text, for clients that declare the extension; sketch has
-// the code in the earlier sketch, for all other clients, which were written for that.
+// errorCodes are the codes of each reason: proposal has the code in the proposal's text,
+// for clients that declare the extension; sketch has the code in the earlier sketch, for
+// all other clients, which were written for that.
 var errorCodes = map[events.Reason]struct{ proposal, sketch int64 }{
 	events.InvalidParams:     {jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidParams},
 	events.NotFound:          {-32023, -32011},
@@ -134,7 +136,8 @@ func (s *Server) poll(ctx context.Context, ss *sdk.ServerSession, p *eventParams
 	return &pollResult{ResultType: complete, Events: page.Events, Cursor: page.Cursor, Truncated: page.Truncated, HasMore: page.More, NextPollMs: page.Next.Milliseconds()}, nil
 }
 
-// eventError converts an *events.Error to a JSON-RPC error. It returns other errors unchanged.
+// eventError converts an *events.Error to a JSON-RPC error. It returns other errors
+// unchanged.
 func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
 	var e *events.Error
 	if !errors.As(err, &e) {
@@ -144,7 +147,8 @@ func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
 	return wire
 }
 
-// ErrorObject returns the JSON-RPC error object for a receiver of webhooks. declared is Webhook.Declared.
+// ErrorObject returns the JSON-RPC error object for a receiver of webhooks. declared is
+// Webhook.Declared.
 func ErrorObject(e *events.Error, declared bool) json.RawMessage {
 	object, _ := json.Marshal(wireError(e, declared)) // cannot fail: it has numbers, a string and JSON
 	return object
@@ -160,8 +164,8 @@ func wireError(e *events.Error, declared bool) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: string(e.Reason) + ": " + e.Text, Data: data}
 }
 
-// declares reports whether the client has declared the extension in its capabilities. Only clients that were written for the proposal's text
-// do that.
+// declares reports whether the client has declared the extension in its capabilities.
+// Only clients that were written for the proposal's text do that.
 func declares(ss *sdk.ServerSession, meta sdk.Meta) bool {
 	if caps, ok := meta["io.modelcontextprotocol/clientCapabilities"].(map[string]any); ok {
 		known, ok := caps["extensions"].(map[string]any)
@@ -173,7 +177,8 @@ func declares(ss *sdk.ServerSession, meta sdk.Meta) bool {
 	return ss.InitializeParams().Capabilities.Extensions[extension] != nil
 }
 
-// advertise is a middleware that adds the capability "events", for which clients of the sketch look.
+// advertise is a middleware that adds the capability "events", for which clients of the
+// sketch look.
 func advertise(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		answer, err := next(ctx, method, req)
@@ -184,7 +189,8 @@ func advertise(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// advertised is an answer to initialize or server/discover, with the capability "events" added.
+// advertised is an answer to initialize or server/discover, with the capability "events"
+// added.
 type advertised struct {
 	sdk.Result
 	discovered bool

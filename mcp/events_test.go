@@ -78,7 +78,8 @@ func (c *talk) answered(id string) wire {
 	return c.hear("the answer to "+id, func(m wire) bool { return string(m.ID) == id })
 }
 
-// talkLines opens a session over lines, in a version of the protocol with or without sessions.
+// talkLines opens a session over lines, in a version of the protocol with or without
+// sessions.
 func talkLines(t *testing.T, s *mcp.Server, version string) *talk {
 	here, there := net.Pipe()
 	served := make(chan error, 1)
@@ -180,7 +181,8 @@ func TestEventsOverLines(t *testing.T) {
 			if e := c.answered("5").Error; e == nil || e.Data["feature"] != "deliveryMode" {
 				t.Errorf("a webhook: %+v", e)
 			}
-			// If the client cancels, the stream ends. If the terminal is withdrawn, the stream is terminated.
+			// If the client cancels, the stream ends. If the terminal is withdrawn, the
+			// stream is terminated.
 			c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}`)
 			c.send(`{"jsonrpc":"2.0","id":"z","method":"events/stream","params":{%s,"_meta":%s}}`, line, meta(version))
 			c.told("active")
@@ -236,7 +238,8 @@ func TestStreamOverHTTP(t *testing.T) {
 	}
 }
 
-// A server that shuts down ends no subscription: a client gets an error, if anything, and continues at the next server.
+// A server that shuts down ends no subscription: a client gets an error, if anything, and
+// continues at the next server.
 func TestShutdownFailsStreams(t *testing.T) {
 	s, _, _ := eventServer(t)
 	c := talkLines(t, s, "2025-11-25")

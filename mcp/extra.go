@@ -10,20 +10,21 @@ import (
 	"tether/agenttools"
 )
 
-// Extra is a tool that is not part of Options.Tools. It may be added and removed while the server runs, and another program provides its
-// answers.
+// Extra is a tool that is not part of Options.Tools. It may be added and removed while
+// the server runs, and another program provides its answers.
 type Extra struct {
 	agenttools.Tool
-	// Call carries out the tool. args is a JSON object, or empty. The model gets the returned text, or the text of the error. Call returns
-	// when ctx ends, at the latest.
+	// Call carries out the tool. args is a JSON object, or empty. The model gets the
+	// returned text, or the text of the error. Call returns when ctx ends, at the latest.
 	Call func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
 // anyObject is the input schema of a tool without a usable schema.
 const anyObject = `{"type":"object"}`
 
-// Sync registers the tools that Options.Extra returns, removes those that it no longer returns, and notifies the sessions of changes. It may
-// be called at any time. The server calls it before each tools/list and tools/call.
+// Sync registers the tools that Options.Extra returns, removes those that it no longer
+// returns, and notifies the sessions of changes. It may be called at any time. The server
+// calls it before each tools/list and tools/call.
 func (s *Server) Sync() {
 	if s.opts.Extra == nil {
 		return
@@ -57,8 +58,9 @@ func same(a, b agenttools.Tool) bool {
 		string(a.InputSchema) == string(b.InputSchema)
 }
 
-// addExtra registers a tool. go-sdk (v1.8.0) panics at a schema that it does not accept, and the schema comes from another program. Such a
-// tool is registered with the schema anyObject.
+// addExtra registers a tool. go-sdk (v1.8.0) panics at a schema that it does not accept,
+// and the schema comes from another program. Such a tool is registered with the schema
+// anyObject.
 func (s *Server) addExtra(e Extra) {
 	defer func() {
 		if recover() != nil {
@@ -87,7 +89,8 @@ func (s *Server) register(e Extra) {
 // errToolGone is the answer to a call of a tool that is no longer offered.
 var errToolGone = errors.New("this tool is no longer offered: list the tools again")
 
-// callExtra calls the extra tool that has the name now. The answer is marked as untrusted, because another program wrote it.
+// callExtra calls the extra tool that has the name now. The answer is marked as
+// untrusted, because another program wrote it.
 func (s *Server) callExtra(ctx context.Context, name string, args json.RawMessage) *sdk.CallToolResult {
 	s.extraMu.Lock()
 	e, ok := s.extra[name]

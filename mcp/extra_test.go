@@ -71,7 +71,8 @@ func TestExtraTools(t *testing.T) {
 	if text, failed := answer(t, session, "a", map[string]any{}); !failed || text != "nothing to repeat" {
 		t.Errorf("answer %q, %t", text, failed)
 	}
-	// Extra tools do not replace the server's own, and no schema of an extra tool makes the server panic.
+	// Extra tools do not replace the server's own, and no schema of an extra tool makes
+	// the server panic.
 	o.set(repeats("b", ""), repeats("list_terminals", ""), repeats("c", `{"type":"string"}`), repeats("d", `[`),
 		repeats("e", `{"type":"object","properties":{"y":{"type":"object","x-mcp-header":"é é"}}}`))
 	for len(changed) > 0 {

@@ -11,7 +11,8 @@ import (
 	"tether/agenttools"
 )
 
-// FuzzRead reads any output in any pieces. The text must be safe and within its bound, and the cursor must reach the end.
+// FuzzRead reads any output in any pieces. The text must be safe and within its bound,
+// and the cursor must reach the end.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"a\r\nb\r\n", "\x1b[31mred\x1b[0m\r\n", "10%\r20%\r\n", "\x1b]0;x", "世界\xe4\xb8", "\x1b[?1049hx\x1b[2J", strings.Repeat("x", 300)} {
 		f.Add([]byte(s), uint16(64), uint8(3))
@@ -55,7 +56,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzArguments calls any tool with any arguments. The tool must answer, and an answer that is not an error must be JSON.
+// FuzzArguments calls any tool with any arguments. The tool must answer, and an answer
+// that is not an error must be JSON.
 func FuzzArguments(f *testing.F) {
 	tools := []string{"list_terminals", "read_terminal", "wait_terminal", "spawn_background_terminal", "promote_terminal", "kill_terminal", "write_terminal", "signal_terminal"}
 	for _, s := range []string{

@@ -27,8 +27,9 @@ func Stateless(r *http.Request) bool { return r.Header.Get("Mcp-Protocol-Version
 // Path is the path at which servers serve MCP over HTTP.
 const Path = "/mcp"
 
-// AtPath returns the request, for Path if it is for Path with a slash at the end: that is how some clients write the URL
-// that they are configured with, and few follow a redirect of a POST.
+// AtPath returns the request, for Path if it is for Path with a slash at the end: that is
+// how some clients write the URL that they are configured with, and few follow a redirect
+// of a POST.
 func AtPath(r *http.Request) *http.Request {
 	if r.URL.Path != Path+"/" {
 		return r
@@ -38,12 +39,15 @@ func AtPath(r *http.Request) *http.Request {
 	return r
 }
 
-// requestHeader has the id by which callContext finds the HTTP request of a call. ServeHTTP sets it and overwrites a client's value.
+// requestHeader has the id by which callContext finds the HTTP request of a call.
+// ServeHTTP sets it and overwrites a client's value.
 const requestHeader = "Tether-Request"
 
-// ServeHTTP serves the principal over streamable HTTP, in protocol versions with and without sessions. The caller must have checked that the
-// request is the principal's. A request in a session of another node (see Options.Node) is served without the state of that session: calls
-// are answered, but the client gets no notifications and cannot subscribe to resources.
+// ServeHTTP serves the principal over streamable HTTP, in protocol versions with and
+// without sessions. The caller must have checked that the request is the principal's. A
+// request in a session of another node (see Options.Node) is served without the state of
+// that session: calls are answered, but the client gets no notifications and cannot
+// subscribe to resources.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.ctx.Err() != nil {
 		http.Error(w, "the server is shutting down", http.StatusServiceUnavailable)
@@ -112,7 +116,8 @@ func readText(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 
 const sessionHeader = "Mcp-Session-Id"
 
-// elsewhereHeader marks a request in a session of another node. ServeHTTP sets or removes it, whatever the client sent.
+// elsewhereHeader marks a request in a session of another node. ServeHTTP sets or removes
+// it, whatever the client sent.
 const elsewhereHeader = "Tether-Elsewhere"
 
 // maxNode bounds the name of a node, in bytes.
@@ -126,14 +131,16 @@ func newSession(node string) string {
 	return node + "-" + rand.Text()
 }
 
-// elsewhere reports whether the session id is one of another node. A client may invent such an id; it gains nothing by that.
+// elsewhere reports whether the session id is one of another node. A client may invent
+// such an id; it gains nothing by that.
 func (s *Server) elsewhere(session string) bool {
 	node, _, ok := strings.Cut(session, "-")
 	return ok && s.opts.Node != "" && node != s.opts.Node && node != "" && len(node) <= maxNode
 }
 
-// room reports whether there is room for another session. It ends sessions over HTTP that were idle for SessionIdle, and more if there is no
-// room otherwise: few clients end their sessions.
+// room reports whether there is room for another session. It ends sessions over HTTP that
+// were idle for SessionIdle, and more if there is no room otherwise: few clients end
+// their sessions.
 func (s *Server) room() bool {
 	all := map[string]*sdk.ServerSession{}
 	n := 0
@@ -148,8 +155,8 @@ func (s *Server) room() bool {
 	return n < s.opts.Sessions
 }
 
-// uses records when each session over HTTP was last used. The SDK can end idle sessions itself, but counts a session with an open stream as
-// idle.
+// uses records when each session over HTTP was last used. The SDK can end idle sessions
+// itself, but counts a session with an open stream as idle.
 type uses struct {
 	mu  sync.Mutex
 	all map[string]*use // by id of the session
@@ -170,7 +177,8 @@ func (u *uses) begin(session string) {
 	}
 }
 
-// end notes that a request of the session has ended. If the request had no session and created one, that is made.
+// end notes that a request of the session has ended. If the request had no session and
+// created one, that is made.
 func (u *uses) end(session, made string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -190,8 +198,8 @@ func (u *uses) end(session, made string) {
 	one.last = time.Now()
 }
 
-// left returns how long it takes until the session was idle for the time idle, or idle if a request is being served. ok is false if the
-// session is not over HTTP.
+// left returns how long it takes until the session was idle for the time idle, or idle if
+// a request is being served. ok is false if the session is not over HTTP.
 func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -205,8 +213,9 @@ func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok 
 	return idle - time.Since(one.last), true
 }
 
-// old returns the sessions to end: all that were idle for the time idle and, if those are fewer than n, the next ones that were idle longest.
-// It removes the records of those sessions, and of sessions that are not in there.
+// old returns the sessions to end: all that were idle for the time idle and, if those are
+// fewer than n, the next ones that were idle longest. It removes the records of those
+// sessions, and of sessions that are not in there.
 func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n int) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -229,8 +238,9 @@ func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n in
 	return silent
 }
 
-// requests holds the contexts of the HTTP requests that are being served. The protocol does not end a call when the client drops its HTTP
-// request, but nobody can get the answer then. So callContext ends such a call.
+// requests holds the contexts of the HTTP requests that are being served. The protocol
+// does not end a call when the client drops its HTTP request, but nobody can get the
+// answer then. So callContext ends such a call.
 type requests struct {
 	mu   sync.Mutex
 	last int64
@@ -254,8 +264,8 @@ func (q *requests) add(ctx context.Context) (id string, forget func()) {
 	}
 }
 
-// callContext returns a context that ends when ctx, the HTTP request of the call or the server ends. The caller calls the returned function
-// after the call.
+// callContext returns a context that ends when ctx, the HTTP request of the call or the
+// server ends. The caller calls the returned function after the call.
 func (s *Server) callContext(ctx context.Context, req *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stops := []func() bool{context.AfterFunc(s.ctx, cancel)}

@@ -110,7 +110,8 @@ func waitHTTP(ctx context.Context, url, session string) {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// A session of one principal does not exist for another principal, even one that knows its id.
+// A session of one principal does not exist for another principal, even one that knows
+// its id.
 func TestSessionsArePrincipals(t *testing.T) {
 	f := &fakeTerminals{}
 	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
@@ -184,7 +185,8 @@ func TestBadHTTP(t *testing.T) {
 	}
 }
 
-// When a client drops the HTTP request of a wait, the wait ends, in versions of the protocol with and without sessions.
+// When a client drops the HTTP request of a wait, the wait ends, in versions of the
+// protocol with and without sessions.
 func TestVanishingHTTPClient(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
@@ -234,7 +236,8 @@ func TestVanishingHTTPClient(t *testing.T) {
 	}
 }
 
-// To make room for a new session, the server ends the session that was idle longest, but none with an open request or stream.
+// To make room for a new session, the server ends the session that was idle longest, but
+// none with an open request or stream.
 func TestSessionsMakeRoom(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -293,8 +296,9 @@ func TestSessionIdle(t *testing.T) {
 	eventually(t, "the session is forgotten", s.Idle)
 }
 
-// Few clients over HTTP end their sessions. If a session that has subscribed to a terminal is idle for FollowIdle, it is ended and no longer
-// counts as an observer. A session with an open stream stays.
+// Few clients over HTTP end their sessions. If a session that has subscribed to a
+// terminal is idle for FollowIdle, it is ended and no longer counts as an observer. A
+// session with an open stream stays.
 func TestSilentSubscribersAreForgotten(t *testing.T) {
 	f := &fakeTerminals{}
 	gone, listening := f.add("pty-a", agenttools.OwnerUser), f.add("pty-b", agenttools.OwnerUser)
@@ -446,8 +450,8 @@ func TestSubscriptionEndsWithSession(t *testing.T) {
 	eventually(t, "nothing is watched", func() bool { return x.open() == 0 })
 }
 
-// A session of an older version of the protocol can continue at any node. Calls are answered; a request that needs the session's state is
-// refused with the reason.
+// A session of an older version of the protocol can continue at any node. Calls are
+// answered; a request that needs the session's state is refused with the reason.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	f := &fakeTerminals{}
 	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), Node: "nodea"})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), Node: "nodeb"}))

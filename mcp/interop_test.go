@@ -17,11 +17,13 @@ import (
 	"tether/internal/testkit"
 )
 
-// otherClient is the official client of MCP for TypeScript, as scripts/test-tools.sh installs it.
+// otherClient is the official client of MCP for TypeScript, as scripts/test-tools.sh
+// installs it.
 const otherClient = "../bin/tools/events/node_modules"
 
-// cutClient follows a terminal's matching lines with generic requests of that client, in the given version of the protocol. Its connection is
-// cut at random. After each cut it asks for more output. It collects each reported event once, by its id.
+// cutClient follows a terminal's matching lines with generic requests of that client, in
+// the given version of the protocol. Its connection is cut at random. After each cut it
+// asks for more output. It collects each reported event once, by its id.
 const cutClient = `
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import * as z from 'zod/v4';

@@ -9,11 +9,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// undeclared are the methods of capabilities that the server does not declare. go-sdk (v1.8.0) answers them anyway.
+// undeclared are the methods of capabilities that the server does not declare. go-sdk
+// (v1.8.0) answers them anyway.
 var undeclared = map[string]bool{"prompts/list": true, "prompts/get": true, "logging/setLevel": true}
 
-// correct is a middleware for two cases in which the SDK's answer does not agree with the protocol: a method of an undeclared capability
-// must be unknown, and the contents of a resource must have a text, even if it is empty.
+// correct is a middleware for two cases in which the SDK's answer does not agree with the
+// protocol: a method of an undeclared capability must be unknown, and the contents of a
+// resource must have a text, even if it is empty.
 func correct(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if undeclared[method] {
@@ -27,8 +29,8 @@ func correct(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// textResult is the answer to resources/read. The SDK's encoding omits an empty text. Contents without a text or a blob are invalid, and
-// clients refuse the whole answer.
+// textResult is the answer to resources/read. The SDK's encoding omits an empty text.
+// Contents without a text or a blob are invalid, and clients refuse the whole answer.
 type textResult struct{ *sdk.ReadResourceResult }
 
 // MarshalJSON implements json.Marshaler.

@@ -15,7 +15,8 @@ import (
 // modern is the metadata of a request in the protocol without sessions.
 const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// bare calls a method in each version of the protocol, over lines and over HTTP. It calls check with each answer, as it was sent.
+// bare calls a method in each version of the protocol, over lines and over HTTP. It calls
+// check with each answer, as it was sent.
 func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *testing.T, answer string)) {
 	t.Helper()
 	request := func(params string) string {
@@ -65,7 +66,8 @@ func TestUndeclaredMethods(t *testing.T) {
 	}
 }
 
-// The resource of a terminal that has printed nothing has an empty text, and does not lack the text.
+// The resource of a terminal that has printed nothing has an empty text, and does not
+// lack the text.
 func TestEmptyResource(t *testing.T) {
 	f := &fakeTerminals{}
 	f.add("pty-a", agenttools.OwnerUser)

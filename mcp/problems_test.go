@@ -103,7 +103,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// When the same command line runs again, its earlier problems are cleared. Paths are relative to the directory of the command.
+// When the same command line runs again, its earlier problems are cleared. Paths are
+// relative to the directory of the command.
 func TestProblemsOfCommands(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerAgent)
@@ -126,7 +127,8 @@ func TestProblemsOfCommands(t *testing.T) {
 	}
 }
 
-// The answer reports output that was lost before the first request. Problems in later output are remembered after that output is lost.
+// The answer reports output that was lost before the first request. Problems in later
+// output are remembered after that output is lost.
 func TestProblemsOutliveOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTerminals{}

@@ -46,8 +46,8 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// The newest text begins at a line. If the output ends within a sequence, the cursor is the start of the sequence, whatever was left out
-// before the text.
+// The newest text begins at a line. If the output ends within a sequence, the cursor is
+// the start of the sequence, whatever was left out before the text.
 func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -183,7 +183,8 @@ func TestReadScreen(t *testing.T) {
 	}
 }
 
-// A client that continues with the cursor gets all text once, however the output was cut. Half a character or sequence waits for its rest.
+// A client that continues with the cursor gets all text once, however the output was cut.
+// Half a character or sequence waits for its rest.
 func TestReadOn(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)

@@ -13,7 +13,8 @@ import (
 // scheme is the first part of a terminal's URI: terminal:///pty-abc123.
 const scheme = "terminal:///"
 
-// addResources makes each terminal a resource. Terminals come and go, so the list is made at each resources/list.
+// addResources makes each terminal a resource. Terminals come and go, so the list is made
+// at each resources/list.
 func (s *Server) addResources() {
 	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: scheme + "{id}", Name: "terminal", Title: "Terminal", MIMEType: "text/plain",
@@ -52,7 +53,8 @@ func (s *Server) listResources() *sdk.ListResourcesResult {
 	return out
 }
 
-// readResource handles resources/read: it returns the same as read_terminal without options.
+// readResource handles resources/read: it returns the same as read_terminal without
+// options.
 func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (answer *sdk.ReadResourceResult, err error) {
 	defer s.tools.Survive("resources/read", func() { answer, err = nil, agenttools.ErrBug })
 	id, ok := strings.CutPrefix(req.Params.URI, scheme)

@@ -19,30 +19,36 @@ type Options struct {
 	Version string          // of this program, shown to clients
 	// Sessions bounds the sessions that exist at the same time; 0 means 64.
 	Sessions int
-	// SessionIdle is how long a session over HTTP may have no request before the server ends it when it looks for room; 0 means 1 h. If the
-	// server has no room for a new session, it also ends sessions that were idle for less time. A client whose session was ended is told so,
-	// and opens a new one.
+	// SessionIdle is how long a session over HTTP may have no request before the server
+	// ends it when it looks for room; 0 means 1 h. If the server has no room for a new
+	// session, it also ends sessions that were idle for less time. A client whose session
+	// was ended is told so, and opens a new one.
 	SessionIdle time.Duration
-	// Node, if not empty, is the name of this process among several that serve as one. The ids of its sessions over HTTP begin with it. The
-	// other processes serve those sessions, too: see Server.ServeHTTP. It is at most 32 lower-case letters and digits.
+	// Node, if not empty, is the name of this process among several that serve as one.
+	// The ids of its sessions over HTTP begin with it. The other processes serve those
+	// sessions, too: see Server.ServeHTTP. It is at most 32 lower-case letters and
+	// digits.
 	Node string
-	// FollowIdle is how long a session over HTTP that has subscribed to terminals may have no request before the server ends it; 0 means
-	// 5 min. Such a session counts as an observer of the terminals, so the server ends it even if it needs no room.
+	// FollowIdle is how long a session over HTTP that has subscribed to terminals may
+	// have no request before the server ends it; 0 means 5 min. Such a session counts as
+	// an observer of the terminals, so the server ends it even if it needs no room.
 	FollowIdle time.Duration
 	// Events, if not nil, sends clients events of the terminals; the server closes it.
 	Events *events.Engine
 	// Webhooks delivers events to URLs; nil means that the server offers no webhooks.
 	Webhooks Webhooks
-	// Extra returns further tools; nil means that there are none. It is called whenever they may have changed, by several goroutines but not
-	// concurrently. Guide explains them to the model.
+	// Extra returns further tools; nil means that there are none. It is called whenever
+	// they may have changed, by several goroutines but not concurrently. Guide explains
+	// them to the model.
 	Extra func() []Extra
 	Guide string
 }
 
 // Server serves the sessions of one principal. It is safe for concurrent use.
 //
-// Goroutines: the SDK's for each session, one that reads each stream of Serve, one for each subscribed terminal, and two for each session
-// that has subscribed. When Close returns, all have ended but the readers, which end when Messages.Next returns.
+// Goroutines: the SDK's for each session, one that reads each stream of Serve, one for
+// each subscribed terminal, and two for each session that has subscribed. When Close
+// returns, all have ended but the readers, which end when Messages.Next returns.
 type Server struct {
 	opts     Options
 	tools    *agenttools.Set
@@ -133,7 +139,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Close ends all sessions and their waiting calls. It returns when all goroutines of the server have ended.
+// Close ends all sessions and their waiting calls. It returns when all goroutines of the
+// server have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -153,8 +160,8 @@ func (s *Server) Close() {
 // Events returns Options.Events, which may be nil.
 func (s *Server) Events() *events.Engine { return s.opts.Events }
 
-// Idle reports whether the server has no session, no event stream and no subscription to events. It first ends sessions over HTTP that were
-// idle for SessionIdle.
+// Idle reports whether the server has no session, no event stream and no subscription to
+// events. It first ends sessions over HTTP that were idle for SessionIdle.
 func (s *Server) Idle() bool {
 	if s.opts.Events != nil && s.opts.Events.Busy() {
 		return false

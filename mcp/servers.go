@@ -14,8 +14,9 @@ var (
 	ErrServersClosed = errors.New("mcp: the servers are closed")
 )
 
-// Servers holds the servers of one door, one for each principal, because terminals belong to principals. The zero value allows no principal;
-// set Max. It is safe for concurrent use.
+// Servers holds the servers of one door, one for each principal, because terminals belong
+// to principals. The zero value allows no principal; set Max. It is safe for concurrent
+// use.
 type Servers struct {
 	Max int // principals with a server at the same time; set before the first use
 
@@ -24,8 +25,9 @@ type Servers struct {
 	closed bool
 }
 
-// Of returns the principal's server. If there is none, open makes it; if there are already Max servers, Of first closes those that are idle.
-// open is called with the lock held, so it must not call s. Errors: ErrTooManyAgents, ErrServersClosed.
+// Of returns the principal's server. If there is none, open makes it; if there are
+// already Max servers, Of first closes those that are idle. open is called with the lock
+// held, so it must not call s. Errors: ErrTooManyAgents, ErrServersClosed.
 func (s *Servers) Of(principal string, open func() *Server) (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,31 +20,39 @@ import (
 // maxMessage bounds one message from a client, in bytes.
 const maxMessage = 1 << 20
 
-// maxCalls bounds the requests of a session that are being answered. Requests for an event stream and all others are counted separately. The
-// event engine permits fewer streams, so that its refusals still have room. Further requests are not read: a client that sends but does not
-// read costs no more memory.
+// maxCalls bounds the requests of a session that are being answered. Requests for an
+// event stream and all others are counted separately. The event engine permits fewer
+// streams, so that its refusals still have room. Further requests are not read: a client
+// that sends but does not read costs no more memory.
 const maxCalls = 256
 
-// lastAnswers bounds the wait for unanswered requests after the client has closed its side.
+// lastAnswers bounds the wait for unanswered requests after the client has closed its
+// side.
 const lastAnswers = 2 * time.Second
 
-// ErrTooMany is returned by Serve and ServeMessages, wrapped, if the principal already has Options.Sessions sessions.
+// ErrTooMany is returned by Serve and ServeMessages, wrapped, if the principal already
+// has Options.Sessions sessions.
 var ErrTooMany = errors.New("too many sessions")
 
-// Messages is the server's end of a session's connection. One goroutine calls Next while others call Write; Close ends both.
+// Messages is the server's end of a session's connection. One goroutine calls Next while
+// others call Write; Close ends both.
 type Messages interface {
-	// Next blocks until the client has sent another message, and returns it. The server then owns data. It calls done just before it writes the
-	// answer, so that a client that has the answer finds the resources of its request free. Without an answer, it calls done when the message
-	// was carried out or the session has ended.
+	// Next blocks until the client has sent another message, and returns it. The server
+	// then owns data. It calls done just before it writes the answer, so that a client
+	// that has the answer finds the resources of its request free. Without an answer, it
+	// calls done when the message was carried out or the session has ended.
 	//
-	// If err is a [*Refused], the server answers the message with it, and the session continues; data is then valid until the next call, and
-	// done is not called. Any other error ends the session after the unanswered requests had up to 2 s to be answered.
+	// If err is a [*Refused], the server answers the message with it, and the session
+	// continues; data is then valid until the next call, and done is not called. Any
+	// other error ends the session after the unanswered requests had up to 2 s to be
+	// answered.
 	Next() (data []byte, done func(), err error)
 	// Write sends p, which is one message and a newline.
 	io.WriteCloser
 }
 
-// Refused is the error of a message that the server answers without decoding it, for example because it is too long.
+// Refused is the error of a message that the server answers without decoding it, for
+// example because it is too long.
 type Refused struct {
 	Code int64 // JSON-RPC error code
 	Text string
@@ -52,9 +60,10 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Text }
 
-// Serve runs a session over a stream of lines, one message each, such as standard input and output. It blocks until the client has closed the
-// stream, ctx has ended or the server was closed; then it closes conn. An invalid message is answered with an error, and the session
-// continues. Errors: ErrTooMany, or that the server is closed.
+// Serve runs a session over a stream of lines, one message each, such as standard input
+// and output. It blocks until the client has closed the stream, ctx has ended or the
+// server was closed; then it closes conn. An invalid message is answered with an error,
+// and the session continues. Errors: ErrTooMany, or that the server is closed.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	return s.ServeMessages(ctx, &stream{ReadWriteCloser: conn, in: lines.NewReader(conn, maxMessage+1)})
 }
@@ -124,7 +133,8 @@ func (s *Server) leave() {
 	s.wg.Done()
 }
 
-// lineTransport replaces the SDK's stdio transport: an invalid message is answered and does not end the session.
+// lineTransport replaces the SDK's stdio transport: an invalid message is answered and
+// does not end the session.
 type lineTransport struct {
 	server *Server
 	conn   Messages
@@ -139,7 +149,8 @@ func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	return c, nil
 }
 
-// lineConn implements sdk.Connection. Its goroutine read reads the messages, because Read must return when its ctx ends.
+// lineConn implements sdk.Connection. Its goroutine read reads the messages, because Read
+// must return when its ctx ends.
 type lineConn struct {
 	server *Server
 
@@ -195,8 +206,9 @@ func (c *lineConn) read() {
 	}
 }
 
-// settle waits until the requests so far are answered, at most lastAnswers. A script that pipes its requests in closes its side before it has
-// read the answers, and the SDK cancels all requests at the end of the stream.
+// settle waits until the requests so far are answered, at most lastAnswers. A script that
+// pipes its requests in closes its side before it has read the answers, and the SDK
+// cancels all requests at the end of the stream.
 func (c *lineConn) settle() {
 	patience := time.NewTimer(lastAnswers)
 	defer patience.Stop()
@@ -218,8 +230,9 @@ func (c *lineConn) settle() {
 	}
 }
 
-// Read implements sdk.Connection. The SDK carries out calls concurrently, but queues messages without bound while it answers initialize. So
-// Read returns no message until initialize is answered.
+// Read implements sdk.Connection. The SDK carries out calls concurrently, but queues
+// messages without bound while it answers initialize. So Read returns no message until
+// initialize is answered.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case <-c.over:
@@ -276,8 +289,8 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// carry adds a carrier for the event stream that the request asks for, and puts the carrier's name into the request. The returned function
-// removes the carrier.
+// carry adds a carrier for the event stream that the request asks for, and puts the
+// carrier's name into the request. The returned function removes the carrier.
 func (c *lineConn) carry(r *jsonrpc.Request) func() {
 	id, err := json.Marshal(r.ID.Raw())
 	if err != nil {
@@ -293,8 +306,9 @@ func (c *lineConn) carry(r *jsonrpc.Request) func() {
 	return forget
 }
 
-// hold keeps a request's resources until the request is answered or the connection is closed; after Close, it releases them at once. It
-// returns false if a request with that id is being answered.
+// hold keeps a request's resources until the request is answered or the connection is
+// closed; after Close, it releases them at once. It returns false if a request with that
+// id is being answered.
 func (c *lineConn) hold(id jsonrpc.ID, what *held) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -204,7 +204,8 @@ func (m *endingMessages) Next() (data []byte, done func(), err error) {
 	return data, func() {}, nil
 }
 
-// A request directly before the end of the stream is answered. It was lost when the end was read before the request had a slot of calls.
+// A request directly before the end of the stream is answered. It was lost when the end
+// was read before the request had a slot of calls.
 func TestAnswerToLastRequest(t *testing.T) {
 	for range 20 {
 		f := &fakeTerminals{killing: time.Millisecond}
@@ -243,7 +244,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	})
 }
 
-// The number of unanswered requests is bounded if the client does not read. When it reads, it gets all answers.
+// The number of unanswered requests is bounded if the client does not read. When it
+// reads, it gets all answers.
 func TestFloodOfRequests(t *testing.T) {
 	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	const n = 5000
@@ -272,7 +274,8 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// The number of messages that the server reads is bounded while the client does not read the answer to initialize.
+// The number of messages that the server reads is bounded while the client does not read
+// the answer to initialize.
 func TestFloodBehindTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
@@ -301,7 +304,8 @@ func TestFloodBehindTheHandshake(t *testing.T) {
 	})
 }
 
-// A request with the id of one that is being answered is refused; the first one is still answered.
+// A request with the id of one that is being answered is refused; the first one is still
+// answered.
 func TestTwoRequestsOfOneID(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -317,8 +321,9 @@ func TestTwoRequestsOfOneID(t *testing.T) {
 	}
 }
 
-// asking is a client that sends one request after the other. It fails if a request is not done when its answer is written: the client might
-// send the next one before that, and it would be refused.
+// asking is a client that sends one request after the other. It fails if a request is not
+// done when its answer is written: the client might send the next one before that, and it
+// would be refused.
 type asking struct {
 	t        *testing.T
 	requests []string
@@ -388,7 +393,8 @@ func TestCloseEndsSessions(t *testing.T) {
 	}
 }
 
-// FuzzLines sends any lines. Each line is answered or is a notification, answers are JSON, and the session still works.
+// FuzzLines sends any lines. Each line is answered or is a notification, answers are
+// JSON, and the session still works.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{
 		listCall, "{}", "[]", "null", "{bad", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "\x00", " ",

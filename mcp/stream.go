@@ -17,15 +17,18 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// go-sdk (v1.8.0) does not tell a handler the id of its request, and cannot send notifications of methods that it does not know. So the
-// transport that receives an events/stream adds a carrier, which has the id and can send to the client, and puts the carrier's name into the
-// request's _meta. The handler finds the carrier by that name.
+// go-sdk (v1.8.0) does not tell a handler the id of its request, and cannot send
+// notifications of methods that it does not know. So the transport that receives an
+// events/stream adds a carrier, which has the id and can send to the client, and puts the
+// carrier's name into the request's _meta. The handler finds the carrier by that name.
 
 const (
 	carrierKey = "tether/stream"
-	// subscriptionKey is the key of the subscription's id in _meta of each message of a stream.
+	// subscriptionKey is the key of the subscription's id in _meta of each message of a
+	// stream.
 	subscriptionKey = "io.modelcontextprotocol/subscriptionId"
-	// maxPeeked bounds the HTTP requests that carry examines, in bytes. A longer events/stream is refused.
+	// maxPeeked bounds the HTTP requests that carry examines, in bytes. A longer
+	// events/stream is refused.
 	maxPeeked = 64 << 10
 )
 
@@ -92,7 +95,8 @@ func named(params json.RawMessage, name string) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// stream handles events/stream. It blocks until the client ends the request, the subscription ends or the server is closed.
+// stream handles events/stream. It blocks until the client ends the request, the
+// subscription ends or the server is closed.
 func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventParams) (answer *endResult, err error) {
 	defer s.tools.Survive(methodStream, func() {
 		answer, err = nil, errors.New("events/stream ran into a bug in tether; its log has the details")
@@ -117,7 +121,8 @@ func (s *Server) stream(ctx context.Context, ss *sdk.ServerSession, p *eventPara
 	var why *events.Error
 	switch {
 	case s.ctx.Err() != nil:
-		// The subscription has not ended: the client, or the program that connects it, continues at the next server.
+		// The subscription has not ended: the client, or the program that connects it,
+		// continues at the next server.
 		return nil, errors.New("the server is shutting down")
 	case errors.As(err, &why) && !out.begun:
 		return nil, eventError(ss, metaOf(p), err)
@@ -188,8 +193,9 @@ func (o *streamOut) Heartbeat(cursor string) error {
 	return o.to.send(o.beat)
 }
 
-// carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's name into the request. The returned
-// function is to be called after the request was served.
+// carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's
+// name into the request. The returned function is to be called after the request was
+// served.
 func (s *Server) carry(out *answer, r *http.Request, body []byte) (forget func()) {
 	if s.opts.Events == nil || len(body) > maxPeeked || !bytes.Contains(body, []byte(methodStream)) {
 		return func() {}

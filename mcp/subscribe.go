@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// updateEvery is the shortest time between two notifications about one terminal. The first notification is sent at once.
+	// updateEvery is the shortest time between two notifications about one terminal. The
+	// first notification is sent at once.
 	updateEvery = 250 * time.Millisecond
 	// maxWatched bounds the terminals that have subscribers.
 	maxWatched = 256
 )
 
-// subscriptions holds the terminals that sessions have subscribed to, with one watcher for each URI. The SDK knows the sessions of each URI
-// and sends them the notifications.
+// subscriptions holds the terminals that sessions have subscribed to, with one watcher
+// for each URI. The SDK knows the sessions of each URI and sends them the notifications.
 type subscriptions struct {
 	mu       sync.Mutex
 	watched  map[string]*watch           // by URI
@@ -36,7 +37,8 @@ type watch struct {
 	cancel   context.CancelFunc
 }
 
-// subscribe handles resources/subscribe. The SDK calls it before it records the session as a subscriber.
+// subscribe handles resources/subscribe. The SDK calls it before it records the session
+// as a subscriber.
 func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if req.Extra != nil && req.Extra.Header.Get(elsewhereHeader) != "" {
 		return fmt.Errorf("this session belongs to another node, and only that node can send its notifications: begin a new session here to subscribe")
@@ -89,7 +91,8 @@ func (s *Server) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) err
 	return nil
 }
 
-// leaveLocked removes a subscription, and ends the watcher if it was the last one of the URI.
+// leaveLocked removes a subscription, and ends the watcher if it was the last one of the
+// URI.
 func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
 	w := q.watched[uri]
 	if w == nil {
@@ -101,8 +104,9 @@ func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
 	}
 }
 
-// forget waits for the end of a session and removes its subscriptions. It also ends a session over HTTP that had no request for FollowIdle:
-// few clients end their sessions, and an absent client would count as an observer.
+// forget waits for the end of a session and removes its subscriptions. It also ends a
+// session over HTTP that had no request for FollowIdle: few clients end their sessions,
+// and an absent client would count as an observer.
 func (s *Server) forget(session *sdk.ServerSession) {
 	ended := make(chan struct{})
 	s.subs.wg.Go(func() { s.endSilent(session, ended) })
@@ -116,7 +120,8 @@ func (s *Server) forget(session *sdk.ServerSession) {
 	}
 }
 
-// endSilent ends a session over HTTP when it had no request for FollowIdle. It returns early when ended is closed.
+// endSilent ends a session over HTTP when it had no request for FollowIdle. It returns
+// early when ended is closed.
 func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 	for {
 		left, ok := s.uses.left(session.ID(), s.opts.FollowIdle)
@@ -137,8 +142,8 @@ func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 	}
 }
 
-// watch notifies the sessions of new output and of the exit. All output that arrives until the next notification is due causes one
-// notification.
+// watch notifies the sessions of new output and of the exit. All output that arrives
+// until the next notification is due causes one notification.
 func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	defer rd.Close()
 	var buf [512]byte
@@ -161,7 +166,8 @@ func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	}
 }
 
-// close refuses further subscriptions and waits for the goroutines. The server's context and its sessions must have ended before.
+// close refuses further subscriptions and waits for the goroutines. The server's context
+// and its sessions must have ended before.
 func (q *subscriptions) close() {
 	q.mu.Lock()
 	q.closed = true

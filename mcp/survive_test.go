@@ -17,7 +17,8 @@ type broken struct{ *fakeTerminals }
 
 func (broken) Open(string) (agenttools.Terminal, error) { panic("canary: what a program printed") }
 
-// If a call panics, only that call fails: its session continues, and the model gets no details.
+// If a call panics, only that call fails: its session continues, and the model gets no
+// details.
 func TestABugIsSurvived(t *testing.T) {
 	var tool, stack string
 	f := &fakeTerminals{}

@@ -13,9 +13,11 @@ import (
 // metaUntrusted is the key in _meta that marks a result with text from programs.
 const metaUntrusted = "tether/untrusted"
 
-// metaResultSize tells Claude Code how many characters of a tool's answer to show the model. Without it, Claude Code shows only the first
-// 2 KB of an answer with more than 50,000 characters, and the beginning of a terminal's output is the least interesting part. maxResultSize
-// is the largest value that Claude Code accepts. Seen with Claude Code 2.1.197.
+// metaResultSize tells Claude Code how many characters of a tool's answer to show the
+// model. Without it, Claude Code shows only the first 2 KB of an answer with more than
+// 50,000 characters, and the beginning of a terminal's output is the least interesting
+// part. maxResultSize is the largest value that Claude Code accepts. Seen with Claude
+// Code 2.1.197.
 const (
 	metaResultSize = "anthropic/maxResultSizeChars"
 	maxResultSize  = 500_000
@@ -39,8 +41,8 @@ var shows = map[string]int{
 	"@cline/core": 5_000,
 }
 
-// progressEvery is the time between progress notifications of a call. A client that asked for them knows that the call still runs, and does
-// not give up.
+// progressEvery is the time between progress notifications of a call. A client that asked
+// for them knows that the call still runs, and does not give up.
 const progressEvery = 5 * time.Second
 
 // addTools registers the tools that the principal may use.
@@ -62,7 +64,8 @@ func (s *Server) addTools() {
 	}
 }
 
-// handler returns the SDK's handler for a tool. A failure of the tool is a result that the model can read, not an error of the protocol.
+// handler returns the SDK's handler for a tool. A failure of the tool is a result that
+// the model can read, not an error of the protocol.
 func (s *Server) handler(tool string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, cancel := s.callContext(ctx, req)
@@ -100,8 +103,8 @@ func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 
 func text(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
 
-// notifyProgress starts a goroutine that sends progress notifications if the client asked for them. The returned function ends the
-// goroutine and waits for its end.
+// notifyProgress starts a goroutine that sends progress notifications if the client asked
+// for them. The returned function ends the goroutine and waits for its end.
 func notifyProgress(ctx context.Context, req *sdk.CallToolRequest, what string) func() {
 	token := req.Params.GetProgressToken()
 	if token == nil {

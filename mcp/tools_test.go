@@ -206,7 +206,8 @@ func TestToolsOffered(t *testing.T) {
 	}
 }
 
-// Titles and similar texts of programs are cleaned before a model gets them, and output is marked as untrusted.
+// Titles and similar texts of programs are cleaned before a model gets them, and output
+// is marked as untrusted.
 func TestMetadataIsClean(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", agenttools.OwnerUser)
@@ -237,7 +238,8 @@ func TestMetadataIsClean(t *testing.T) {
 	}
 }
 
-// Two sessions of one server are the same principal. The terminals do not change when a session begins or ends.
+// Two sessions of one server are the same principal. The terminals do not change when a
+// session begins or ends.
 func TestSessionsShareTerminals(t *testing.T) {
 	f := &fakeTerminals{}
 	s := newServer(t, mcp.Options{Tools: toolsOver(f)})

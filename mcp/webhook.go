@@ -12,10 +12,11 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Webhooks delivers events to URLs, for one principal. Its errors are *events.Error, or ctx's. It is safe for concurrent use.
+// Webhooks delivers events to URLs, for one principal. Its errors are *events.Error, or
+// ctx's. It is safe for concurrent use.
 type Webhooks interface {
-	// Subscribe makes a subscription, or renews the one for the same URL, kind and arguments. It blocks until the receiver has confirmed that
-	// it wants the events.
+	// Subscribe makes a subscription, or renews the one for the same URL, kind and
+	// arguments. It blocks until the receiver has confirmed that it wants the events.
 	Subscribe(context.Context, Webhook) (Subscribed, error)
 	// Unsubscribe ends a subscription.
 	Unsubscribe(Webhook) error
@@ -82,7 +83,8 @@ func (p *subscribeParams) webhook(declared bool) (w Webhook, err error) {
 	return w, nil
 }
 
-// addWebhooks registers the methods for webhooks. If Options.Webhooks is nil, they answer that webhooks are not offered.
+// addWebhooks registers the methods for webhooks. If Options.Webhooks is nil, they answer
+// that webhooks are not offered.
 func (s *Server) addWebhooks(add func(error)) {
 	add(sdk.AddReceivingCustomMethod(s.server, methodSubscribe, func(ctx context.Context, ss *sdk.ServerSession, p *subscribeParams) (*subscribeResult, error) {
 		if p == nil {
@@ -119,7 +121,8 @@ func (s *Server) addWebhooks(add func(error)) {
 	}))
 }
 
-// kindsOffered returns the kinds of events, each with all modes in which this server delivers it.
+// kindsOffered returns the kinds of events, each with all modes in which this server
+// delivers it.
 func (s *Server) kindsOffered() []events.Kind {
 	kinds := s.opts.Events.Kinds()
 	if s.opts.Webhooks == nil {

@@ -1,13 +1,15 @@
-// Package pairing has the messages with which a machine and a host learn each other's keys, and with which the machine later proves its
-// identity, and the texts that they sign. It does no I/O. docs/PROTOCOL.md describes the steps.
+// Package pairing has the messages with which a machine and a host learn each other's
+// keys, and with which the machine later proves its identity, and the texts that they
+// sign. It does no I/O. docs/PROTOCOL.md describes the steps.
 //
 //	c := pairing.Commit(key.Public().(ed25519.PublicKey), "laptop", nonce)
 //	…
 //	s := pairing.Session{Host: hostKey, Device: deviceKey, Challenge: answer.Challenge, Nonce: nonce, Time: answer.Time}
 //	request.Signature = s.Sign(key, pairing.ForSession)
 //
-// Every signed text begins with its purpose, and each part of it is preceded by its length, so that no text can be taken for another. No
-// clocks are compared: the only signed time is the host's, which the machine signs as it got it.
+// Every signed text begins with its purpose, and each part of it is preceded by its
+// length, so that no text can be taken for another. No clocks are compared: the only
+// signed time is the host's, which the machine signs as it got it.
 package pairing
 
 import (
@@ -24,7 +26,8 @@ const (
 	Version = 1
 	// Path is the path of the protocol below the host's URL.
 	Path = "/device/v1/"
-	// TokenPrefix begins pairing tokens. A pairing token is good for one pairing and for nothing else.
+	// TokenPrefix begins pairing tokens. A pairing token is good for one pairing and for
+	// nothing else.
 	TokenPrefix = "tetherpair_"
 	// NonceSize is the size of nonces, challenges and commitments, in bytes.
 	NonceSize = 32
@@ -74,7 +77,8 @@ type Revealed struct {
 	Signature []byte `json:"signature"`
 }
 
-// Wait is the body of POST wait. The host answers when the machine is approved, or after WaitTime.
+// Wait is the body of POST wait. The host answers when the machine is approved, or after
+// WaitTime.
 type Wait struct {
 	ID string `json:"id"`
 }
@@ -85,7 +89,8 @@ type Waited struct {
 	Principal string `json:"principal,omitempty"` // the host's name for the machine
 }
 
-// Redeem is the body of POST redeem, with which a machine pairs by a pairing token. The token is in the Authorization header.
+// Redeem is the body of POST redeem, with which a machine pairs by a pairing token. The
+// token is in the Authorization header.
 type Redeem struct {
 	DeviceKey []byte `json:"device_key"`
 	Nonce     []byte `json:"nonce"`
@@ -154,15 +159,16 @@ func (p Pair) message(purpose string) []byte {
 	return message(purpose, p.Host, p.Device, []byte(p.Name), p.HostNonce, p.DeviceNonce)
 }
 
-// Commit returns the commitment that a machine sends before it knows the host's nonce. So the machine cannot choose nonce, key or name to
-// get a wanted code.
+// Commit returns the commitment that a machine sends before it knows the host's nonce. So
+// the machine cannot choose nonce, key or name to get a wanted code.
 func Commit(device ed25519.PublicKey, name string, nonce []byte) []byte {
 	sum := sha256.Sum256(message("commit", device, []byte(name), nonce))
 	return sum[:]
 }
 
-// Code returns the number that people compare: six digits that depend on both keys, both nonces and the name. An attacker between both
-// sides has one chance in a million for each pairing that is begun.
+// Code returns the number that people compare: six digits that depend on both keys, both
+// nonces and the name. An attacker between both sides has one chance in a million for
+// each pairing that is begun.
 func (p Pair) Code() string {
 	const most = 1_000_000
 	sum := sha256.Sum256(p.message("code"))

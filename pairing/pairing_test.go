@@ -23,7 +23,8 @@ func pair() pairing.Pair {
 	return pairing.Pair{Host: public(key(1)), Device: public(key(2)), Name: "laptop", HostNonce: nonce(3), DeviceNonce: nonce(4)}
 }
 
-// Other implementations of the protocol rely on these: they must not change within a version.
+// Other implementations of the protocol rely on these: they must not change within a
+// version.
 func TestVectors(t *testing.T) {
 	s := pairing.Session{Host: public(key(1)), Device: public(key(2)), Challenge: nonce(5), Nonce: nonce(6), Time: 1_700_000_000_000}
 	for name, c := range map[string]struct{ got, want string }{

@@ -45,7 +45,8 @@ func (m *matcher) begin(line []byte, start, end int64, emit func(*matcher, field
 // done reports whether nothing more can follow.
 func (a *attempt) done(m *matcher) bool { return a.stage == len(m.patterns) }
 
-// next offers a line to an attempt. done reports that the attempt has ended, took that the line was one of its lines.
+// next offers a line to an attempt. done reports that the attempt has ended, took that
+// the line was one of its lines.
 func (a *attempt) next(m *matcher, line []byte, start, end int64, emit func(*matcher, fields)) (took, done bool) {
 	p := &m.patterns[a.stage]
 	if groups := p.match(line); groups != nil {
@@ -129,7 +130,8 @@ func (a *attempt) again(q *pattern, groups [][]byte, start, end int64) {
 	}
 }
 
-// fill takes a pattern's groups. Existing fields stay, except for messages, which are joined; anew replaces all.
+// fill takes a pattern's groups. Existing fields stay, except for messages, which are
+// joined; anew replaces all.
 func (f *fields) fill(p *pattern, groups [][]byte, anew bool) {
 	set := func(to *string, group, most int) {
 		if group > 0 && groups[group] != nil && (anew || *to == "") {

@@ -2,7 +2,8 @@ package problems
 
 import "slices"
 
-// automaton finds many literals in a line at once (Aho and Corasick, 1975), so that a plain line costs one look at each byte.
+// automaton finds many literals in a line at once (Aho and Corasick, 1975), so that a
+// plain line costs one look at each byte.
 type automaton struct {
 	class  [256]uint8 // of bytes; those of no literal share class 0
 	width  int        // of a row of next
@@ -16,7 +17,8 @@ const (
 	maxStates = hit
 )
 
-// newAutomaton takes each owner's literals, one of which is in every line that concerns it; nil means that every line may.
+// newAutomaton takes each owner's literals, one of which is in every line that concerns
+// it; nil means that every line may.
 func newAutomaton(owners [][]string) *automaton {
 	a := &automaton{width: 1}
 	for i, literals := range owners {
@@ -64,7 +66,8 @@ func (a *automaton) add(owner uint16, literal string) {
 	a.found[state] = append(a.found[state], owner)
 }
 
-// link turns the trie into an automaton: where no literal continues, it falls back to the longest end of the text that begins a literal.
+// link turns the trie into an automaton: where no literal continues, it falls back to the
+// longest end of the text that begins a literal.
 func (a *automaton) link() {
 	fail := make([]uint16, len(a.found))
 	var queue []uint16
@@ -100,7 +103,8 @@ func (a *automaton) link() {
 	}
 }
 
-// candidates appends to into the owners that a line may concern, in their order and each once.
+// candidates appends to into the owners that a line may concern, in their order and each
+// once.
 func (a *automaton) candidates(into []uint16, line []byte) []uint16 {
 	into = append(into, a.always...)
 	plain := len(into)

@@ -14,7 +14,8 @@ import (
 	"tether/problems"
 )
 
-// benchLog is how many bytes of each log BenchmarkTracker looks at; of the large builds as many as the issue of a flood of output has.
+// benchLog is how many bytes of each log BenchmarkTracker looks at; of the large builds
+// as many as the issue of a flood of output has.
 const (
 	benchLog   = 2 << 20
 	benchLarge = 20 << 20
@@ -72,7 +73,8 @@ func large(round func(b *bytes.Buffer, i int)) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkTracker measures build logs: MB of output for each second of CPU time, which depends less on other load than the time that passes.
+// BenchmarkTracker measures build logs: MB of output for each second of CPU time, which
+// depends less on other load than the time that passes.
 func BenchmarkTracker(b *testing.B) {
 	logs := buildLogs(b)
 	for _, name := range slices.Sorted(maps.Keys(logs)) {
@@ -93,7 +95,8 @@ func BenchmarkTracker(b *testing.B) {
 	}
 }
 
-// cpuTime is how long this process has had a processor, in steps of 10 ms; 0 where the system does not say.
+// cpuTime is how long this process has had a processor, in steps of 10 ms; 0 where the
+// system does not say.
 func cpuTime() time.Duration {
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

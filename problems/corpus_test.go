@@ -26,8 +26,10 @@ type recorded struct {
 	want               []string // "file:line severity"
 }
 
-// runs reads testdata/runs. The expectations of a run are in NAME.want, or in NAME.pipe.want and NAME.pty.want where they differ: a line "DIR $ COMMAND", then one
-// line "FILE:LINE SEVERITY" for each problem. A line that begins with # is a remark; a tool's own test data is named so there.
+// runs reads testdata/runs. The expectations of a run are in NAME.want, or in
+// NAME.pipe.want and NAME.pty.want where they differ: a line "DIR $ COMMAND", then one
+// line "FILE:LINE SEVERITY" for each problem. A line that begins with # is a remark; a
+// tool's own test data is named so there.
 func runs(t testing.TB) []recorded {
 	t.Helper()
 	names, err := filepath.Glob("testdata/runs/*.out")

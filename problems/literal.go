@@ -8,8 +8,9 @@ const (
 	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
 )
 
-// requiredOf returns texts one of which is in every line that an expression matches, so that they can be looked for before the expression
-// is tried; nil if the expression demands none of at least two bytes.
+// requiredOf returns texts one of which is in every line that an expression matches, so
+// that they can be looked for before the expression is tried; nil if the expression
+// demands none of at least two bytes.
 func requiredOf(expression string) []string {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -22,8 +23,9 @@ func requiredOf(expression string) []string {
 	return clipped(best)
 }
 
-// demands are an expression's demands: exact are all texts that it can match, nil if those are too many; one of best is in each, each
-// begins with one of prefix and ends with one of suffix.
+// demands are an expression's demands: exact are all texts that it can match, nil if
+// those are too many; one of best is in each, each begins with one of prefix and ends
+// with one of suffix.
 type demands struct{ exact, best, prefix, suffix []string }
 
 // demand walks an expression from its leaves.
@@ -136,7 +138,8 @@ func alternatives(subs []*syntax.Regexp) demands {
 	return all
 }
 
-// product is each text of a followed by each of b; nil if b is nil or the product is too large.
+// product is each text of a followed by each of b; nil if b is nil or the product is too
+// large.
 func product(a, b []string) []string {
 	if b == nil || len(a)*len(b) > maxLiterals {
 		return nil
@@ -150,7 +153,8 @@ func product(a, b []string) []string {
 	return all
 }
 
-// better returns the one whose shortest text is longer; if these are equally long, the one with fewer texts.
+// better returns the one whose shortest text is longer; if these are equally long, the
+// one with fewer texts.
 func better(a, b []string) []string {
 	switch x, y := shortest(a), shortest(b); {
 	case y > x, y == x && b != nil && len(b) < len(a):

@@ -15,25 +15,30 @@ const (
 	maxName     = 100  // bytes of an owner or name
 )
 
-// Matcher tells the problems of one tool from other output, in the shape of VS Code's problem matchers
-// (https://code.visualstudio.com/docs/editor/tasks#_defining-a-problem-matcher). Its patterns match lines one after the other. Clears, and
-// the fields of Pattern that say so, are additions.
+// Matcher tells the problems of one tool from other output, in the shape of VS Code's
+// problem matchers
+// (https://code.visualstudio.com/docs/editor/tasks#_defining-a-problem-matcher). Its
+// patterns match lines one after the other. Clears, and the fields of Pattern that say
+// so, are additions.
 type Matcher struct {
 	Name     string `json:"name"`
 	Owner    string `json:"owner"`    // the tool's name; problems of one owner are cleared together
 	Severity string `json:"severity"` // of problems for which no pattern finds one; "error" if empty
-	// Patterns may be empty for a matcher that has only a Background or Succeeds (addition).
+	// Patterns may be empty for a matcher that has only a Background or Succeeds
+	// (addition).
 	Patterns []Pattern `json:"pattern"`
 	// Background tells the rounds of a tool that watches files; nil for others.
 	Background *Background `json:"background"`
 	// Clears are owners whose problems end with this owner's (addition); "*" is all.
 	Clears []string `json:"clears"`
-	// Weak problems count only while the same owner has none in the same file (addition): for summaries that repeat more precise reports.
+	// Weak problems count only while the same owner has none in the same file (addition):
+	// for summaries that repeat more precise reports.
 	Weak bool `json:"weak"`
-	// Succeeds matches a line with which the tool says that it found no errors (addition): its errors are cleared.
+	// Succeeds matches a line with which the tool says that it found no errors
+	// (addition): its errors are cleared.
 	Succeeds string `json:"succeeds"`
-	// Package matches the line behind the problems of a Go package, whose import path is its first group (addition): files are named within
-	// that.
+	// Package matches the line behind the problems of a Go package, whose import path is
+	// its first group (addition): files are named within that.
 	Package string `json:"package"`
 }
 
@@ -50,29 +55,35 @@ type Pattern struct {
 	Severity int    `json:"severity"`
 	Code     int    `json:"code"`
 	Message  int    `json:"message"` // messages of several patterns are joined
-	// Loop: the last pattern may match several lines, each of which is a problem. If it is not the last pattern (addition), those are problems
-	// as soon as the patterns after it match, too.
+	// Loop: the last pattern may match several lines, each of which is a problem. If it
+	// is not the last pattern (addition), those are problems as soon as the patterns
+	// after it match, too.
 	Loop bool `json:"loop"`
 	// Skip is how many lines that do not match may lie before this one (addition).
 	Skip int `json:"skip"`
-	// Latest: the pattern may match several lines, and the last of them counts (addition).
+	// Latest: the pattern may match several lines, and the last of them counts
+	// (addition).
 	Latest bool `json:"latest"`
-	// Import: a file that is not absolute is named by an import path (addition), and the pattern is of no use where that tells no directory.
+	// Import: a file that is not absolute is named by an import path (addition), and the
+	// pattern is of no use where that tells no directory.
 	Import bool `json:"import"`
 	// Exclude: a line that matches this, too, does not match (addition).
 	Exclude string `json:"exclude"`
-	// Until: a line that matches this ends the attempt, if the pattern does not match first (addition).
+	// Until: a line that matches this ends the attempt, if the pattern does not match
+	// first (addition).
 	Until string `json:"until"`
 }
 
-// Background says by which lines a tool that watches files begins and ends a round. When one begins, the owner's problems are cleared.
+// Background says by which lines a tool that watches files begins and ends a round. When
+// one begins, the owner's problems are cleared.
 type Background struct {
 	ActiveOnStart bool   `json:"activeOnStart"`
 	Begins        string `json:"beginsPattern"`
 	Ends          string `json:"endsPattern"`
 }
 
-// Set is a list of compiled matchers; of those that match a line, the first wins. It never changes and is safe for concurrent use.
+// Set is a list of compiled matchers; of those that match a line, the first wins. It
+// never changes and is safe for concurrent use.
 type Set struct {
 	matchers []*matcher
 	scan     *automaton // finds which matchers' first patterns and rounds a line may match
@@ -115,7 +126,8 @@ func Compile(all ...Matcher) (*Set, error) {
 	return s, nil
 }
 
-// inside are texts one of which is in every line that concerns the matcher outside an attempt; nil if there are none.
+// inside are texts one of which is in every line that concerns the matcher outside an
+// attempt; nil if there are none.
 func (m *matcher) inside() (all []string) {
 	for i, re := range append([]string{m.backgroundBegins(), m.Succeeds, m.Package}, m.first()...) {
 		if re == "" && i < 3 {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// resolve is a file's name, seen from a directory. Both may be of another system than this one.
+// resolve is a file's name, seen from a directory. Both may be of another system than
+// this one.
 func resolve(dir, file string) string {
 	if rest, ok := strings.CutPrefix(file, "file://"); ok {
 		file = rest
@@ -30,9 +31,10 @@ func isAbsolute(p string) bool {
 	return strings.HasPrefix(p, "/") || strings.HasPrefix(p, `\\`) || isDrive(p)
 }
 
-// packageDir is the directory of the Go package with an import path, and whether it is known. It is known from a command line such as go
-// test ./half, and where one element of the import path is the name of the directory in which the command looks for packages. tested says
-// that the command has tested this package.
+// packageDir is the directory of the Go package with an import path, and whether it is
+// known. It is known from a command line such as go test ./half, and where one element of
+// the import path is the name of the directory in which the command looks for packages.
+// tested says that the command has tested this package.
 func packageDir(dir, command, pkg string, tested bool) (string, bool) {
 	named, isTest := testedDirs(command)
 	switch {
@@ -55,7 +57,8 @@ func packageDir(dir, command, pkg string, tested bool) (string, bool) {
 	return resolve(dir, path.Clean("./"+below)), true
 }
 
-// testedDirs are the arguments of go test that name packages by directories, or perhaps do; false for other commands.
+// testedDirs are the arguments of go test that name packages by directories, or perhaps
+// do; false for other commands.
 func testedDirs(command string) (named []string, isTest bool) {
 	words := strings.Fields(command)
 	if len(words) < 2 || words[0] != "go" || words[1] != "test" || strings.ContainsAny(command, ";&|") {

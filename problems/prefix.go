@@ -15,8 +15,9 @@ const (
 	maxBlocks  = 256 // rows below names of tasks
 )
 
-// stream is the lines of one program in the terminal: those without a prefix, or those that a runner of several programs,
-// such as turbo, pnpm -r or docker compose, prefixes with one name.
+// stream is the lines of one program in the terminal: those without a prefix, or those
+// that a runner of several programs, such as turbo, pnpm -r or docker compose, prefixes
+// with one name.
 type stream struct {
 	name  string // "" for lines without a prefix
 	dir   string // where the program runs, seen from the terminal's directory, if the name tells that
@@ -29,9 +30,10 @@ type stream struct {
 // notNames are words that begin lines of one program.
 var notNames = lazyregexp.New(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|@parcel/.*|.*(?:error|exception|warning))$`)
 
-// prefixed returns the name of the program before a line, and where the line begins behind it. The forms are
-// "web-1  | ", "12:00:01 web.1 | ", "[web] ", "@acme/web:build: ", "web: " and "packages/web build: ". sure says that
-// nothing else looks like it. rest is 0 for a line without a name.
+// prefixed returns the name of the program before a line, and where the line begins
+// behind it. The forms are "web-1 | ", "12:00:01 web.1 | ", "[web] ", "@acme/web:build:
+// ", "web: " and "packages/web build: ". sure says that nothing else looks like it. rest
+// is 0 for a line without a name.
 func prefixed(line []byte) (name []byte, rest int, sure bool) {
 	from := 0
 	if len(line) > 9 && line[2] == ':' && line[5] == ':' && line[8] == ' ' {

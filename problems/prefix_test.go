@@ -21,8 +21,8 @@ func reported(text string) string {
 	return strings.Join(all, "\n")
 }
 
-// Runners of several programs put a name before each line. It is the problem's package, programs' lines may be mixed, and
-// a round of one program clears its own problems alone.
+// Runners of several programs put a name before each line. It is the problem's package,
+// programs' lines may be mixed, and a round of one program clears its own problems alone.
 func TestPrefixedLines(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"docker compose", "web-1  | src/a.ts(1,7): error TS2322: bad\napi-1  | Traceback (most recent call last):\nweb-1  | more\napi-1  |   File \"/srv/app.py\", line 6, in index\napi-1  | ZeroDivisionError: division by zero\n",

@@ -12,7 +12,8 @@ const (
 	Info    Severity = "info"
 )
 
-// Problem is one complaint of a tool. Nothing in it comes from outside the lines that its matcher matched.
+// Problem is one complaint of a tool. Nothing in it comes from outside the lines that its
+// matcher matched.
 type Problem struct {
 	Tool     string   `json:"tool"`                // the matcher's owner
 	File     string   `json:"file,omitempty"`      // absolute where its directory is known, otherwise as the tool named it; "" if it named none
@@ -60,7 +61,8 @@ var severities = map[string]Severity{
 	"info": Info, "information": Info, "note": Info, "hint": Info, "help": Info, "i": Info, "n": Info, "suggestion": Info, "message": Info,
 }
 
-// severityOf returns the severity that a tool's word stands for, or otherwise if the word is unknown.
+// severityOf returns the severity that a tool's word stands for, or otherwise if the word
+// is unknown.
 func severityOf(word string, otherwise Severity) Severity {
 	if s, ok := severities[strings.ToLower(strings.TrimSpace(word))]; ok {
 		return s

@@ -14,8 +14,8 @@ const (
 	MaxProblems = 1000 // problems; of more, the first and the newest half
 )
 
-// Tracker finds problems in one terminal's output as it arrives. Its findings depend on the bytes alone, not on their division. It is not
-// safe for concurrent use.
+// Tracker finds problems in one terminal's output as it arrives. Its findings depend on
+// the bytes alone, not on their division. It is not safe for concurrent use.
 type Tracker struct {
 	set   *Set
 	lines plain.Lines // that have not ended
@@ -52,8 +52,8 @@ func NewTracker(set *Set, at int64) *Tracker {
 	return t
 }
 
-// Write takes the bytes from the offset at on. The gap between the last bytes and these contains no text; see Lost for missing bytes. A
-// line counts once it has ended.
+// Write takes the bytes from the offset at on. The gap between the last bytes and these
+// contains no text; see Lost for missing bytes. A line counts once it has ended.
 func (t *Tracker) Write(at int64, p []byte) {
 	t.lines.Write(at, p, t.raw)
 	t.end = max(t.end, at+int64(len(p)))
@@ -68,8 +68,9 @@ func (t *Tracker) Lost(n int64) {
 	t.abandonAll()
 }
 
-// Begin records that a command starts here. Names of files are relative to dir or, if that is "", to the former directory. Earlier problems
-// of the same command line are cleared.
+// Begin records that a command starts here. Names of files are relative to dir or, if
+// that is "", to the former directory. Earlier problems of the same command line are
+// cleared.
 func (t *Tracker) Begin(command, dir string) {
 	t.End()
 	t.command = clip(command, maxMessage)
@@ -85,7 +86,8 @@ func (t *Tracker) Begin(command, dir string) {
 	}
 }
 
-// Dir says that names of files are seen from this directory from here on, without a new command.
+// Dir says that names of files are seen from this directory from here on, without a new
+// command.
 func (t *Tracker) Dir(dir string) { t.dir = dir }
 
 // End records that no output follows, or not soon: a line without an end counts now.
@@ -129,8 +131,8 @@ func (t *Tracker) erased(at int64) {
 	t.clear(at, func(p *Problem) bool { return p.command == t.command })
 }
 
-// line examines one line. It goes first to open attempts. Several matchers may begin with the same line; the first that finds a problem has
-// won.
+// line examines one line. It goes first to open attempts. Several matchers may begin with
+// the same line; the first that finds a problem has won.
 func (t *Tracker) line(line []byte, start, end int64) {
 	t.in, line = t.streamOf(line)
 	t.candidates = t.set.scan.candidates(t.candidates[:0], line)
@@ -162,8 +164,8 @@ func (t *Tracker) line(line []byte, start, end int64) {
 	}
 }
 
-// goOn offers a line to all open attempts, and reports whether some took it. A matcher that finds a problem ends others' attempts in its
-// lines.
+// goOn offers a line to all open attempts, and reports whether some took it. A matcher
+// that finds a problem ends others' attempts in its lines.
 func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 	for i := 0; i < len(t.in.open); i++ {
 		a := t.in.open[i]
@@ -203,7 +205,8 @@ func (t *Tracker) setOpen(i int, a *attempt) {
 	s.open[i] = a
 }
 
-// abandon ends the attempts of the owner's matchers in the present stream; "" means all owners.
+// abandon ends the attempts of the owner's matchers in the present stream; "" means all
+// owners.
 func (t *Tracker) abandon(owner string) {
 	for i, a := range t.in.open {
 		if a != nil && (owner == "" || t.set.matchers[i].Owner == owner) {
@@ -222,7 +225,8 @@ func (t *Tracker) abandonAll() {
 	t.in = t.main
 }
 
-// newRound clears the last round's problems of a tool that watches files, and of what it runs.
+// newRound clears the last round's problems of a tool that watches files, and of what it
+// runs.
 func (t *Tracker) newRound(m *matcher, at int64) {
 	all := slices.Contains(m.Clears, "*")
 	if all {
@@ -255,8 +259,9 @@ func (t *Tracker) begin() { t.succeeded, t.unrecognised = false, nil }
 // found no errors, while none was known, and none was found after that.
 func (t *Tracker) Succeeded() bool { return t.succeeded }
 
-// Unrecognised returns the last lines that look like errors and that no matcher took, since a command or a tool began; at
-// most five. Where errors are known, lines that only count or sum up are left out.
+// Unrecognised returns the last lines that look like errors and that no matcher took,
+// since a command or a tool began; at most five. Where errors are known, lines that only
+// count or sum up are left out.
 func (t *Tracker) Unrecognised() []string {
 	known := slices.ContainsFunc(t.list, func(p *Problem) bool { return p.Severity == Error })
 	return slices.DeleteFunc(slices.Clone(t.unrecognised), func(line string) bool { return known && sumForms().MatchString(line) })
@@ -280,7 +285,8 @@ func (t *Tracker) clear(at int64, what func(*Problem) bool) {
 	}
 }
 
-// settle gives the problems of a Go package, whose tests end with this line, the directory of that.
+// settle gives the problems of a Go package, whose tests end with this line, the
+// directory of that.
 func (t *Tracker) settle(m *matcher, line []byte, end int64) {
 	groups := m.ofPkg.FindSubmatch(line)
 	if groups == nil {
@@ -352,8 +358,8 @@ func (t *Tracker) knows(p *Problem) bool {
 	return slices.ContainsFunc(t.list, func(q *Problem) bool { return !q.weak && q.Tool == p.Tool && q.File == p.File })
 }
 
-// Problems returns copies of those that were printed, again or for the first time, from the offset since on, in the order of their first
-// lines.
+// Problems returns copies of those that were printed, again or for the first time, from
+// the offset since on, in the order of their first lines.
 func (t *Tracker) Problems(since int64) []Problem {
 	all := []Problem{}
 	for _, p := range t.list {
@@ -365,10 +371,12 @@ func (t *Tracker) Problems(since int64) []Problem {
 	return all
 }
 
-// Looked returns which output was looked at, from one offset to another, and how many bytes between them were missing.
+// Looked returns which output was looked at, from one offset to another, and how many
+// bytes between them were missing.
 func (t *Tracker) Looked() (from, to, lost int64) { return t.from, t.end, t.lost }
 
-// Cursor returns the argument for the next call of Problems: the offset after the last line that has ended.
+// Cursor returns the argument for the next call of Problems: the offset after the last
+// line that has ended.
 func (t *Tracker) Cursor() int64 {
 	if len(t.lines.Part) > 0 {
 		return t.lines.Start
@@ -379,5 +387,6 @@ func (t *Tracker) Cursor() int64 {
 // Cleared returns the offset at which problems were last cleared, 0 if never.
 func (t *Tracker) Cleared() int64 { return t.cleared }
 
-// Dropped returns how many different problems had no room since the list of problems was last empty.
+// Dropped returns how many different problems had no room since the list of problems was
+// last empty.
 func (t *Tracker) Dropped() int { return t.dropped }

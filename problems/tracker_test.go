@@ -59,8 +59,9 @@ func TestOtherTools(t *testing.T) {
 	}
 }
 
-// Go names files of a package without its directory in tests, and by the import path in a program that was built with -trimpath. Such a
-// file is found, or the problem has no wrong one.
+// Go names files of a package without its directory in tests, and by the import path in a
+// program that was built with -trimpath. Such a file is found, or the problem has no
+// wrong one.
 func TestGoPackages(t *testing.T) {
 	const test = "--- FAIL: TestHalf (0.00s)\n    half_test.go:7: no\nFAIL\nFAIL\texample.com/shop/half\t0.012s\n"
 	const panics = "panic: no\n\ngoroutine 1 [running]:\nnet/http.(*Server).Serve()\n\tnet/http/server.go:1 +0x9\nmain.main()\n\texample.com/shop/half/main.go:8 +0x52\n"
@@ -176,7 +177,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// Problems of a command are cleared when it runs again, those of others are not; a tool that watches files clears its own.
+// Problems of a command are cleared when it runs again, those of others are not; a tool
+// that watches files clears its own.
 func TestClears(t *testing.T) {
 	tr := problems.NewTracker(problems.Builtin(), 0)
 	at := int64(0)
@@ -301,7 +303,8 @@ func same(t *testing.T, name string, want, got *problems.Tracker) {
 	}
 }
 
-// FuzzTracker holds that any division gives the same, and that fields are bounded and stand in the output.
+// FuzzTracker holds that any division gives the same, and that fields are bounded and
+// stand in the output.
 func FuzzTracker(f *testing.F) {
 	for _, r := range runs(f) {
 		if len(r.output) < 3000 {
@@ -322,7 +325,8 @@ func FuzzTracker(f *testing.F) {
 	})
 }
 
-// No line that a matcher's first pattern matches is passed over by the search for literals.
+// No line that a matcher's first pattern matches is passed over by the search for
+// literals.
 func TestLiteralsMissNothing(t *testing.T) {
 	set := problems.Builtin()
 	patterns := set.FirstPatterns()

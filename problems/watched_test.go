@@ -267,7 +267,8 @@ func TestWatchedRuns(t *testing.T) {
 	}
 }
 
-// A tool that says that it found no errors is believed until it begins again; other lines that look like errors are quoted.
+// A tool that says that it found no errors is believed until it begins again; other lines
+// that look like errors are quoted.
 func TestSucceeded(t *testing.T) {
 	for _, c := range []struct {
 		name, text   string

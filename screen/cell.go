@@ -1,6 +1,7 @@
 package screen
 
-// cell is one place of the grid. Its fields have the layout of xterm.js, which tests compare with.
+// cell is one place of the grid. Its fields have the layout of xterm.js, which tests
+// compare with.
 type cell struct {
 	ch  uint32 // the character, or the number of a cluster; with its width
 	fg  uint32 // colour and flags
@@ -46,7 +47,8 @@ func (c *cell) empty() bool { return c.ch&content == 0 }
 // blank is an erased cell with a background.
 func blank(bg uint32) cell { return cell{ch: null, bg: bg} }
 
-// extra holds attributes that few cells have: a kind and colour of underline, and a hyperlink.
+// extra holds attributes that few cells have: a kind and colour of underline, and a
+// hyperlink.
 type extra struct {
 	style  uint8  // 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed
 	colour uint32 // 0: the text's colour

@@ -1,6 +1,7 @@
 package screen
 
-// charsets are the four sets of characters that a program may choose from, by the byte that designates them; 0 is US.
+// charsets are the four sets of characters that a program may choose from, by the byte
+// that designates them; 0 is US.
 type charsets struct {
 	designated [4]byte
 	level      int

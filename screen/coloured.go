@@ -1,7 +1,8 @@
 package screen
 
-// Coloured returns the rows of the screen as [Screen.Text] does, each with its colours and styles as SGR sequences, which end with the row.
-// It has no other sequence, no link and nothing that Text leaves out.
+// Coloured returns the rows of the screen as [Screen.Text] does, each with its colours
+// and styles as SGR sequences, which end with the row. It has no other sequence, no link
+// and nothing that Text leaves out.
 func (s *Screen) Coloured() []string {
 	rows := make([]string, s.on.filled())
 	for y := range rows {
@@ -12,7 +13,8 @@ func (s *Screen) Coloured() []string {
 	return rows
 }
 
-// coloured writes the cells of a row up to the last cell that is not blank or whose attributes are visible although it is blank.
+// coloured writes the cells of a row up to the last cell that is not blank or whose
+// attributes are visible although it is blank.
 func (w *replay) coloured(l *line) {
 	end := w.s.cols
 	for end > 0 && bare(l.at(end-1)) {

@@ -14,7 +14,8 @@ import (
 // unseen is a blank without a background, underline, line through it or inverse colours.
 var unseen = regexp.MustCompile(`(?m) \|1\|(?:[0246]?[012389ab])?[0-9a-f]{1,6}\|(?:0|[48c]000000)( |$)`)
 
-// The rows with their colours make another terminal look the same, and have nothing but text and SGR sequences.
+// The rows with their colours make another terminal look the same, and have nothing but
+// text and SGR sequences.
 func TestColoured(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 18))
 	compared := 0

@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// redraws are the final bytes of the control sequences that move the cursor to another line, erase, insert, delete or scroll. Erasing in
-// the cursor's own line counts: such a program is likely to go further next, as test runners do with a status of several lines.
+// redraws are the final bytes of the control sequences that move the cursor to another
+// line, erase, insert, delete or scroll. Erasing in the cursor's own line counts: such a
+// program is likely to go further next, as test runners do with a status of several
+// lines.
 const redraws = "AFHfdu" + "JKXPLM@ST" + "r"
 
 // c0 carries out a control character.
@@ -92,7 +94,8 @@ func (s *Screen) escapeDo(c byte) {
 	}
 }
 
-// choose carries out the sequences of ESC with intermediate bytes: they select a set of characters or test the screen.
+// choose carries out the sequences of ESC with intermediate bytes: they select a set of
+// characters or test the screen.
 func (s *Screen) choose(inter uint32, c byte) {
 	switch {
 	case inter == '#' && c == '8':

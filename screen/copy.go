@@ -25,8 +25,9 @@ func (s *Screen) Clone() *Screen {
 	return &c
 }
 
-// Conceal removes all text that was printed, on both screens, the title, and settings, which may make a terminal answer. The screen's contents are in doubt then, but not the place of
-// the cursor. It is for a screen without pending input.
+// Conceal removes all text that was printed, on both screens, the title, and settings,
+// which may make a terminal answer. The screen's contents are in doubt then, but not the
+// place of the cursor. It is for a screen without pending input.
 func (s *Screen) Conceal() {
 	for _, g := range []*grid{&s.main, &s.alt} {
 		for i := range g.lines {

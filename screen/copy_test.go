@@ -9,7 +9,8 @@ import (
 	"tether/screen"
 )
 
-// A clone shows the same and continues independently; concealed text is nowhere in the data from which a screen can be made.
+// A clone shows the same and continues independently; concealed text is nowhere in the
+// data from which a screen can be made.
 func TestCloneAndConceal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	for range 300 {

@@ -1,6 +1,7 @@
 package screen
 
-// restrict brings the cursor into the screen, up to a column, and in origin mode into the scrolling region.
+// restrict brings the cursor into the screen, up to a column, and in origin mode into the
+// scrolling region.
 func (s *Screen) restrict(col int) {
 	g := s.on
 	g.x = min(max(g.x, 0), col)
@@ -11,7 +12,8 @@ func (s *Screen) restrict(col int) {
 	}
 }
 
-// goTo moves the cursor to a row and column counted from 0; in origin mode rows count from the scrolling region.
+// goTo moves the cursor to a row and column counted from 0; in origin mode rows count
+// from the scrolling region.
 func (s *Screen) goTo(row, col int) {
 	if s.modes.origin {
 		row += s.on.top
@@ -21,7 +23,8 @@ func (s *Screen) goTo(row, col int) {
 	s.restrict(s.cols - 1)
 }
 
-// move moves the cursor by columns and rows. In origin mode xterm.js counts the row from the region once more, see xterm_test.go.
+// move moves the cursor by columns and rows. In origin mode xterm.js counts the row from
+// the region once more, see xterm_test.go.
 func (s *Screen) move(cols, rows int) {
 	s.restrict(s.cols - 1)
 	s.on.x, s.on.y = s.on.x+cols, s.on.y+rows
@@ -42,7 +45,8 @@ func (s *Screen) down(n int) {
 	s.move(0, n)
 }
 
-// tab moves the cursor to the n-th tab stop to the right, or to the left if n is negative.
+// tab moves the cursor to the n-th tab stop to the right, or to the left if n is
+// negative.
 func (s *Screen) tab(n int) {
 	g := s.on
 	if g.x >= s.cols || !s.affordLines(s.cols+max(n, -n), 0) {
@@ -77,7 +81,8 @@ func (s *Screen) backspace() {
 	s.restrict(s.cols - 1)
 }
 
-// lineFeed moves the cursor down or, in the last row of the scrolling region, scrolls the region up.
+// lineFeed moves the cursor down or, in the last row of the scrolling region, scrolls the
+// region up.
 func (s *Screen) lineFeed() {
 	g := s.on
 	if s.modes.newline {
@@ -124,8 +129,8 @@ func (s *Screen) reverseIndex() {
 	s.restrict(s.cols - 1)
 }
 
-// scrollUp moves the region up by one row; a row that leaves the top of the main screen goes to the history. wrapped: the new row continues
-// the one above.
+// scrollUp moves the region up by one row; a row that leaves the top of the main screen
+// goes to the history. wrapped: the new row continues the one above.
 func (s *Screen) scrollUp(wrapped bool) {
 	g := s.on
 	if !s.affordLines(g.bottom-g.top, 1) {

@@ -8,9 +8,10 @@ type doubt struct {
 	blank  bool // the screen was erased, and nothing was taken away since
 }
 
-// Doubt records that output is missing before the next write, so the screen's contents are unknown. Rows count as known again when the
-// screen was erased or they have come in by scrolling, and the cursor when it was sent to a place. The scrolling region is assumed
-// unchanged.
+// Doubt records that output is missing before the next write, so the screen's contents
+// are unknown. Rows count as known again when the screen was erased or they have come in
+// by scrolling, and the cursor when it was sent to a place. The scrolling region is
+// assumed unchanged.
 func (s *Screen) Doubt() {
 	s.main.doubt = doubt{rows: s.rows, adrift: s.rows, saved: true}
 	s.alt.doubt = s.main.doubt
@@ -20,7 +21,8 @@ func (s *Screen) Doubt() {
 // Doubtful reports whether the screen may be partly wrong because of a [Screen.Doubt].
 func (s *Screen) Doubtful() bool { return s.on.doubt.rows > 0 || s.on.doubt.adrift > 0 }
 
-// arrive records that it is known from now on which screen is shown, but not the contents of either.
+// arrive records that it is known from now on which screen is shown, but not the contents
+// of either.
 func (s *Screen) arrive() {
 	s.Doubt()
 	s.astray = false

@@ -10,14 +10,15 @@ import (
 	"tether/screen"
 )
 
-// drawn are pieces of output that draw at places that a program knows, or does not know behind a gap.
+// drawn are pieces of output that draw at places that a program knows, or does not know
+// behind a gap.
 var drawn = []string{
 	"a", "bcd", "hello", "\r\n", "\r\n", "\r\n", "\r", "\x1bM", "\x1b[L", "\x1b[2L", "\x1b[M", "\x1b[T", "\x1b[S", "\x1b[J", "\r\x1b[J", "\x1b[2J", "\x1b[H\x1b[J", "\x1b[H\x1b[2J",
 	"\x1b[K", "\x1b[2;1H", "\x1b[4;3H", "\x1b[3d", "\x1b[A", "\x1b[2B", "\x1b[?1049l\x1b[2;4r", "\x1b[r", "\x1b[?1049h", "\x1b[?1049l", "\x1bD", "\x1b[H", "\x1b[2P", "\x1b[@", "\r\n\r\n\r\n\r\n",
 }
 
-// Behind a gap a screen is not called right too early: once no part of it is in doubt, its rows and its cursor equal those of a screen that
-// got everything.
+// Behind a gap a screen is not called right too early: once no part of it is in doubt,
+// its rows and its cursor equal those of a screen that got everything.
 func TestDoubtEndsWhenTheScreenIsRight(t *testing.T) {
 	ended := 0
 	for seed := range testkit.Rounds(t, 1000, 300_000) {

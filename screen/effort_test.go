@@ -11,7 +11,8 @@ import (
 	"tether/screen"
 )
 
-// However much each byte of output can touch, the work that a program causes is bounded by the amount of its output.
+// However much each byte of output can touch, the work that a program causes is bounded
+// by the amount of its output.
 func TestEffortIsBounded(t *testing.T) {
 	text := testkit.Load(64<<10, 8<<10)
 	large := testkit.Load(1000, 250)
@@ -34,7 +35,8 @@ func TestEffortIsBounded(t *testing.T) {
 	}
 }
 
-// Omitted work is reported, and the work of real programs is never omitted: all of the largest screen at once, and edits of each character.
+// Omitted work is reported, and the work of real programs is never omitted: all of the
+// largest screen at once, and edits of each character.
 func TestEffortSuffices(t *testing.T) {
 	for _, c := range []struct {
 		name, unit string

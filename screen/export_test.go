@@ -77,7 +77,8 @@ func (s *Screen) dumpModes() string {
 		m.hidden, " ", m.newline)
 }
 
-// Breaks reports whether a width breaks lines of the main screen, or leaves a part of the alternate one out of sight.
+// Breaks reports whether a width breaks lines of the main screen, or leaves a part of the
+// alternate one out of sight.
 func (s *Screen) Breaks(cols int) bool {
 	if cols >= s.cols {
 		return false
@@ -95,7 +96,8 @@ func (s *Screen) Breaks(cols int) bool {
 	return false
 }
 
-// Widths are the ranges of characters that are not one column wide, as xterm.cjs reads them.
+// Widths are the ranges of characters that are not one column wide, as xterm.cjs reads
+// them.
 func Widths() string {
 	var all []string
 	for from := rune(0x20); from <= unicode.MaxRune; {
@@ -111,7 +113,8 @@ func Widths() string {
 	return strings.Join(all, ",")
 }
 
-// Settings is what is set on a screen and is neither a cell nor a mode of Dump, as far as another terminal can be given it.
+// Settings is what is set on a screen and is neither a cell nor a mode of Dump, as far as
+// another terminal can be given it.
 func (s *Screen) Settings() string {
 	var all []string
 	for i := range s.settings {

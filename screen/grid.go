@@ -10,7 +10,8 @@ type grid struct {
 	doubt       doubt
 }
 
-// saved is a cursor that was saved. It has its own character set, but not the choice of sets.
+// saved is a cursor that was saved. It has its own character set, but not the choice of
+// sets.
 type saved struct {
 	x, y    int
 	fg, bg  uint32
@@ -63,7 +64,8 @@ func (g *grid) filled() int {
 	return n
 }
 
-// rotate moves the rows [from, to] up by n, or down if n is negative; the rows that come in are blank.
+// rotate moves the rows [from, to] up by n, or down if n is negative; the rows that come
+// in are blank.
 func (g *grid) rotate(from, to, n int, bg uint32) {
 	region := g.lines[from : to+1]
 	g.doubt.blank = false

@@ -2,7 +2,8 @@ package screen
 
 import "fmt"
 
-// keyboard has the flags of kitty's keyboard protocol (https://sw.kovidgoyal.net/kitty/keyboard-protocol/) for one of the two screens: those
+// keyboard has the flags of kitty's keyboard protocol
+// (https://sw.kovidgoyal.net/kitty/keyboard-protocol/) for one of the two screens: those
 // of the screen, and a stack of those that a program has pushed.
 type keyboard struct {
 	flags [1 + maxPushed]uint8 // the screen's own, and the pushed ones
@@ -23,7 +24,8 @@ func (k *keyboard) push(flags int) {
 	k.flags[k.depth] = uint8(flags & 31)
 }
 
-// pop takes n flags off the stack. If there are fewer, the screen's own flags are cleared, too.
+// pop takes n flags off the stack. If there are fewer, the screen's own flags are
+// cleared, too.
 func (k *keyboard) pop(n int) {
 	for ; n > 0 && k.depth > 0; n-- {
 		k.flags[k.depth] = 0

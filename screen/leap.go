@@ -17,9 +17,10 @@ const (
 	leapMost  = 256 << 10
 )
 
-// Advance is Write for a screen that nobody reads before Advance returns. It leaps over lines that scroll away, plain or coloured: it only
-// follows their style and draws the last rows. Output in steps of 128 KiB takes about 0.2 ms of CPU per MB of plain text, and 1.5 ms per MB
-// of coloured lines; a longer p takes less per MB.
+// Advance is Write for a screen that nobody reads before Advance returns. It leaps over
+// lines that scroll away, plain or coloured: it only follows their style and draws the
+// last rows. Output in steps of 128 KiB takes about 0.2 ms of CPU per MB of plain text,
+// and 1.5 ms per MB of coloured lines; a longer p takes less per MB.
 func (s *Screen) Advance(p []byte) {
 	for len(p) > leapBytes && !s.text.kept {
 		from, to := s.leap(p)
@@ -29,8 +30,9 @@ func (s *Screen) Advance(p []byte) {
 	s.Write(p)
 }
 
-// leap carries out p[:from] without drawing it. The caller must write p[from:to] next. from is 0 if leap cannot leap; it can if p[:to]
-// contains only rows and styles, and the rows of p[from:to] scroll everything else away.
+// leap carries out p[:from] without drawing it. The caller must write p[from:to] next.
+// from is 0 if leap cannot leap; it can if p[:to] contains only rows and styles, and the
+// rows of p[from:to] scroll everything else away.
 func (s *Screen) leap(p []byte) (from, to int) {
 	if !s.leaps() {
 		return 0, leapBytes
@@ -55,9 +57,10 @@ func (s *Screen) leap(p []byte) (from, to int) {
 	return from, to
 }
 
-// Leap is Advance for output of which only the end, p, is available. The missing output before p must have only printed rows and styled
-// them, as jsonspan.Check.Rows reports; styled says that it may have styled them. If the screen after p depends on the missing output, Leap
-// returns false and leaves the screen unchanged.
+// Leap is Advance for output of which only the end, p, is available. The missing output
+// before p must have only printed rows and styled them, as jsonspan.Check.Rows reports;
+// styled says that it may have styled them. If the screen after p depends on the missing
+// output, Leap returns false and leaves the screen unchanged.
 func (s *Screen) Leap(p []byte, styled bool) bool {
 	if s.text.kept || !s.leaps() {
 		return false
@@ -75,13 +78,15 @@ func (s *Screen) Leap(p []byte, styled bool) bool {
 	return true
 }
 
-// leaps reports whether, in the current modes, printed rows that scroll away leave nothing but their style.
+// leaps reports whether, in the current modes, printed rows that scroll away leave
+// nothing but their style.
 func (s *Screen) leaps() bool {
 	return s.parser.state == ground && s.parser.held == 0 && s.on == &s.main && s.main.top == 0 && s.main.bottom >= s.rows-1 && s.modes.wrap &&
 		!s.modes.insert && !s.modes.origin && !s.modes.reverseWrap
 }
 
-// leapt sets the state after skipped output: the pen has the style pen, and the cursor is at the beginning of the last row.
+// leapt sets the state after skipped output: the pen has the style pen, and the cursor is
+// at the beginning of the last row.
 func (s *Screen) leapt(pen attrs) {
 	s.parser.pending = 0
 	s.pen = pen
@@ -98,8 +103,9 @@ func (s *Screen) leastRow() int {
 	return s.main.y
 }
 
-// tail returns the offset in p after which enough rows follow to scroll everything else away, if the cursor begins in row y or below. The
-// offset is behind a line feed that leaves the cursor in the first column. tail returns 0 if p has too few rows.
+// tail returns the offset in p after which enough rows follow to scroll everything else
+// away, if the cursor begins in row y or below. The offset is behind a line feed that
+// leaves the cursor in the first column. tail returns 0 if p has too few rows.
 func (s *Screen) tail(p []byte, y int) int {
 	tail := len(p)
 	for range 2*s.rows - y + 1 { // down to the last row, and all of them away
@@ -115,8 +121,8 @@ func (s *Screen) tail(p []byte, y int) int {
 	return tail
 }
 
-// quiet returns the length of the beginning of p that only prints rows, sets styles and erases within a row. pen is the style at the offset
-// at, if at lies in that beginning.
+// quiet returns the length of the beginning of p that only prints rows, sets styles and
+// erases within a row. pen is the style at the offset at, if at lies in that beginning.
 func (s *Screen) quiet(p []byte, at int) (n int, pen attrs) {
 	was := s.pen
 	var seen styles
@@ -143,7 +149,8 @@ func (s *Screen) quiet(p []byte, at int) (n int, pen attrs) {
 	return n, pen
 }
 
-// lastReset returns the offset of the last sequence that resets the style, searched in the last 1 KiB of p. It returns 0 if there is none.
+// lastReset returns the offset of the last sequence that resets the style, searched in
+// the last 1 KiB of p. It returns 0 if there is none.
 func lastReset(p []byte) int {
 	near := max(len(p)-1<<10, 0)
 	if i := max(bytes.LastIndex(p[near:], []byte("\x1b[m")), bytes.LastIndex(p[near:], []byte("\x1b[0m"))); i >= 0 {
@@ -152,8 +159,9 @@ func lastReset(p []byte) int {
 	return 0
 }
 
-// styles collects the parameters of SGR sequences. A sequence sets parts of the pen to fixed values, regardless of the previous values: of
-// equal sequences only the last counts. Most output has few different ones.
+// styles collects the parameters of SGR sequences. A sequence sets parts of the pen to
+// fixed values, regardless of the previous values: of equal sequences only the last
+// counts. Most output has few different ones.
 type styles struct {
 	seen [64]struct {
 		params uint64 // at most eight bytes, the first lowest
@@ -203,8 +211,8 @@ func (t *styles) do(s *Screen) {
 	}
 }
 
-// quietSequence returns the length of the sequence at the beginning of p if it is complete and only sets styles or erases in its row, else
-// 0.
+// quietSequence returns the length of the sequence at the beginning of p if it is
+// complete and only sets styles or erases in its row, else 0.
 func quietSequence(p []byte) int {
 	n := escape.Complete(p)
 	if n == 0 || p[n-1] != 'm' && p[n-1] != 'K' || p[2] >= '<' && p[2] <= '?' {
@@ -213,7 +221,8 @@ func quietSequence(p []byte) int {
 	return n
 }
 
-// stylePen carries out SGR with the parameters as written in the sequence. It changes the pen but not the ink.
+// stylePen carries out SGR with the parameters as written in the sequence. It changes the
+// pen but not the ink.
 func (s *Screen) stylePen(params []byte) {
 	v := 0
 	for i, c := range params {
@@ -238,7 +247,8 @@ func (s *Screen) stylePen(params []byte) {
 	s.styleOne(v)
 }
 
-// printed returns the length of p up to the first byte that shifts the set of characters, or that may begin an 8-bit control character.
+// printed returns the length of p up to the first byte that shifts the set of characters,
+// or that may begin an 8-bit control character.
 func (s *Screen) printed(p []byte) int {
 	n := len(p)
 	for _, c := range [...]byte{0x0e, 0x0f} {

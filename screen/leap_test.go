@@ -13,7 +13,8 @@ import (
 	"tether/screen"
 )
 
-// lines returns output of about n bytes that scrolls: plain, or with colours and other sequences of builds.
+// lines returns output of about n bytes that scrolls: plain, or with colours and other
+// sequences of builds.
 func lines(rng *rand.Rand, n int, coloured bool) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < n; i++ {
@@ -52,8 +53,9 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// edges is output of about n bytes that lies at the conditions of a leap: rows that end at the margin or beyond it, with wide characters
-// there, tabs, styles of many kinds that begin and end around line feeds, repetition, and now and then a sequence that ends it.
+// edges is output of about n bytes that lies at the conditions of a leap: rows that end
+// at the margin or beyond it, with wide characters there, tabs, styles of many kinds that
+// begin and end around line feeds, repetition, and now and then a sequence that ends it.
 func edges(rng *rand.Rand, n, cols int) []byte {
 	var b bytes.Buffer
 	styles := []string{"\x1b[m", "\x1b[0m", "\x1b[31m", "\x1b[39m", "\x1b[1;4m", "\x1b[22;24m", "\x1b[38;5;123m", "\x1b[48;2;1;2;3m", "\x1b[7m", "\x1b[27m", "\x1b[;32m", "\x1b[1;;3m",
@@ -114,7 +116,8 @@ func TestAdvanceEdges(t *testing.T) {
 	}
 }
 
-// FuzzAdvance compares Advance in one step with Write byte by byte. Its input is repeated often enough that it can be leapt over.
+// FuzzAdvance compares Advance in one step with Write byte by byte. Its input is repeated
+// often enough that it can be leapt over.
 func FuzzAdvance(f *testing.F) {
 	for _, s := range []string{
 		"a line\r\n", "\x1b[31mred\x1b[39m\r\n", "\x1b[38;5;9m\x1b[1;4mx\x1b[0m\r\n", "世界\r\n\x1b[K", "\x1b[4:3mx\r\n", "x\r\n\x1b[2b", "\x1b[?45hxxxxxxxxxxxx\b\b\b\r\n", "\u009b1m\r\n",
@@ -138,8 +141,8 @@ func FuzzAdvance(f *testing.F) {
 	})
 }
 
-// load is 1 MB of output of a kind: "plain" and "coloured" lines, those of a tool that never resets its colours ("closed"), or full-screen
-// output.
+// load is 1 MB of output of a kind: "plain" and "coloured" lines, those of a tool that
+// never resets its colours ("closed"), or full-screen output.
 func load(kind string) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return "configuration_of_the_thing"[:2+rng.IntN(12)] }
@@ -162,7 +165,8 @@ func load(kind string) []byte {
 	return p.Bytes()
 }
 
-// BenchmarkAdvance is the cost of knowing the screen at the beginning of a log, per dropped MB. "copy" is the yardstick.
+// BenchmarkAdvance is the cost of knowing the screen at the beginning of a log, per
+// dropped MB. "copy" is the yardstick.
 func BenchmarkAdvance(b *testing.B) {
 	const piece = 128 << 10 // as a log of 4 MB hands over
 	run := func(name, kind string, do func(p []byte)) {

@@ -1,6 +1,7 @@
 package screen
 
-// line is one row. Cells beyond len are blank with the background fill, so that an erased row costs nothing.
+// line is one row. Cells beyond len are blank with the background fill, so that an erased
+// row costs nothing.
 type line struct {
 	cells   []cell
 	fill    uint32
@@ -36,8 +37,9 @@ func (l *line) grow(n int) {
 	}
 }
 
-// extend extends the line's cells to exactly n, which is more than it has; the caller sets the new ones. It allocates little more than n
-// cells, because other rows reuse the memory.
+// extend extends the line's cells to exactly n, which is more than it has; the caller
+// sets the new ones. It allocates little more than n cells, because other rows reuse the
+// memory.
 func (l *line) extend(n int) {
 	if n > cap(l.cells) {
 		l.cells = append(make([]cell, 0, (n+7)&^7), l.cells...)
@@ -67,7 +69,8 @@ func (l *line) filled() int {
 	return 0
 }
 
-// erase blanks the columns [from, to) of a row with cols columns, and the other half of a wide character at either end.
+// erase blanks the columns [from, to) of a row with cols columns, and the other half of a
+// wide character at either end.
 func (l *line) erase(from, to, cols int, bg uint32) {
 	if from > 0 && l.width(from-1) == 2 {
 		l.set(from-1, blank(bg))
@@ -136,7 +139,8 @@ func (l *line) insert(col, n, cols int, bg uint32) {
 	}
 }
 
-// eraseEnd blanks the cells from col on. It leaves the first half of a wide character before col.
+// eraseEnd blanks the cells from col on. It leaves the first half of a wide character
+// before col.
 func (l *line) eraseEnd(col int, bg uint32) {
 	if l.fill != bg {
 		l.grow(col)

@@ -1,6 +1,7 @@
 package screen
 
-// modes are the modes that a program has set. The zero value is the state of a fresh terminal, except for wrap.
+// modes are the modes that a program has set. The zero value is the state of a fresh
+// terminal, except for wrap.
 type modes struct {
 	insert, newline, origin, wrap, reverseWrap bool // CSI 4, 20, ? 6, 7, 45
 	cursorKeys, keypad, focus, paste, hidden   bool // ? 1, 66, 1004, 2004; hidden is ? 25 reset
@@ -69,7 +70,8 @@ type numbered struct {
 	mode   int
 }
 
-// flags returns the modes that are off in a fresh terminal, except for those that change how a Replay draws.
+// flags returns the modes that are off in a fresh terminal, except for those that change
+// how a Replay draws.
 func (m *modes) flags() [9]numbered {
 	return [...]numbered{
 		{m.newline, "", 20}, {m.cursorKeys, "?", 1}, {m.reverseWrap, "?", 45}, {m.keypad, "?", 66}, {m.blink, "?", 12}, {m.focus, "?", 1004},
@@ -133,7 +135,8 @@ func (s *Screen) Mode(n int, private bool) int {
 	return 2
 }
 
-// switchScreen carries out the private modes that switch between the screens or save the cursor.
+// switchScreen carries out the private modes that switch between the screens or save the
+// cursor.
 func (s *Screen) switchScreen(p int, on bool) {
 	switch p {
 	case 47, 1047:
@@ -157,7 +160,8 @@ func (s *Screen) switchScreen(p int, on bool) {
 	}
 }
 
-// alternate switches between the two screens, for the private mode by. The alternate screen begins blank, and its contents are dropped when it is left.
+// alternate switches between the two screens, for the private mode by. The alternate
+// screen begins blank, and its contents are dropped when it is left.
 func (s *Screen) alternate(by int, on bool) {
 	if s.astray {
 		defer s.arrive()

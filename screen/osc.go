@@ -5,7 +5,8 @@ import "strings"
 // maxTitle bounds a title, in bytes.
 const maxTitle = 1 << 10
 
-// endOSC carries out a complete OSC: a title or a link. Others, and those longer than maxRaw, have no effect.
+// endOSC carries out a complete OSC: a title or a link. Others, and those longer than
+// maxRaw, have no effect.
 func (s *Screen) endOSC() {
 	k := &s.parser
 	s.last = 0

@@ -7,8 +7,9 @@ import (
 	"tether/internal/escape"
 )
 
-// state is a state of the parser, after the diagram of the DEC terminals (https://vt100.net/emu/dec_ansi_parser). The parser follows
-// xterm.js where that differs.
+// state is a state of the parser, after the diagram of the DEC terminals
+// (https://vt100.net/emu/dec_ansi_parser). The parser follows xterm.js where that
+// differs.
 type state uint8
 
 const (
@@ -53,11 +54,13 @@ type parser struct {
 	body    int              // index in raw at which a string begins
 	utf8    [utf8.UTFMax]byte
 	held    int // bytes in utf8
-	// pending is the number of bytes since the last boundary between characters or sequences.
+	// pending is the number of bytes since the last boundary between characters or
+	// sequences.
 	pending int
 }
 
-// Write interprets p. It never fails, and the division of output into calls makes no difference.
+// Write interprets p. It never fails, and the division of output into calls makes no
+// difference.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -92,8 +95,9 @@ func (s *Screen) interpret(p []byte) {
 	}
 }
 
-// ground is the fast path for the ground state: it carries out ASCII text, controls and complete control sequences, and returns the rest of
-// p from the first byte that it does not handle.
+// ground is the fast path for the ground state: it carries out ASCII text, controls and
+// complete control sequences, and returns the rest of p from the first byte that it does
+// not handle.
 func (s *Screen) ground(p []byte) []byte {
 	for len(p) > 0 {
 		if s.blind {
@@ -125,7 +129,8 @@ func (s *Screen) ground(p []byte) []byte {
 	return p
 }
 
-// plain returns the length of the text at the beginning of p that changes nothing but cells.
+// plain returns the length of the text at the beginning of p that changes nothing but
+// cells.
 func plain(p []byte) int {
 	n := len(p)
 	for i, c := range p[:min(n, 32)] { // most text between sequences is short
@@ -141,8 +146,8 @@ func plain(p []byte) int {
 	return n
 }
 
-// quick carries out the control sequence at the beginning of p if it is complete and of the usual form. It returns the sequence's length,
-// or 0.
+// quick carries out the control sequence at the beginning of p if it is complete and of
+// the usual form. It returns the sequence's length, or 0.
 func (s *Screen) quick(p []byte) int {
 	n := escape.Complete(p)
 	if n == 0 || p[2] >= '<' && p[2] < '?' {
@@ -167,8 +172,9 @@ func (s *Screen) quick(p []byte) int {
 	return n
 }
 
-// Pending returns the number of bytes at the end of the input that begin a character or a sequence but do not finish it. Another Screen
-// that continues before these bytes loses nothing.
+// Pending returns the number of bytes at the end of the input that begin a character or a
+// sequence but do not finish it. Another Screen that continues before these bytes loses
+// nothing.
 func (s *Screen) Pending() int { return s.parser.pending }
 
 // Settle drops the incomplete input that [Screen.Pending] counts, as if it had not come.
@@ -177,7 +183,8 @@ func (s *Screen) Settle() {
 	k.state, k.held, k.pending = ground, 0, 0
 }
 
-// multibyte takes one non-ASCII character, or the part that p contains. It returns the rest of p.
+// multibyte takes one non-ASCII character, or the part that p contains. It returns the
+// rest of p.
 func (s *Screen) multibyte(p []byte) []byte {
 	k := &s.parser
 	had := k.held
@@ -392,7 +399,8 @@ func (s *Screen) inString(r rune) {
 	}
 }
 
-// dcsNext returns the next state after a character before the body of a device control string.
+// dcsNext returns the next state after a character before the body of a device control
+// string.
 func (at state) dcsNext(r rune) state {
 	switch {
 	case r < ' ' || r == 0x7f:

@@ -157,8 +157,8 @@ func (s *Screen) string(ch uint32) string {
 	return ""
 }
 
-// repeat prints the last character, with its combining characters, n times. maxSide bounds n to about the work that the sequence's bytes
-// earn.
+// repeat prints the last character, with its combining characters, n times. maxSide
+// bounds n to about the work that the sequence's bytes earn.
 func (s *Screen) repeat(n int) {
 	if n = min(n, maxSide); s.last != 0 && s.afford(4*n) {
 		ch := s.last

@@ -1,7 +1,7 @@
 package screen
 
-// reflow breaks lines of the main screen anew that were broken at the margin. The group of rows with the cursor stays unchanged, because
-// the program redraws it.
+// reflow breaks lines of the main screen anew that were broken at the margin. The group
+// of rows with the cursor stays unchanged, because the program redraws it.
 func (s *Screen) reflow(cols, rows int) {
 	if cols > s.cols {
 		s.reflowWider(cols, rows)
@@ -19,8 +19,9 @@ func (g *grid) group(y int) int {
 	return n
 }
 
-// length returns the number of columns of row i that belong to its line. last says that the line ends in this row. The blank column before
-// a wide character that did not fit does not belong to the line.
+// length returns the number of columns of row i that belong to its line. last says that
+// the line ends in this row. The blank column before a wide character that did not fit
+// does not belong to the line.
 func (g *grid) length(i int, last bool, cols int) int {
 	l := &g.lines[i]
 	if last {
@@ -82,7 +83,8 @@ func (s *Screen) reflowWider(cols, rows int) {
 	g.y, g.saved.y = max(g.y-removed, 0), max(g.saved.y-removed, 0) // as in xterm.js, even for rows below the cursor
 }
 
-// reflowNarrower breaks rows that are too long. Of rows that then do not fit, it drops those below the cursor first, then those at the top.
+// reflowNarrower breaks rows that are too long. Of rows that then do not fit, it drops
+// those below the cursor first, then those at the top.
 func (s *Screen) reflowNarrower(cols, rows int) {
 	g := &s.main
 	for y := len(g.lines) - 1; y >= 0; y-- {

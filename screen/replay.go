@@ -4,12 +4,13 @@ import (
 	"strconv"
 )
 
-// MaxReplay bounds the result of [Screen.Replay], in bytes. It is enough for the largest screen if few of its cells differ in their
-// attributes.
+// MaxReplay bounds the result of [Screen.Replay], in bytes. It is enough for the largest
+// screen if few of its cells differ in their attributes.
 const MaxReplay = 2 << 20
 
-// Replay returns bytes that bring a fresh terminal emulator of the same size into the screen's state: both screens, cursors, modes, and an
-// incomplete sequence. It returns nil if they exceed [MaxReplay].
+// Replay returns bytes that bring a fresh terminal emulator of the same size into the
+// screen's state: both screens, cursors, modes, and an incomplete sequence. It returns
+// nil if they exceed [MaxReplay].
 func (s *Screen) Replay() []byte {
 	w := &replay{s: s}
 	w.grids()
@@ -22,7 +23,8 @@ func (s *Screen) Replay() []byte {
 	return w.out
 }
 
-// Open returns the incomplete input that [Screen.Pending] counts; of a long sequence only its beginning.
+// Open returns the incomplete input that [Screen.Pending] counts; of a long sequence only
+// its beginning.
 func (s *Screen) Open() []byte { return s.parser.open() }
 
 // open returns the incomplete input: the bytes of an unfinished sequence or character.
@@ -92,8 +94,9 @@ func (w *replay) grid(g *grid) {
 	}
 }
 
-// rows draws the cells. It prints a row that continues the row above by wrapping at the margin, so that the viewer marks it as wrapped. If
-// the first row continues a row that has scrolled away, it draws a row above it and removes that again.
+// rows draws the cells. It prints a row that continues the row above by wrapping at the
+// margin, so that the viewer marks it as wrapped. If the first row continues a row that
+// has scrolled away, it draws a row above it and removes that again.
 func (w *replay) rows(g *grid) {
 	s := w.s
 	up := 0
@@ -128,7 +131,8 @@ func (w *replay) moveUp() {
 	w.csi("", 'M', 1)
 }
 
-// behind moves the viewer's cursor to the beginning of row y by wrapping at the end of the row above, which marks row y as wrapped.
+// behind moves the viewer's cursor to the beginning of row y by wrapping at the end of
+// the row above, which marks row y as wrapped.
 func (w *replay) behind(g *grid, y, up int) {
 	cols := w.s.cols
 	x, c := cols-1, cell{ch: 'x' | null}
@@ -252,7 +256,8 @@ func (w *replay) style(a attrs) {
 	w.pen = a
 }
 
-// sgr sets the viewer's pen to a without a's link and protection. It ends protection, as SGR 0 does in xterm.js.
+// sgr sets the viewer's pen to a without a's link and protection. It ends protection, as
+// SGR 0 does in xterm.js.
 func (w *replay) sgr(a attrs) {
 	w.str("\x1b[0")
 	for _, f := range [...]struct {
@@ -335,7 +340,8 @@ func (w *replay) save(v *saved) {
 	w.charset(0)
 }
 
-// savedPen returns the pen of a saved cursor. A saved cursor records only whether the extra counts, so the extra is the current pen's.
+// savedPen returns the pen of a saved cursor. A saved cursor records only whether the
+// extra counts, so the extra is the current pen's.
 func (s *Screen) savedPen(v *saved) attrs {
 	a := attrs{fg: v.fg, bg: v.bg}
 	if a.bg&hasExtra != 0 {
@@ -377,7 +383,8 @@ func (w *replay) modes() {
 	}
 }
 
-// foreign reports whether the used set differs from the set of the level, because a restored cursor brought it.
+// foreign reports whether the used set differs from the set of the level, because a
+// restored cursor brought it.
 func (c *charsets) foreign() bool { return c.used != c.designated[c.level] }
 
 // borrow makes a set the used one that came with a saved cursor, in the same way.
@@ -405,8 +412,9 @@ func (w *replay) designate() {
 	}
 }
 
-// cursor places the cursor and sets the viewer's pen to the screen's. It prints the last character again for two reasons: the viewer then
-// knows which character a combining character joins, and that the next character wraps if the last column is written.
+// cursor places the cursor and sets the viewer's pen to the screen's. It prints the last
+// character again for two reasons: the viewer then knows which character a combining
+// character joins, and that the next character wraps if the last column is written.
 func (w *replay) cursor() {
 	s, g := w.s, w.s.on
 	if s.sets.foreign() {
@@ -453,7 +461,8 @@ func (w *replay) cursor() {
 	w.style(pen)
 }
 
-// plain reports whether the active set of characters leaves a cell's first character unchanged.
+// plain reports whether the active set of characters leaves a cell's first character
+// unchanged.
 func (s *Screen) plain(c cell) bool {
 	for _, r := range s.string(c.ch) {
 		return s.sets.translate(r) == r

@@ -1,7 +1,9 @@
 package screen
 
-// Resize changes the size; sizes are brought into 1 to 1000. It does what xterm.js does without scrollback: lines of the main screen that
-// were broken at the margin are broken anew, except for the line with the cursor. Lines that no longer fit at the top go to the history.
+// Resize changes the size; sizes are brought into 1 to 1000. It does what xterm.js does
+// without scrollback: lines of the main screen that were broken at the margin are broken
+// anew, except for the line with the cursor. Lines that no longer fit at the top go to
+// the history.
 func (s *Screen) Resize(cols, rows int) {
 	cols, rows = side(cols), side(rows)
 	if cols == s.cols && rows == s.rows {
@@ -28,7 +30,8 @@ func (s *Screen) Resize(cols, rows int) {
 	s.alt.moreTabs(cols)
 }
 
-// setRows adds blank rows, or removes rows: those below the cursor first, then those at the top.
+// setRows adds blank rows, or removes rows: those below the cursor first, then those at
+// the top.
 func (g *grid) setRows(s *Screen, rows int) {
 	for len(g.lines) < rows {
 		g.lines = append(g.lines, line{})
@@ -49,7 +52,8 @@ func (g *grid) drop(n int) {
 	g.saved.y = max(g.saved.y-n, 0)
 }
 
-// clamp moves the cursor onto a screen of the size. Of the saved cursor it bounds only the column.
+// clamp moves the cursor onto a screen of the size. Of the saved cursor it bounds only
+// the column.
 func (g *grid) clamp(cols, rows int) {
 	g.x, g.y = min(g.x, cols-1), min(g.y, rows-1)
 	g.saved.x = min(g.saved.x, cols-1)

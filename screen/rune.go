@@ -5,8 +5,9 @@ import (
 	"unicode"
 )
 
-// hidden reports whether r shows nothing itself and only changes how other characters look or whether they are visible: directional
-// formatting, zero width characters, tags, variation selectors, fillers.
+// hidden reports whether r shows nothing itself and only changes how other characters
+// look or whether they are visible: directional formatting, zero width characters, tags,
+// variation selectors, fillers.
 func hidden(r rune) bool {
 	switch {
 	case r < 0x34f:
@@ -29,8 +30,8 @@ func combines(r rune) bool {
 	return r >= 0x300 && (r >= 0x1160 && r <= 0x11ff || r != 0x180e && unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf))
 }
 
-// wide holds the ranges of characters two cells wide: those with the East Asian width W or F, https://www.unicode.org/reports/tr11/ of
-// Unicode 16.
+// wide holds the ranges of characters two cells wide: those with the East Asian width W
+// or F, https://www.unicode.org/reports/tr11/ of Unicode 16.
 var wide = [...][2]rune{
 	{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a}, {0x23e9, 0x23ec}, {0x23f0, 0x23f0}, {0x23f3, 0x23f3},
 	{0x25fd, 0x25fe}, {0x2614, 0x2615}, {0x2630, 0x2637}, {0x2648, 0x2653}, {0x267f, 0x267f}, {0x268a, 0x268f},
@@ -68,7 +69,8 @@ func width(r rune) int {
 	return 1
 }
 
-// graphics are the characters at 0x60 to 0x7e of the line drawing set (VT100 manual, table 3-9).
+// graphics are the characters at 0x60 to 0x7e of the line drawing set (VT100 manual,
+// table 3-9).
 var graphics = [...]rune{
 	'◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺',
 	'⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',

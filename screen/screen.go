@@ -1,6 +1,7 @@
 package screen
 
-// MaxHistory bounds the kept lines that have left the screen, in bytes of text; the oldest go first.
+// MaxHistory bounds the kept lines that have left the screen, in bytes of text; the
+// oldest go first.
 const MaxHistory = 1 << 20
 
 // maxSide bounds both dimensions, in cells. Tether's terminals have the same bound.
@@ -35,7 +36,8 @@ type Screen struct {
 	text   history
 }
 
-// New returns an empty screen that keeps text that leaves it, see [Screen.History]. Sizes are brought into 1 to 1000.
+// New returns an empty screen that keeps text that leaves it, see [Screen.History]. Sizes
+// are brought into 1 to 1000.
 func New(cols, rows int) *Screen {
 	s := NewState(cols, rows)
 	s.text.kept = true
@@ -64,7 +66,8 @@ func (s *Screen) reset() {
 	s.dip()
 }
 
-// Cursor returns the cursor's column and row, counted from 0. When the last column was written, it returns that column.
+// Cursor returns the cursor's column and row, counted from 0. When the last column was
+// written, it returns that column.
 func (s *Screen) Cursor() (col, row int) { return min(s.on.x, s.cols-1), s.on.y }
 
 // WholeScreen reports whether the alternate screen is shown.

@@ -150,7 +150,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// No part of any stream reaches a reader without a terminal as a control, or costs more than its share.
+// No part of any stream reaches a reader without a terminal as a control, or costs more
+// than its share.
 func TestHostile(t *testing.T) {
 	for _, in := range []string{
 		"\x1b[999999999999999999999C.", "\x1b[" + strings.Repeat("9;", 1000) + "H", "\x1b[-1;-1Hx", "\x1b[1000S", "\x1b[65536bx",
@@ -182,7 +183,8 @@ func checkSafe(t *testing.T, text string) {
 	}
 }
 
-// FuzzScreen cuts a stream in two anywhere: the screen is the same. With any input, its text is safe.
+// FuzzScreen cuts a stream in two anywhere: the screen is the same. With any input, its
+// text is safe.
 func FuzzScreen(f *testing.F) {
 	for _, s := range []string{
 		"hello\r\nworld", "\x1b[31mred\x1b[m\r\n", "\x1b[2;3r\x1b[5;5Hx\x1b[?1049hy", "世界\xe4\xb8", "\x1b]8;;x\x1b\\y", "a\x1b[3bz\u0301", "\x9b31m", "\xc2\x9b2J\u202e",
@@ -227,7 +229,8 @@ func FuzzScreen(f *testing.F) {
 	})
 }
 
-// A stream that goes on at the border that Pending names shows the same as one that was never cut, as long as it only prints lines.
+// A stream that goes on at the border that Pending names shows the same as one that was
+// never cut, as long as it only prints lines.
 func TestGoesOnAtBorder(t *testing.T) {
 	data := []byte("one \x1b[1mtwo\x1b[0m 世界\r\nthree \x1b]8;;http://x\x1b\\four\x1b]8;;\x1b\\\r\n")
 	want := screen.Render(data, 80, 24)

@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// setting is something that a program has set on the terminal and that is neither a cell nor one of modes: private modes that draw nothing
-// here, forms of keys, colours of the palette, and so on. A Screen only remembers it, for [Screen.Replay] and [Screen.Undo].
+// setting is something that a program has set on the terminal and that is neither a cell
+// nor one of modes: private modes that draw nothing here, forms of keys, colours of the
+// palette, and so on. A Screen only remembers it, for [Screen.Replay] and [Screen.Undo].
 type setting struct {
 	class class
 	n     int    // which one of its class
 	value string // as the program wrote it, if the class needs that
 }
 
-// Bounds of settings. The palette has 256 colours. A terminal keeps what exceeds them: it is not undone.
+// Bounds of settings. The palette has 256 colours. A terminal keeps what exceeds them: it
+// is not undone.
 const (
 	maxSettings = 512
 	maxValue    = 64    // bytes; a longer value is undone, but not set on another terminal
@@ -56,8 +58,9 @@ const (
 	cursorFont   // OSC 50 of Konsole, with the shape of the cursor
 )
 
-// classes has, for each class, the sequences that set it on another terminal, and that undo it; "" is none. {n} and {v} stand for number and
-// value. They follow xterm's control sequences page and the pages of kitty, iTerm2, ConEmu and Konsole.
+// classes has, for each class, the sequences that set it on another terminal, and that
+// undo it; "" is none. {n} and {v} stand for number and value. They follow xterm's
+// control sequences page and the pages of kitty, iTerm2, ConEmu and Konsole.
 var classes = [...]struct{ set, undo string }{
 	ansiOn: {"\x1b[{n}h", "\x1b[{n}l"}, ansiOff: {"\x1b[{n}l", "\x1b[{n}h"}, privateOn: {"\x1b[?{n}h", "\x1b[?{n}l"}, privateOff: {"\x1b[?{n}l", "\x1b[?{n}h"},
 	restored: {"", "\x1b[?{n}l"}, vt52: {"", "\x1b<"}, columns132: {"", "\x1b[?3l"}, keyModifiers: {"\x1b[>{v}", "\x1b[>{n}m"}, keyFormat: {"\x1b[>{v}", "\x1b[>{n}f"},
@@ -70,8 +73,9 @@ var classes = [...]struct{ set, undo string }{
 	font: {"", "\x1b]50;#0\x1b\\"}, cursorFont: {"", "\x1b]50;CursorShape=0\x1b\\"},
 }
 
-// singles are control sequences with one parameter that have one value at a time: prefix or intermediate byte, final byte, the greatest
-// value that is a terminal's own, and what sets that.
+// singles are control sequences with one parameter that have one value at a time: prefix
+// or intermediate byte, final byte, the greatest value that is a terminal's own, and what
+// sets that.
 var singles = [...]struct {
 	collect uint32
 	final   byte
@@ -87,7 +91,8 @@ var singles = [...]struct {
 	{'\'', '{', 0, "\x1b[0'{"},
 }
 
-// usual are modes that are on in a fresh terminal, or in most: a terminal is left with these on. 7 and 25 are in modes.
+// usual are modes that are on in a fresh terminal, or in most: a terminal is left with
+// these on. 7 and 25 are in modes.
 var usual = map[class][]int{
 	ansiOn:    {12},
 	privateOn: {1007, 1034, 1035, 1036, 1070},
@@ -167,8 +172,8 @@ func (s *Screen) setMode(kind class, p int, on bool) {
 	}
 }
 
-// setKeys carries out CSI > n ; v m, CSI > n ; v f and CSI > n n, which change the form of keys. Without a value the terminal's own form
-// comes back.
+// setKeys carries out CSI > n ; v m, CSI > n ; v f and CSI > n n, which change the form
+// of keys. Without a value the terminal's own form comes back.
 func (s *Screen) setKeys(final byte) {
 	k := &s.parser
 	c := keyModifiers
@@ -278,7 +283,8 @@ func (s *Screen) resetColours(c class, text string) {
 	}
 }
 
-// chooseOther remembers a set of characters that Screen does not know. The last intermediate bytes of its name may be several.
+// chooseOther remembers a set of characters that Screen does not know. The last
+// intermediate bytes of its name may be several.
 func (s *Screen) chooseOther(inter uint32, c byte) {
 	first := inter
 	for first > 0xff {
@@ -296,13 +302,15 @@ func (s *Screen) chooseOther(inter uint32, c byte) {
 	}
 }
 
-// clearsKeyStrings reports whether the parameters of a DECUDK clear all texts first: Ps is 0.
+// clearsKeyStrings reports whether the parameters of a DECUDK clear all texts first: Ps
+// is 0.
 func (k *parser) clearsKeyStrings() bool {
 	ps, _, _ := strings.Cut(string(k.raw[k.body:]), ";")
 	return strings.Trim(ps, "0") == ""
 }
 
-// keyStringsSet reports whether the string of a DCS up to now defines texts for keys (DECUDK): Ps ; Ps | key / text.
+// keyStringsSet reports whether the string of a DCS up to now defines texts for keys
+// (DECUDK): Ps ; Ps | key / text.
 func (k *parser) keyStringsSet() bool {
 	return strings.HasPrefix(strings.TrimLeft(string(k.raw[k.body:]), "0123456789;"), "|")
 }

@@ -30,7 +30,8 @@ func randomSettings(rng *rand.Rand) (text string) {
 	return text
 }
 
-// A replay brings what is set, too: a terminal that was left and comes back has kitty's keyboard, modifyOtherKeys and all modes again.
+// A replay brings what is set, too: a terminal that was left and comes back has kitty's
+// keyboard, modifyOtherKeys and all modes again.
 func TestReplayBringsSettings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 8))
 	for range testkit.Load(5000, 1000) {

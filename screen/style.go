@@ -30,7 +30,8 @@ func (s *Screen) styleAll() {
 	}
 }
 
-// styleFlags holds the flags of the pen that an SGR parameter sets (fg, bg) and clears (notFg, notBg).
+// styleFlags holds the flags of the pen that an SGR parameter sets (fg, bg) and clears
+// (notFg, notBg).
 var styleFlags = [30]struct{ fg, bg, notFg, notBg uint32 }{
 	1: {fg: bold}, 2: {bg: dim}, 3: {bg: italic}, 5: {fg: blink}, 7: {fg: inverse}, 8: {fg: invisible}, 9: {fg: strikethrough},
 	22: {notFg: bold, notBg: dim}, 23: {notBg: italic}, 25: {notFg: blink}, 27: {notFg: inverse}, 28: {notFg: invisible}, 29: {notFg: strikethrough},
@@ -102,8 +103,9 @@ func (s *Screen) extend() {
 	}
 }
 
-// colour applies the i-th parameter, which is 38, 48 or 58, with the values that follow it after semicolons or colons. It returns the
-// number of further parameters that it consumed.
+// colour applies the i-th parameter, which is 38, 48 or 58, with the values that follow
+// it after semicolons or colons. It returns the number of further parameters that it
+// consumed.
 func (s *Screen) colour(i int) (advance int) {
 	k := &s.parser
 	got := [6]int{0, 0, -1, 0, 0, 0} // 38, mode, nothing, and up to three values

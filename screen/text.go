@@ -63,7 +63,8 @@ func (l *line) textWidth() int {
 // blank reports whether no character can be seen in the line.
 func (l *line) blank() bool { return l.textWidth() == 0 }
 
-// Text returns the rows of the screen without the blanks at their ends and without the empty rows at the bottom, joined by newlines.
+// Text returns the rows of the screen without the blanks at their ends and without the
+// empty rows at the bottom, joined by newlines.
 func (s *Screen) Text() string {
 	var b []byte
 	for i := range s.on.filled() {
@@ -75,9 +76,10 @@ func (s *Screen) Text() string {
 	return string(bytes.TrimRight(b, "\n"))
 }
 
-// History returns all text since the beginning, oldest first: lines that have left the screen, text erased with a whole screen, and the
-// present text. Lines that were broken at the right margin are whole again. trimmed reports that more than MaxHistory had left and the
-// beginning is missing.
+// History returns all text since the beginning, oldest first: lines that have left the
+// screen, text erased with a whole screen, and the present text. Lines that were broken
+// at the right margin are whole again. trimmed reports that more than MaxHistory had left
+// and the beginning is missing.
 func (s *Screen) History() (text string, trimmed bool) {
 	b := slices.Clone(s.text.lines)
 	b = s.appendGrid(b, &s.main)
@@ -90,8 +92,9 @@ func (s *Screen) History() (text string, trimmed bool) {
 	return string(b), s.text.dropped
 }
 
-// Lines returns the text of History, and the length of its beginning that is final. Lines that have left the screen are final. As long as
-// the program has only printed line after line, all ended lines are final.
+// Lines returns the text of History, and the length of its beginning that is final. Lines
+// that have left the screen are final. As long as the program has only printed line after
+// line, all ended lines are final.
 func (s *Screen) Lines() (text string, final int) {
 	text, _ = s.History()
 	if s.text.redrawn || s.on == &s.alt {
@@ -100,7 +103,8 @@ func (s *Screen) Lines() (text string, final int) {
 	return text, strings.LastIndexByte(text, '\n') + 1
 }
 
-// Keep drops lines that have left the screen, the oldest first, until at most n bytes of them are left.
+// Keep drops lines that have left the screen, the oldest first, until at most n bytes of
+// them are left.
 func (s *Screen) Keep(n int) {
 	lines := s.text.lines
 	cut := len(lines) - n
@@ -118,8 +122,8 @@ func (s *Screen) Keep(n int) {
 	s.text.dropped = true
 }
 
-// textCells returns how many cells of a row are text. A column that was left free because a wide character went to the next row is not
-// text.
+// textCells returns how many cells of a row are text. A column that was left free because
+// a wide character went to the next row is not text.
 func (s *Screen) textCells(g *grid, i int) int {
 	n := len(g.lines[i].cells)
 	if g.goesOn(i) && n == s.cols && g.length(i, false, n) == n-1 {
@@ -131,8 +135,8 @@ func (s *Screen) textCells(g *grid, i int) int {
 // goesOn reports whether a row continues in the next one.
 func (g *grid) goesOn(i int) bool { return i+1 < len(g.lines) && g.lines[i+1].wrapped }
 
-// appendGrid appends the lines of g. If the cursor is on the last line, later output may continue that line, so it gets the blanks before
-// the cursor and no newline.
+// appendGrid appends the lines of g. If the cursor is on the last line, later output may
+// continue that line, so it gets the blanks before the cursor and no newline.
 func (s *Screen) appendGrid(b []byte, g *grid) []byte {
 	n := g.filled()
 	here := -1 // the cursor's row
@@ -171,7 +175,8 @@ func pad(b []byte, n int) []byte {
 	return b
 }
 
-// archive appends the first n rows of g to the history. wrapped says that the next row, not printed yet, continues the last row of g.
+// archive appends the first n rows of g to the history. wrapped says that the next row,
+// not printed yet, continues the last row of g.
 func (s *Screen) archive(g *grid, n int, wrapped bool) {
 	if !s.text.kept {
 		return
@@ -195,14 +200,16 @@ func (s *Screen) archive(g *grid, n int, wrapped bool) {
 	}
 }
 
-// archiveAll appends the main screen's text to the history. It is called before the whole screen is erased.
+// archiveAll appends the main screen's text to the history. It is called before the whole
+// screen is erased.
 func (s *Screen) archiveAll() {
 	if s.on == &s.main && s.text.kept {
 		s.archive(&s.main, s.main.filled(), false)
 	}
 }
 
-// Clean returns s without controls and without the characters that Text leaves out. It is for text of one line, such as titles.
+// Clean returns s without controls and without the characters that Text leaves out. It is
+// for text of one line, such as titles.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || hidden(r) {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Undo returns bytes that undo on a terminal what has been set on s, as far as it is known: modes, keyboards, character sets, colours, the
-// scrolling region and so on, and an incomplete sequence. They leave the text and, on the main screen, mostly also the cursor. Nothing is
-// set on s afterwards.
+// Undo returns bytes that undo on a terminal what has been set on s, as far as it is
+// known: modes, keyboards, character sets, colours, the scrolling region and so on, and
+// an incomplete sequence. They leave the text and, on the main screen, mostly also the
+// cursor. Nothing is set on s afterwards.
 func (s *Screen) Undo() []byte {
 	u := undoing{s: s}
 	if s.parser.state != ground {
@@ -107,8 +108,9 @@ func (u *undoing) ink() {
 	}
 }
 
-// Catch returns bytes that set on a terminal that shows the cells, the cursor and the modes of s, and on which the settings of from have
-// been set, those of s: private modes that draw nothing, forms of keys, colours of the palette and the like.
+// Catch returns bytes that set on a terminal that shows the cells, the cursor and the
+// modes of s, and on which the settings of from have been set, those of s: private modes
+// that draw nothing, forms of keys, colours of the palette and the like.
 func (s *Screen) Catch(from *Screen) (out []byte) {
 	for _, o := range from.settings {
 		if s.setting(o.class, o.n) == nil {
@@ -126,7 +128,8 @@ func (s *Screen) Catch(from *Screen) (out []byte) {
 	return out
 }
 
-// Modes follows what a program sets on a terminal, without the terminal's cells. It is an io.Writer. The zero value is a fresh terminal.
+// Modes follows what a program sets on a terminal, without the terminal's cells. It is an
+// io.Writer. The zero value is a fresh terminal.
 type Modes struct{ s *Screen }
 
 func (m *Modes) screen() *Screen {
@@ -146,7 +149,8 @@ func (m *Modes) InSequence() bool { return m.s != nil && m.s.Pending() > 0 }
 // WholeScreen reports whether a program shows the alternate screen.
 func (m *Modes) WholeScreen() bool { return m.s != nil && m.s.WholeScreen() }
 
-// CodedKeys reports whether keys that type text may come as sequences: with kitty's keyboard protocol, modifyOtherKeys or win32-input-mode.
+// CodedKeys reports whether keys that type text may come as sequences: with kitty's
+// keyboard protocol, modifyOtherKeys or win32-input-mode.
 func (m *Modes) CodedKeys() bool {
 	if m.s == nil {
 		return false

@@ -11,7 +11,8 @@ import (
 	"tether/screen"
 )
 
-// randomStream is possible output of a program, with changes of the size if sizes is true.
+// randomStream is possible output of a program, with changes of the size if sizes is
+// true.
 func randomStream(rng *rand.Rand, sizes bool) xterm.Stream {
 	return xterm.Random(rng, sizes, func(cols, rows int) xterm.Screen { return screen.NewState(cols, rows) })
 }
@@ -32,7 +33,8 @@ func feed(s *xterm.Stream, to *screen.Screen) {
 	}
 }
 
-// TestReplay cuts random streams anywhere: the replay of the first half, and the second half, make the screen of the whole stream.
+// TestReplay cuts random streams anywhere: the replay of the first half, and the second
+// half, make the screen of the whole stream.
 func TestReplay(t *testing.T) {
 	for round := range testkit.Rounds(t, 1, 100) {
 		replayed(t, rand.New(rand.NewPCG(5, uint64(3+round))))
@@ -72,7 +74,8 @@ func replayed(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// TestRecordings is TestReplay with real output: of vim, less, htop, tmux, npm init and a Bubble Tea program.
+// TestRecordings is TestReplay with real output: of vim, less, htop, tmux, npm init and a
+// Bubble Tea program.
 func TestRecordings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	files, err := filepath.Glob("../agent/redact/testdata/screens/*.raw")
@@ -105,7 +108,8 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// joinAt is the stream for a viewer that joins at a random offset: the screen there, and the rest.
+// joinAt is the stream for a viewer that joins at a random offset: the screen there, and
+// the rest.
 func joinAt(s *xterm.Stream, rng *rand.Rand) xterm.Stream {
 	length := 0
 	for _, p := range s.Parts {
@@ -132,7 +136,8 @@ func joinAt(s *xterm.Stream, rng *rand.Rand) xterm.Stream {
 	return *s
 }
 
-// TestXterm compares random streams with xterm.js: each cell with its attributes, the cursor, modes and title.
+// TestXterm compares random streams with xterm.js: each cell with its attributes, the
+// cursor, modes and title.
 func TestXterm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	var all []xterm.Stream

@@ -8,10 +8,12 @@ import (
 	"tether/shellint"
 )
 
-// benchCorpus is the size in bytes of each generated corpus: larger than the cache, so that memory counts as it does live.
+// benchCorpus is the size in bytes of each generated corpus: larger than the cache, so
+// that memory counts as it does live.
 const benchCorpus = 64 << 20
 
-// readSizes are the sizes of reads from a pty: a full buffer, and the most that Linux returns at once.
+// readSizes are the sizes of reads from a pty: a full buffer, and the most that Linux
+// returns at once.
 var readSizes = []int{64 << 10, 4095}
 
 type corpus struct {
@@ -48,7 +50,8 @@ func colouredLine(rng *rand.Rand, out []byte, n int) []byte {
 	return fmt.Appendf(out, "\x1b[32m  CC\x1b[0m [%d%%] \x1b[1;34mobj/%x.o\x1b[0m: \x1b[33mwarn\x1b[0m unused\r\n", n%100, rng.IntN(1<<16))
 }
 
-// redrawLine is a progress bar or a full-screen program: short cursor movements and colours.
+// redrawLine is a progress bar or a full-screen program: short cursor movements and
+// colours.
 func redrawLine(rng *rand.Rand, out []byte, _ int) []byte {
 	return fmt.Appendf(out, "\x1b[%d;%dH\x1b[38;5;%dmab \x1b[Kcell \x1b[7mx\x1b[m", rng.IntN(50), rng.IntN(200), rng.IntN(256))
 }
@@ -56,7 +59,8 @@ func redrawLine(rng *rand.Rand, out []byte, _ int) []byte {
 // benchNonce is as long as a script's would be at least.
 const benchNonce = "9f8e7d6c5b4a"
 
-// markedLine is nothing but prompts and short commands, each mark with its nonce: an ESC every 30 bytes.
+// markedLine is nothing but prompts and short commands, each mark with its nonce: an ESC
+// every 30 bytes.
 func markedLine(rng *rand.Rand, out []byte, n int) []byte {
 	const nonce = benchNonce
 	out = append(out, "\x1b]633;P;Cwd=/home/dev/src;"+nonce+"\a\x1b]633;A;"+nonce+"\a$ \x1b]633;B;"+nonce+"\a"...)

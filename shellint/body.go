@@ -1,6 +1,7 @@
 package shellint
 
-// body is a sequence whose class is known, but not its end. Its bytes are decided as they come.
+// body is a sequence whose class is known, but not its end. Its bytes are decided as they
+// come.
 type body struct {
 	open   bool
 	intro  introducer
@@ -12,7 +13,8 @@ type body struct {
 	text   []byte // payload so far, without C0 bytes
 }
 
-// begin opens a sequence at raw offset off; unfinished reports the state in which the plain output before it left the terminal.
+// begin opens a sequence at raw offset off; unfinished reports the state in which the
+// plain output before it left the terminal.
 func (b *body) begin(in introducer, off int64, unfinished bool, limit int) {
 	switch in.class {
 	case ClassMark:
@@ -44,7 +46,8 @@ func (b *body) emit(r *Result, end int64) {
 	b.from, b.splice = end, false
 }
 
-// inBody consumes the open sequence. It returns false if the end of the sequence is undecided.
+// inBody consumes the open sequence. It returns false if the end of the sequence is
+// undecided.
 func (l *pass) inBody() bool {
 	b := &l.s.body
 	for l.pos < len(l.buf) {
@@ -110,7 +113,8 @@ const (
 	termCancel                             // ends the sequence, which then does not count
 )
 
-// terminator judges the control or C2 at the start of rest inside an open OSC or DCS. n is the number of bytes that belong to the sequence.
+// terminator judges the control or C2 at the start of rest inside an open OSC or DCS. n
+// is the number of bytes that belong to the sequence.
 func terminator(rest []byte, dcs bool) (n int, term Terminator) {
 	switch rest[0] {
 	case bel:

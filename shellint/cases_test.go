@@ -17,7 +17,8 @@ import (
 	"tether/shellint"
 )
 
-// caseDirs hold streams with expectations: a copy that is always there, and the newest one if it lies beside the tree.
+// caseDirs hold streams with expectations: a copy that is always there, and the newest
+// one if it lies beside the tree.
 var caseDirs = []string{"testdata/cases", "../../shared/cases/shellint"}
 
 // text is a string of a case file: UTF-8 as a string, anything else as {"hex": …}.
@@ -149,8 +150,8 @@ func TestCasesWhole(t *testing.T) {
 	}
 }
 
-// TestCasesSplit feeds every stream in its recorded reads, byte by byte and in random pieces: the result must equal that of the whole
-// stream.
+// TestCasesSplit feeds every stream in its recorded reads, byte by byte and in random
+// pieces: the result must equal that of the whole stream.
 func TestCasesSplit(t *testing.T) {
 	for _, s := range streams(t) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -173,8 +174,9 @@ func TestCasesSplit(t *testing.T) {
 	}
 }
 
-// TestCasesCutInTwo cuts every stream under 20 KB in two: the result must equal that of the whole stream. Short streams are cut at every
-// byte. A round of the longer ones scans cutBytes of each; all rounds together cut at every byte, too.
+// TestCasesCutInTwo cuts every stream under 20 KB in two: the result must equal that of
+// the whole stream. Short streams are cut at every byte. A round of the longer ones scans
+// cutBytes of each; all rounds together cut at every byte, too.
 func TestCasesCutInTwo(t *testing.T) {
 	const most = 20 << 10
 	cutBytes := testkit.Load(1<<20, 256<<10)
@@ -196,7 +198,8 @@ func TestCasesCutInTwo(t *testing.T) {
 	}
 }
 
-// TestCasesWrongNonce checks that without the session's nonce nothing in a stream makes a command.
+// TestCasesWrongNonce checks that without the session's nonce nothing in a stream makes a
+// command.
 func TestCasesWrongNonce(t *testing.T) {
 	for _, s := range streams(t) {
 		if !strings.HasPrefix(s.Name, "own-") {
@@ -228,7 +231,8 @@ func checkSum(t *testing.T, what string, got []byte, n int, sum string) {
 	}
 }
 
-// wantMarks are the expected marks that a Scanner reports. Cancelled sequences are not marks.
+// wantMarks are the expected marks that a Scanner reports. Cancelled sequences are not
+// marks.
 func wantMarks(s *stream) []wantMark {
 	var marks []wantMark
 	for _, m := range s.Expect.Marks {
@@ -244,7 +248,8 @@ var termNames = map[shellint.Terminator]string{
 	shellint.TermBEL: "BEL", shellint.TermST: "ST", shellint.TermC1ST: "C1ST", shellint.TermESC: "ESC", shellint.TermEOF: "eof",
 }
 
-// gotMarks puts marks in the form of the expectations. Marks of kinds that these do not list are left out.
+// gotMarks puts marks in the form of the expectations. Marks of kinds that these do not
+// list are left out.
 func gotMarks(s *stream, got *result) []wantMark {
 	var marks []wantMark
 	for _, m := range got.marks {
@@ -304,7 +309,8 @@ func args(m *shellint.Mark) []text {
 	return list
 }
 
-// commands runs a Tracker over a stream and returns its events in the form of the expectations.
+// commands runs a Tracker over a stream and returns its events in the form of the
+// expectations.
 func commands(t *testing.T, s *stream, o shellint.Options, eager bool) []wantCommand {
 	t.Helper()
 	whole := scanPieces(t, s.raw, o, nil)

@@ -10,9 +10,11 @@ type CommandEvent struct {
 	Exit   Exit       // for CommandClosed
 	Reason CloseReason
 
-	// Verified says that trusted marks made the command. Any program that prints can make the others.
+	// Verified says that trusted marks made the command. Any program that prints can make
+	// the others.
 	Verified bool
-	// Within is the ID of the trusted command that runs the shell of this one, as ssh does; 0 for none.
+	// Within is the ID of the trusted command that runs the shell of this one, as ssh
+	// does; 0 for none.
 	Within int64
 }
 

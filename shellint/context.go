@@ -2,8 +2,9 @@ package shellint
 
 import "bytes"
 
-// context is the state in which plain output leaves a terminal, as far as it matters for joining: whether the bytes that come next would go
-// on with something unfinished. Marks are not part of that output.
+// context is the state in which plain output leaves a terminal, as far as it matters for
+// joining: whether the bytes that come next would go on with something unfinished. Marks
+// are not part of that output.
 type context struct {
 	state state
 	need  uint8 // continuation bytes that the last character lacks
@@ -35,7 +36,8 @@ func afterC1(b byte) context {
 	return context{}
 }
 
-// advance moves c over plain output without C1 controls, whose last ESC is at index last (negative: none).
+// advance moves c over plain output without C1 controls, whose last ESC is at index last
+// (negative: none).
 func (c *context) advance(p []byte, last int) {
 	if last >= 0 {
 		*c = context{state: inEscape}
@@ -58,7 +60,8 @@ func (c *context) inString(p []byte) {
 	}
 }
 
-// after returns the state after a byte that is neither ESC nor part of a C1 control, as xterm.js defines it. s is not a string.
+// after returns the state after a byte that is neither ESC nor part of a C1 control, as
+// xterm.js defines it. s is not a string.
 func (s state) after(b byte) state {
 	switch {
 	case inert(b):
@@ -90,8 +93,8 @@ func afterEscape(b byte) state {
 	return ground
 }
 
-// utf8Need is the number of continuation bytes that the character at the end of p lacks, if need were lacking before p. It judges by lead
-// bytes alone, as lenient decoders do.
+// utf8Need is the number of continuation bytes that the character at the end of p lacks,
+// if need were lacking before p. It judges by lead bytes alone, as lenient decoders do.
 func utf8Need(need uint8, p []byte) uint8 {
 	for k := 1; k <= 3; k++ {
 		if k > len(p) {

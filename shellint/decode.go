@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// cutField splits b at its first ";". Most fields are a letter or a few digits, which a loop finds sooner than a search.
+// cutField splits b at its first ";". Most fields are a letter or a few digits, which a
+// loop finds sooner than a search.
 func cutField(b []byte) (field, rest []byte, more bool) {
 	for i := range min(len(b), 4) {
 		if b[i] == ';' {
@@ -73,7 +74,8 @@ func (m *Mark) decode(s *Scanner) {
 
 func (m *Mark) text(b []byte) { m.Text, m.HasText = string(b), true }
 
-// integrationMark decodes an OSC 133 or 633. Their verbs A to D mean the same; a verb that means something is one letter.
+// integrationMark decodes an OSC 133 or 633. Their verbs A to D mean the same; a verb
+// that means something is one letter.
 func (m *Mark) integrationMark(s *Scanner) {
 	m.Trusted = s.opts.Nonce == "" || hasNonce(m.payload, s.opts.Nonce)
 	if len(m.payload) == 0 || len(m.payload) > 1 && m.payload[1] != ';' {
@@ -102,7 +104,8 @@ func (m *Mark) integrationMark(s *Scanner) {
 	}
 }
 
-// verb133 decodes the parts that only OSC 133 has: more prompt verbs, and the command line as an option of C.
+// verb133 decodes the parts that only OSC 133 has: more prompt verbs, and the command
+// line as an option of C.
 func (m *Mark) verb133() {
 	switch m.payload[0] {
 	case 'N':
@@ -162,7 +165,8 @@ func hasNonce(payload []byte, nonce string) bool {
 	return false
 }
 
-// lastOption finds the last field key=value of the payload of an OSC 133, spaces before the key aside. rest is the payload from value on.
+// lastOption finds the last field key=value of the payload of an OSC 133, spaces before
+// the key aside. rest is the payload from value on.
 func lastOption(payload []byte, key string) (value, rest []byte, ok bool) {
 	_, next, more := cutField(payload)
 	for more {
@@ -178,7 +182,8 @@ func lastOption(payload []byte, key string) (value, rest []byte, ok bool) {
 	return value, rest, ok
 }
 
-// parseExit parses a decimal integer with an optional minus sign; anything else is no exit code.
+// parseExit parses a decimal integer with an optional minus sign; anything else is no
+// exit code.
 func parseExit(b []byte) Exit {
 	digits := b
 	if len(b) > 0 && b[0] == '-' {

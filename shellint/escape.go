@@ -26,8 +26,8 @@ func hexByte(b []byte) (byte, bool) {
 	return byte(hexDigit(b[0])<<4 | hexDigit(b[1])), true
 }
 
-// unescape undoes the escaping of OSC 633: \\ and \xHH, which is a byte, not a character. Broken escapes stay as they are. The result may
-// be b itself.
+// unescape undoes the escaping of OSC 633: \\ and \xHH, which is a byte, not a character.
+// Broken escapes stay as they are. The result may be b itself.
 func unescape(b []byte) []byte {
 	at := bytes.IndexByte(b, '\\')
 	if at < 0 {
@@ -51,7 +51,8 @@ func unescape(b []byte) []byte {
 	return out
 }
 
-// percentDecode undoes URL escaping to bytes. Broken escapes stay as they are. The result may be b itself.
+// percentDecode undoes URL escaping to bytes. Broken escapes stay as they are. The result
+// may be b itself.
 func percentDecode(b []byte) []byte {
 	at := bytes.IndexByte(b, '%')
 	if at < 0 {
@@ -71,7 +72,8 @@ func percentDecode(b []byte) []byte {
 	return out
 }
 
-// shellWord undoes the quoting of printf %q, as bash and zsh write it, up to the first ";" that is not quoted.
+// shellWord undoes the quoting of printf %q, as bash and zsh write it, up to the first
+// ";" that is not quoted.
 func shellWord(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for len(b) > 0 && b[0] != ';' {
@@ -124,7 +126,8 @@ var ansiSimple = map[byte]byte{
 	'\\': '\\', '\'': '\'', '"': '"', '?': '?',
 }
 
-// ansiEscape undoes one escape of $'…' after its backslash; an unknown one stays unchanged.
+// ansiEscape undoes one escape of $'…' after its backslash; an unknown one stays
+// unchanged.
 func ansiEscape(out, b []byte) (_, rest []byte) {
 	if c, ok := ansiSimple[b[0]]; ok {
 		return append(out, c), b[1:]

@@ -8,7 +8,8 @@ import (
 
 // finder finds in one buffer the next byte at which an introducer may begin.
 type finder struct {
-	// Next stops at or after the pass's position, or the length of the buffer; values below it are stale.
+	// Next stops at or after the pass's position, or the length of the buffer; values
+	// below it are stale.
 	seq int // an escape sequence
 	c1  int // a C1 control
 	enq int // an ENQ
@@ -86,7 +87,8 @@ func indexFrom(buf []byte, i int, c byte) int {
 	return i + n
 }
 
-// lastESC returns the index of the last ESC in buf[from:to], or a smaller one if there is none.
+// lastESC returns the index of the last ESC in buf[from:to], or a smaller one if there is
+// none.
 func (f *finder) lastESC(buf []byte, from, to int) int {
 	if f.seen < to {
 		return f.seen

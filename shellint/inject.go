@@ -9,7 +9,8 @@ import (
 // Shell is a kind of shell that Inject knows.
 type Shell string
 
-// The shells that can write marks. Others (sh, dash, ksh, elvish, xonsh …) are started as they are.
+// The shells that can write marks. Others (sh, dash, ksh, elvish, xonsh …) are started as
+// they are.
 const (
 	ShellNone       Shell = ""
 	ShellBash       Shell = "bash" // 3.2 and newer
@@ -22,18 +23,22 @@ const (
 
 // InjectOptions says for which terminal Inject plans.
 type InjectOptions struct {
-	// Nonce is the terminal's secret, the Options.Nonce of its Scanner: letters, digits, "-" and "_" only, at least 8 of them (unguessable:
-	// 128 random bits or more). It appears in Injection.Files and nowhere else.
+	// Nonce is the terminal's secret, the Options.Nonce of its Scanner: letters, digits,
+	// "-" and "_" only, at least 8 of them (unguessable: 128 random bits or more). It
+	// appears in Injection.Files and nowhere else.
 	Nonce string
-	// Dir is an absolute path: a folder of mode 0700 that the caller made for this terminal alone. Inject does not touch it. The caller writes
-	// Injection.Files there before the start, and removes the folder with all its contents when the terminal ends. Each script removes its own
-	// file as soon as the shell has read it.
+	// Dir is an absolute path: a folder of mode 0700 that the caller made for this
+	// terminal alone. Inject does not touch it. The caller writes Injection.Files there
+	// before the start, and removes the folder with all its contents when the terminal
+	// ends. Each script removes its own file as soon as the shell has read it.
 	Dir string
-	// Getenv looks into the environment that the child will get; "" means unset. nil is an empty environment.
+	// Getenv looks into the environment that the child will get; "" means unset. nil is
+	// an empty environment.
 	Getenv func(string) string
 	// Login makes the shell a login shell even if argv does not say so.
 	Login bool
-	// DebugTrap has bash of any version use the DEBUG trap, as it does before 4.4. It is for tests.
+	// DebugTrap has bash of any version use the DEBUG trap, as it does before 4.4. It is
+	// for tests.
 	DebugTrap bool
 }
 
@@ -44,14 +49,16 @@ type File struct {
 	Content []byte
 }
 
-// Injection says how to start the shell. It shares no memory with the arguments of Inject.
+// Injection says how to start the shell. It shares no memory with the arguments of
+// Inject.
 type Injection struct {
 	Kind  Shell
 	Argv  []string
 	Env   map[string]string // variables to set in the child's environment
 	Unset []string          // variables to take out of it
 	Files []File
-	// Detect says that the shell will report its commands, unless its start-up files prevent it (exec of another shell).
+	// Detect says that the shell will report its commands, unless its start-up files
+	// prevent it (exec of another shell).
 	Detect bool
 }
 
@@ -61,10 +68,12 @@ const (
 	maxNonce = 128
 )
 
-// Inject plans the start of an interactive shell so that it reports prompts, command lines and exit codes in OSC 633 marks that carry
-// o.Nonce. It is a pure function, and the plan changes none of the user's files. An argv that Inject does not recognise as an interactive
-// start (bash -c …, zsh -f, a script, another program) is returned unchanged, with Detect false; then o.Login has no effect either. The
-// error names the unusable option.
+// Inject plans the start of an interactive shell so that it reports prompts, command
+// lines and exit codes in OSC 633 marks that carry o.Nonce. It is a pure function, and
+// the plan changes none of the user's files. An argv that Inject does not recognise as an
+// interactive start (bash -c …, zsh -f, a script, another program) is returned unchanged,
+// with Detect false; then o.Login has no effect either. The error names the unusable
+// option.
 func Inject(argv []string, o InjectOptions) (Injection, error) {
 	plan := Injection{Argv: append([]string(nil), argv...)}
 	if len(argv) == 0 {

@@ -34,8 +34,8 @@ var powershellFlags = flags{
 	fold:  true,
 }
 
-// shellOf returns the kind of shell by the name of its program. It ignores the path, the "-" before the name of a login shell, ".exe", and
-// a version behind the name.
+// shellOf returns the kind of shell by the name of its program. It ignores the path, the
+// "-" before the name of a login shell, ".exe", and a version behind the name.
 func shellOf(program string) Shell {
 	if i := strings.LastIndexAny(program, `/\`); i >= 0 {
 		program = program[i+1:]
@@ -53,7 +53,8 @@ func shellOf(program string) Shell {
 	return ShellNone
 }
 
-// flags are the arguments that Inject understands in an interactive start. Any other argument makes the start unknown.
+// flags are the arguments that Inject understands in an interactive start. Any other
+// argument makes the start unknown.
 type flags struct {
 	login []string // make it a login shell; on a terminal, a shell is interactive without a flag
 	keep  []string // passed on unchanged
@@ -87,8 +88,8 @@ func (f flags) parse(argv []string) (start, bool) {
 	return s, true
 }
 
-// argv returns the new arguments: the program, the flag login unless the program's name or s makes it needless, the kept arguments, and
-// more.
+// argv returns the new arguments: the program, the flag login unless the program's name
+// or s makes it needless, the kept arguments, and more.
 func (s start) argv(login string, more ...string) []string {
 	argv := []string{s.program}
 	if s.login && !strings.HasPrefix(s.program, "-") {
@@ -98,8 +99,9 @@ func (s start) argv(login string, more ...string) []string {
 	return append(argv, more...)
 }
 
-// planBash makes bash read our file instead of ~/.bashrc. A login shell ignores --rcfile, so bash starts without the login flag, and the
-// script reads the files of a login shell itself.
+// planBash makes bash read our file instead of ~/.bashrc. A login shell ignores --rcfile,
+// so bash starts without the login flag, and the script reads the files of a login shell
+// itself.
 func planBash(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "bashrc")
 	login, modern := "", "1"
@@ -114,7 +116,8 @@ func planBash(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planZsh makes zsh read its first start-up file from our folder. That file restores the user's folder.
+// planZsh makes zsh read its first start-up file from our folder. That file restores the
+// user's folder.
 func planZsh(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, ".zshenv")
 	restore := "unset ZDOTDIR"
@@ -135,7 +138,8 @@ func planFish(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planNu makes nushell run our file after the user's files. nushell's own marks, which have no nonce, stay on.
+// planNu makes nushell run our file after the user's files. nushell's own marks, which
+// have no nonce, stay on.
 func planNu(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.nu")
 	plan.addFile("tether.nu", "nu.nu", o, "@FILE@", quoteNu(file))
@@ -143,8 +147,9 @@ func planNu(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planPowerShell makes PowerShell run our file after the user's profile. PowerShell runs it as text, because an execution policy may forbid
-// script files. In a constrained language mode, methods and hooks do not work, so it is not run and there are no marks.
+// planPowerShell makes PowerShell run our file after the user's profile. PowerShell runs
+// it as text, because an execution policy may forbid script files. In a constrained
+// language mode, methods and hooks do not work, so it is not run and there are no marks.
 func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.ps1")
 	if strings.Contains(strings.ToLower(s.program), "powershell") {
@@ -157,8 +162,9 @@ func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planCmd marks the prompts and reports the directory. cmd.exe keeps its prompt in the environment, which every program can read, so these
-// marks have no nonce. cmd.exe cannot report when a line starts to run.
+// planCmd marks the prompts and reports the directory. cmd.exe keeps its prompt in the
+// environment, which every program can read, so these marks have no nonce. cmd.exe cannot
+// report when a line starts to run.
 func planCmd(plan *Injection, _ start, o InjectOptions) {
 	prompt := o.getenv("PROMPT")
 	if prompt == "" {
@@ -190,7 +196,8 @@ func quoteNu(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// quotePowerShell quotes for PowerShell, which treats typographic single quotation marks like the plain one.
+// quotePowerShell quotes for PowerShell, which treats typographic single quotation marks
+// like the plain one.
 func quotePowerShell(s string) string {
 	return "'" + strings.NewReplacer("'", "''", "\u2018", "\u2018\u2018", "\u2019", "\u2019\u2019", "\u201a", "\u201a\u201a",
 		"\u201b", "\u201b\u201b").Replace(s) + "'"

@@ -151,7 +151,8 @@ func TestInjectSharesNothing(t *testing.T) {
 	}
 }
 
-// The caller writes the files, starts the shell, and gives the nonce to the Scanner of its output.
+// The caller writes the files, starts the shell, and gives the nonce to the Scanner of
+// its output.
 func ExampleInject() {
 	plan, err := shellint.Inject([]string{"/bin/zsh"}, shellint.InjectOptions{
 		Nonce: "0mT9x2QvKc4aWbRz", // from crypto/rand, for this terminal alone

@@ -22,7 +22,8 @@ const (
 	answerback                // ENQ
 )
 
-// atEOF returns the verdict on an undecided introducer if the stream ends after its n bytes.
+// atEOF returns the verdict on an undecided introducer if the stream ends after its n
+// bytes.
 func (in introducer) atEOF(n int) introducer {
 	in.verdict, in.n = foreign, n
 	if in.ours {
@@ -31,7 +32,8 @@ func (in introducer) atEOF(n int) introducer {
 	return in
 }
 
-// state returns the state in which an unfinished sequence of this kind leaves the terminal.
+// state returns the state in which an unfinished sequence of this kind leaves the
+// terminal.
 func (in introducer) state() state {
 	if in.dcs {
 		return inString
@@ -39,9 +41,11 @@ func (in introducer) state() state {
 	return inOSC
 }
 
-// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, or at an ENQ. If inert
-// bytes follow an ESC, b begins at the byte after them, which completes the ESC; the ESC and the inert bytes stay plain output. The verdict
-// depends on at most MaxUndecided bytes, so that the division of the stream into calls makes no difference.
+// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the
+// first byte of a C1 control, or at an ENQ. If inert bytes follow an ESC, b begins at the
+// byte after them, which completes the ESC; the ESC and the inert bytes stay plain
+// output. The verdict depends on at most MaxUndecided bytes, so that the division of the
+// stream into calls makes no difference.
 func parseIntroducer(b []byte) introducer {
 	b = b[:min(len(b), MaxUndecided)]
 	if b[0] == enq {
@@ -80,7 +84,8 @@ func parseIntroducer(b []byte) introducer {
 	return in
 }
 
-// sevenBit returns the byte that, after an ESC, means the same as the C1 control with the second byte b.
+// sevenBit returns the byte that, after an ESC, means the same as the C1 control with the
+// second byte b.
 func sevenBit(b byte) byte { return b - 0x40 }
 
 // parseOSC judges an OSC whose number begins at b[n].
@@ -130,7 +135,8 @@ func mayBeOurs(number int) bool {
 	return false
 }
 
-// knownPrefix reports whether number is, or begins, the number of an OSC that parsePayload knows.
+// knownPrefix reports whether number is, or begins, the number of an OSC that
+// parsePayload knows.
 func knownPrefix(number int) bool {
 	switch number {
 	case 30, 300, 3008, 52, 1337, 21, 22, 99, 55, 552, 5522:
@@ -166,7 +172,8 @@ func parsePayload(b []byte, n, number int) introducer {
 	return in
 }
 
-// plainPayload copies the part of an OSC payload that lies in b to dst without C0 bytes. ended reports whether the payload ends in b.
+// plainPayload copies the part of an OSC payload that lies in b to dst without C0 bytes.
+// ended reports whether the payload ends in b.
 func plainPayload(dst, b []byte) (payload []byte, ended bool) {
 	for i, c := range b {
 		if c < 0x20 || c == c1 {
@@ -184,7 +191,8 @@ func plainPayload(dst, b []byte) (payload []byte, ended bool) {
 	return dst, false
 }
 
-// noticeClass distinguishes the reports of ConEmu, 9;9 (directory) and 9;12 (prompt), from progress and notifications, which have no class.
+// noticeClass distinguishes the reports of ConEmu, 9;9 (directory) and 9;12 (prompt),
+// from progress and notifications, which have no class.
 func noticeClass(b []byte) (Class, verdict) {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)
@@ -204,7 +212,8 @@ func noticeClass(b []byte) (Class, verdict) {
 // itermReports are the beginnings of the payloads of OSC 1337 that report state.
 var itermReports = [...]string{"CurrentDir=", "RemoteHost=", "ShellIntegrationVersion=", "SetMark;"}
 
-// itermClass distinguishes the reports of iTerm2's OSC 1337 from files and other requests, which are foreign.
+// itermClass distinguishes the reports of iTerm2's OSC 1337 from files and other
+// requests, which are foreign.
 func itermClass(b []byte) (Class, verdict) {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)
@@ -225,7 +234,8 @@ func itermClass(b []byte) (Class, verdict) {
 	return 0, v
 }
 
-// colourVerdict looks for a field "?" in the payload of a colour OSC: with one it is a query, without one it sets.
+// colourVerdict looks for a field "?" in the payload of a colour OSC: with one it is a
+// query, without one it sets.
 func colourVerdict(b []byte) verdict {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)

@@ -2,17 +2,22 @@ package shellint
 
 import "bytes"
 
-// Mark is one complete sequence and its meaning. Its exported fields stay valid. Its methods read the payload, which is not copied: they
-// may be called until the next call of the Scanner, or until the bytes given to Scan change.
+// Mark is one complete sequence and its meaning. Its exported fields stay valid. Its
+// methods read the payload, which is not copied: they may be called until the next call
+// of the Scanner, or until the bytes given to Scan change.
 type Mark struct {
 	Off, End int64 // raw offsets of the sequence: its first byte, and the byte after its terminator
 
-	// Text is the decoded text, if HasText: the command line (KindLine, KindOutputStart), the value (KindProperty), the directory as a path
-	// without scheme and host (KindCwd), the title (KindTitle), user@host (KindHost). The program may have sent invalid UTF-8.
+	// Text is the decoded text, if HasText: the command line (KindLine, KindOutputStart),
+	// the value (KindProperty), the directory as a path without scheme and host
+	// (KindCwd), the title (KindTitle), user@host (KindHost). The program may have sent
+	// invalid UTF-8.
 	Text string
-	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P) or the selection (KindClipboard), else "".
+	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P) or the
+	// selection (KindClipboard), else "".
 	Key string
-	// Host is the host part of an OSC 7 report, else "". The caller must not use a directory of another host.
+	// Host is the host part of an OSC 7 report, else "". The caller must not use a
+	// directory of another host.
 	Host string
 
 	// Exit is the exit code of KindCommandEnd.
@@ -27,9 +32,11 @@ type Mark struct {
 	Trusted bool
 	// HasText says that the sequence had a text, which may be empty.
 	HasText bool
-	// Truncated says that only the beginning of the payload was kept, see [MaxText]. Text is then the beginning of the text.
+	// Truncated says that only the beginning of the payload was kept, see [MaxText]. Text
+	// is then the beginning of the text.
 	Truncated bool
-	// Read says that a KindClipboard asks for the clipboard; otherwise it sets the clipboard.
+	// Read says that a KindClipboard asks for the clipboard; otherwise it sets the
+	// clipboard.
 	Read bool
 
 	payload []byte
@@ -98,8 +105,8 @@ const (
 	QueryAnswerback       // ENQ
 )
 
-// Payload returns the text of an OSC after its number and ";", or of a DCS query after its final byte, without C0 bytes. The caller must
-// not change it.
+// Payload returns the text of an OSC after its number and ";", or of a DCS query after
+// its final byte, without C0 bytes. The caller must not change it.
 func (m *Mark) Payload() []byte { return m.payload }
 
 // Clone returns a copy of m whose methods stay valid.
@@ -112,7 +119,8 @@ func (m *Mark) Clone() Mark {
 // integration reports whether m is an OSC 133 or 633.
 func (m *Mark) integration() bool { return m.PS == 133 || m.PS == 633 }
 
-// Verb returns the first field of an OSC 133 or 633, such as "A" or "SetMark". It returns "" for other sequences.
+// Verb returns the first field of an OSC 133 or 633, such as "A" or "SetMark". It returns
+// "" for other sequences.
 func (m *Mark) Verb() string {
 	if !m.integration() {
 		return ""
@@ -121,7 +129,8 @@ func (m *Mark) Verb() string {
 	return string(verb)
 }
 
-// Args returns the raw fields, separated by ";": of an OSC 133 or 633 those after the verb, of another OSC all.
+// Args returns the raw fields, separated by ";": of an OSC 133 or 633 those after the
+// verb, of another OSC all.
 func (m *Mark) Args() []string {
 	rest, more := m.payload, true
 	if m.integration() {
@@ -136,7 +145,8 @@ func (m *Mark) Args() []string {
 	return args
 }
 
-// Opt returns the raw value of the last option key=value among the fields of an OSC 133; false if there is none.
+// Opt returns the raw value of the last option key=value among the fields of an OSC 133;
+// false if there is none.
 func (m *Mark) Opt(key string) (string, bool) {
 	if m.PS != 133 {
 		return "", false

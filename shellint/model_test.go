@@ -2,8 +2,9 @@ package shellint_test
 
 import "slices"
 
-// model is the plainest definition of OSC 133 and 633 as a terminal sees them: a parser that looks at every byte of a whole stream and
-// knows no shortcut. It follows xterm.js on UTF-8 input, except that it does not skip invalid bytes.
+// model is the plainest definition of OSC 133 and 633 as a terminal sees them: a parser
+// that looks at every byte of a whole stream and knows no shortcut. It follows xterm.js
+// on UTF-8 input, except that it does not skip invalid bytes.
 type model struct {
 	raw   []byte
 	state modelState

@@ -1,6 +1,7 @@
 package shellint
 
-// Control bytes that matter to the scanner. C1 controls are U+0080 to U+009F, in UTF-8 the byte C2 and one of 80 to 9F.
+// Control bytes that matter to the scanner. C1 controls are U+0080 to U+009F, in UTF-8
+// the byte C2 and one of 80 to 9F.
 const (
 	enq  = 0x05
 	bel  = 0x07
@@ -21,7 +22,8 @@ const (
 // isC1 reports whether b is the second byte of a C1 control.
 func isC1(b byte) bool { return b >= 0x80 && b <= 0x9f }
 
-// inert reports whether b is a control that a terminal handles, or ignores, without ending the sequence that contains it.
+// inert reports whether b is a control that a terminal handles, or ignores, without
+// ending the sequence that contains it.
 func inert(b byte) bool {
 	return b < 0x20 && b != esc && b != can && b != sub || b == del
 }
@@ -30,8 +32,9 @@ func inert(b byte) bool {
 //
 //	plain output --introducer of a class--> body --terminator, ESC, CAN, SUB, C1--> plain output
 //
-// pass moves pos over the buffer. Bytes before pos are decided. If it stops early, pos is at the start of an incomplete introducer, or of
-// the incomplete terminator of an open sequence.
+// pass moves pos over the buffer. Bytes before pos are decided. If it stops early, pos is
+// at the start of an incomplete introducer, or of the incomplete terminator of an open
+// sequence.
 type pass struct {
 	s    *Scanner
 	r    *Result
@@ -49,7 +52,8 @@ func newPass(s *Scanner, r *Result, buf []byte, base int64) pass {
 	return pass{s: s, r: r, buf: buf, base: base, find: newFinder(s, buf)}
 }
 
-// run scans until pos reaches limit or the rest is undecided. Afterwards Scanner.ctx describes the stream before pos.
+// run scans until pos reaches limit or the rest is undecided. Afterwards Scanner.ctx
+// describes the stream before pos.
 func (l *pass) run(limit int) {
 	for l.pos < limit {
 		if l.s.body.open {
@@ -65,7 +69,8 @@ func (l *pass) run(limit int) {
 	}
 }
 
-// sync advances Scanner.ctx from buf[synced] to buf[to]. The bytes between must be plain output without C1 controls.
+// sync advances Scanner.ctx from buf[synced] to buf[to]. The bytes between must be plain
+// output without C1 controls.
 func (l *pass) sync(to int) {
 	if l.synced < to {
 		l.s.ctx.advance(l.buf[l.synced:to], l.find.lastESC(l.buf, l.synced, to)-l.synced)
@@ -73,7 +78,8 @@ func (l *pass) sync(to int) {
 	}
 }
 
-// inPlain passes over plain output and the next introducer. It returns false if the introducer is undecided.
+// inPlain passes over plain output and the next introducer. It returns false if the
+// introducer is undecided.
 func (l *pass) inPlain() bool {
 	l.pos = l.find.next(l.buf, l.pos)
 	if l.pos == len(l.buf) {
@@ -114,8 +120,9 @@ func (l *pass) passOver(n int) {
 	l.pos += n
 }
 
-// answerback handles an ENQ. It is a query only in plain output: a terminal ignores it in a string. In an unfinished sequence it stays, so
-// that no span lies inside that sequence.
+// answerback handles an ENQ. It is a query only in plain output: a terminal ignores it in
+// a string. In an unfinished sequence it stays, so that no span lies inside that
+// sequence.
 func (l *pass) answerback() {
 	at := l.base + int64(l.pos)
 	if l.s.ctx.state == ground {

@@ -11,7 +11,8 @@ import (
 	"tether/shellint"
 )
 
-// hostile are the pieces of random streams: sequences and bytes that begin, end, cancel or split sequences.
+// hostile are the pieces of random streams: sequences and bytes that begin, end, cancel
+// or split sequences.
 var hostile = []string{
 	"\x1b", "\x1b", "]", "[", "P", "\\", "\xc2", "\x9d", "\x9c", "\x9b", "\x90", "\x07", "\x18", "\x1a", "\n", "\x7f", "\x05",
 	"0", "1", "3", "6", "33", "633", "133;", "633;", ";", "?", "m", "6n", "c", "$q", "+q", "A", "C", "D;0", "E;ls", "x", "é", "\xe2\x9c",

@@ -1,7 +1,8 @@
 package shellint
 
-// csiQuery is one row of the table of control sequences that a terminal answers, after xterm's ctlseqs page and kitty's keyboard protocol
-// page. A terminal's answers, which programs sometimes echo, are no queries.
+// csiQuery is one row of the table of control sequences that a terminal answers, after
+// xterm's ctlseqs page and kitty's keyboard protocol page. A terminal's answers, which
+// programs sometimes echo, are no queries.
 type csiQuery struct {
 	prefix, inter, final byte   // 0: none
 	first                uint32 // bit n: the first parameter may be n; a missing parameter is 0
@@ -40,8 +41,9 @@ var csiQueries = [...]csiQuery{
 	{0, '#', '|', anyParam, QueryOther},  // XTREPORTSGR
 }
 
-// asksAfter says for each final byte whether a CSI sequence that ends with it may be a query: csiAlways, or csiPrivate if only with a "?".
-// It keeps SGR, the most frequent sequence, off the slow path.
+// asksAfter says for each final byte whether a CSI sequence that ends with it may be a
+// query: csiAlways, or csiPrivate if only with a "?". It keeps SGR, the most frequent
+// sequence, off the slow path.
 var asksAfter = func() (t [256]uint8) {
 	for _, q := range csiQueries {
 		if q.prefix == '?' && q.inter == 0 {
@@ -103,7 +105,8 @@ func csiVerdict(k csiQuery, first uint64, n int, malformed bool) introducer {
 	return introducer{verdict: foreign}
 }
 
-// parseDCS judges a device control string whose parameters begin at b[n]. Only DECRQSS ($ q) and XTGETTCAP (+ q) are queries.
+// parseDCS judges a device control string whose parameters begin at b[n]. Only DECRQSS ($
+// q) and XTGETTCAP (+ q) are queries.
 func parseDCS(b []byte, n int) introducer {
 	var inter byte
 	for ; n < len(b); n++ {

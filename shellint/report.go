@@ -2,7 +2,8 @@ package shellint
 
 import "bytes"
 
-// osc7 decodes file://host/path with percent-encoding and kitty's kitty-shell-cwd://host/path without.
+// osc7 decodes file://host/path with percent-encoding and kitty's
+// kitty-shell-cwd://host/path without.
 func (m *Mark) osc7(s *Scanner) {
 	m.Kind = KindReport
 	scheme, rest, ok := bytes.Cut(m.payload, []byte("://"))
@@ -25,7 +26,8 @@ func (m *Mark) osc7(s *Scanner) {
 	m.cwd(path, s)
 }
 
-// osc9 decodes the reports of ConEmu and others: 9;9;directory, 9;12, 9;4 progress, 9;notification.
+// osc9 decodes the reports of ConEmu and others: 9;9;directory, 9;12, 9;4 progress,
+// 9;notification.
 func (m *Mark) osc9(s *Scanner) {
 	first, rest, more := cutField(m.payload)
 	switch {
@@ -58,7 +60,8 @@ func (m *Mark) iterm(s *Scanner) {
 	}
 }
 
-// cwd makes m a KindCwd with the path. Prompts repeat the same directory; then cwd allocates no new string.
+// cwd makes m a KindCwd with the path. Prompts repeat the same directory; then cwd
+// allocates no new string.
 func (m *Mark) cwd(path []byte, s *Scanner) {
 	if string(path) != s.cwd {
 		s.cwd = string(path)

@@ -2,21 +2,23 @@ package shellint
 
 import "strings"
 
-// NewScannerAt returns a Scanner that continues at a raw offset at which an earlier Scanner, perhaps of another process, was at rest, see
-// [Scanner.AtRest].
+// NewScannerAt returns a Scanner that continues at a raw offset at which an earlier
+// Scanner, perhaps of another process, was at rest, see [Scanner.AtRest].
 func NewScannerAt(o Options, off int64) *Scanner {
 	s := NewScanner(o)
 	s.off = off
 	return s
 }
 
-// AtRest reports whether nothing is open or undecided. A new Scanner with the same Options that starts here then finds the same as s.
+// AtRest reports whether nothing is open or undecided. A new Scanner with the same
+// Options that starts here then finds the same as s.
 func (s *Scanner) AtRest() bool {
 	return len(s.held) == 0 && !s.body.open && !s.ctx.unfinished()
 }
 
-// TrackerState is the state of a [Tracker], in a form that can be stored as JSON. It does not contain the bytes written to the terminal,
-// which are never stored: after a restore, the line of the command that is being typed may be unknown.
+// TrackerState is the state of a [Tracker], in a form that can be stored as JSON. It does
+// not contain the bytes written to the terminal, which are never stored: after a restore,
+// the line of the command that is being typed may be unknown.
 type TrackerState struct {
 	Trusted  bool  `json:"trusted,omitempty"`
 	Detected bool  `json:"detected,omitempty"`
@@ -51,7 +53,8 @@ type StateCommand struct {
 	Within    int64     `json:"within,omitempty"`
 }
 
-// MaxStateLine bounds each text in a TrackerState, in bytes, before invalid UTF-8 is replaced by U+FFFD.
+// MaxStateLine bounds each text in a TrackerState, in bytes, before invalid UTF-8 is
+// replaced by U+FFFD.
 const MaxStateLine = 2 << 10
 
 // State returns the tracker's state.

@@ -56,7 +56,8 @@ func (b *both) tell(events []shellint.CommandEvent) {
 	}
 }
 
-// again continues in another process, with the state that this one left as JSON, if the scanner is at rest.
+// again continues in another process, with the state that this one left as JSON, if the
+// scanner is at rest.
 func (b *both) again(t *testing.T) {
 	t.Helper()
 	if !b.scanner.AtRest() {
@@ -74,7 +75,8 @@ func (b *both) again(t *testing.T) {
 	b.tracker.Restore(s)
 }
 
-// A scanner and a tracker that were saved at rest and restored elsewhere find the same as the old ones would have.
+// A scanner and a tracker that were saved at rest and restored elsewhere find the same as
+// the old ones would have.
 func TestGoOnElsewhere(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	pieces := append([]string{"\x1b]633;A;n\a", "\x1b]633;B;n\a", "\x1b]633;E;make all;n\a", "\x1b]633;C;n\a", "\x1b]633;D;3;n\a", "\x1b]633;D;n\a",

@@ -47,8 +47,9 @@ func randomPieces(rng *rand.Rand, n int) []int {
 	return sizes
 }
 
-// scanPieces scans a stream in pieces, each in separate memory that is overwritten afterwards. After each piece it checks the invariants:
-// order, no overlap, nothing decided twice, and no more undecided bytes than promised.
+// scanPieces scans a stream in pieces, each in separate memory that is overwritten
+// afterwards. After each piece it checks the invariants: order, no overlap, nothing
+// decided twice, and no more undecided bytes than promised.
 func scanPieces(t testing.TB, raw []byte, o shellint.Options, sizes []int) *result {
 	t.Helper()
 	s := shellint.NewScanner(o)
@@ -123,7 +124,8 @@ func (res *result) without(classes ...shellint.Class) []byte {
 	return res.cut(int64(len(res.raw)), classes...)
 }
 
-// cleanOff is the length of the stream without marks before raw offset off; the replacement of a mark at off counts.
+// cleanOff is the length of the stream without marks before raw offset off; the
+// replacement of a mark at off counts.
 func (res *result) cleanOff(off int64) int64 {
 	n := off
 	for _, sp := range res.spans {

@@ -62,7 +62,8 @@ var markCases = []struct {
 	{"exit codes", "\x1b]633;D;-1\a\x1b]633;D;\a\x1b]633;D;1x\a\x1b]633;D;-\a\x1b]633;D;99999999999999999999\a", "", "D=-1 D D D D"},
 }
 
-// TestMarksTakenOut shows the stream that observers get when it has marks, and the content of the marks.
+// TestMarksTakenOut shows the stream that observers get when it has marks, and the
+// content of the marks.
 func TestMarksTakenOut(t *testing.T) {
 	for _, tt := range markCases {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,7 +166,8 @@ func sameButPayload(a, b shellint.Mark) bool {
 	return cmp.Equal(a, b, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "payload" }, cmp.Ignore()))
 }
 
-// TestLongSequences checks that long sequences pass without delay and are kept only in part.
+// TestLongSequences checks that long sequences pass without delay and are kept only in
+// part.
 func TestLongSequences(t *testing.T) {
 	data := strings.Repeat("A", 100_000)
 	raw := []byte("\x1b]52;c;" + data + "\a\x1b]2;" + data + "\a\x1b]7;file://h/" + data + "\a\x1b]8;;" + data)
@@ -244,7 +246,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestBoundedMemory checks that neither endless sequences nor long lines make a Scanner grow for good.
+// TestBoundedMemory checks that neither endless sequences nor long lines make a Scanner
+// grow for good.
 func TestBoundedMemory(t *testing.T) {
 	piece := []byte(strings.Repeat("z", 32<<10))
 	for _, open := range []string{"\x1b]633;E;", "\x1b]0;", "\x1b]52;c;", "\x1b]7;", "\x1b]4;1;", "\x1b]8;;", "\x1bP$q", "\x1b["} {

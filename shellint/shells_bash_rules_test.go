@@ -80,7 +80,8 @@ func TestBashEnds(t *testing.T) {
 	})
 }
 
-// set -e at the prompt: a line that fails without ending the shell must not end it in our hooks.
+// set -e at the prompt: a line that fails without ending the shell must not end it in our
+// hooks.
 func TestBashErrexitGoesOn(t *testing.T) {
 	forBash(t, func(t *testing.T, b shell) {
 		s := bashWith(t, b, "set -e\n")
@@ -191,7 +192,8 @@ func TestBashTypeahead(t *testing.T) {
 	})
 }
 
-// Lines that are pasted at once run without a prompt between them; the DEBUG trap takes them for one.
+// Lines that are pasted at once run without a prompt between them; the DEBUG trap takes
+// them for one.
 func TestBashPaste(t *testing.T) {
 	forBash(t, func(t *testing.T, b shell) {
 		if trapped(b) {

@@ -12,7 +12,8 @@ import (
 
 const bashPrompt = "PS1='" + ready + "'\n"
 
-// forBash runs f with each bash there is, and once more with the DEBUG trap that stands in for PS0 before 4.4.
+// forBash runs f with each bash there is, and once more with the DEBUG trap that stands
+// in for PS0 before 4.4.
 func forBash(t *testing.T, f func(t *testing.T, b shell)) {
 	for _, path := range versions(t, "bash") {
 		for _, debug := range []bool{false, true} {

@@ -10,10 +10,11 @@ import (
 	"tether/shellint"
 )
 
-// The measures of integration: go test -run=NONE -bench='Enter|Start' ./shellint They are medians; the machine should have nothing else to
-// do.
+// The measures of integration: go test -run=NONE -bench='Enter|Start' ./shellint They are
+// medians; the machine should have nothing else to do.
 
-// BenchmarkEnter prints the time from Enter to the mark that a line starts, and to the next prompt with and without integration.
+// BenchmarkEnter prints the time from Enter to the mark that a line starts, and to the
+// next prompt with and without integration.
 func BenchmarkEnter(b *testing.B) {
 	for _, k := range kinds {
 		for _, length := range []int{10, 200, 1500} {
@@ -66,7 +67,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// enter types the line, waits until it is echoed, then Enter, and returns the times to the start mark and to the next prompt.
+// enter types the line, waits until it is echoed, then Enter, and returns the times to
+// the start mark and to the next prompt.
 func (s *session) enter(line string) (start, prompt time.Duration) {
 	from := s.offset()
 	s.send(line)

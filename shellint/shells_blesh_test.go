@@ -9,9 +9,9 @@ import (
 	"tether/shellint"
 )
 
-// ble.sh reads lines in place of readline. Of lines that are typed while it loads it puts all
-// into the history, then runs one after the other, and expands PS0 once. Each is reported
-// exactly, or as unknown, and never as another one.
+// ble.sh reads lines in place of readline. Of lines that are typed while it loads it puts
+// all into the history, then runs one after the other, and expands PS0 once. Each is
+// reported exactly, or as unknown, and never as another one.
 
 // typedAhead are lines of which the last entry of the history names at most one.
 var typedAhead = []string{"echo AAA", "false", " echo hidden", "(exit 9)", "true"}

@@ -11,8 +11,8 @@ import (
 	"tether/shellint"
 )
 
-// TestNushell runs where nushell is installed; it has no package in most distributions. It asks the terminal where the cursor is and waits
-// for the answer.
+// TestNushell runs where nushell is installed; it has no package in most distributions.
+// It asks the terminal where the cursor is and waits for the answer.
 func TestNushell(t *testing.T) {
 	path := shellPath(t, "nu")
 	s := startShell(t, shell{
@@ -87,7 +87,8 @@ func TestScriptsParse(t *testing.T) {
 	}
 }
 
-// The script of a login bash reads the files that a login bash reads, in the same order, although bash has no hook there.
+// The script of a login bash reads the files that a login bash reads, in the same order,
+// although bash has no hook there.
 func TestBashStartupFiles(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -131,8 +132,9 @@ func TestBashStartupFiles(t *testing.T) {
 	}
 }
 
-// PowerShell's script is parsed by PowerShell where it is installed, else by tree-sitter's grammar if TETHER_TEST_NODE_MODULES names a
-// folder with the npm packages web-tree-sitter and tree-sitter-powershell.
+// PowerShell's script is parsed by PowerShell where it is installed, else by
+// tree-sitter's grammar if TETHER_TEST_NODE_MODULES names a folder with the npm packages
+// web-tree-sitter and tree-sitter-powershell.
 func TestPowerShellParses(t *testing.T) {
 	plan, err := shellint.Inject([]string{"pwsh"}, shellint.InjectOptions{Nonce: testNonce, Dir: "/d"})
 	if err != nil {

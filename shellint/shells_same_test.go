@@ -11,10 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// timestamps are the lines that bash writes into the history file if HISTTIMEFORMAT is set.
+// timestamps are the lines that bash writes into the history file if HISTTIMEFORMAT is
+// set.
 var timestamps = regexp.MustCompile(`(?m)^#\d+$`)
 
-// traces types lines, leaves the shell, and returns the contents of files in its home named out-*, and the history.
+// traces types lines, leaves the shell, and returns the contents of files in its home
+// named out-*, and the history.
 func traces(t *testing.T, sh shell, lines []string) map[string]string {
 	t.Helper()
 	s := startShell(t, sh)
@@ -52,7 +54,8 @@ func wantSame(t *testing.T, sh shell, lines []string) {
 	}
 }
 
-// bashSession is an ordinary afternoon; values that differ by nature (pids, times) are kept out of the files.
+// bashSession is an ordinary afternoon; values that differ by nature (pids, times) are
+// kept out of the files.
 var bashSession = []string{
 	"echo hi", "false", "", "(exit 7)", "echo $? >>out-text", "true | false | true", `echo "${PIPESTATUS[@]}" >>out-text`, "! true", "echo word last",
 	"echo $_ >>out-text", "set -o pipefail", "false | true", "x=5", "export Y=6", "alias ll='ls -l'", "f() { return 3; }", "f", "[[ a = b ]]",

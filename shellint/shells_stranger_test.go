@@ -70,7 +70,8 @@ func TestSpoof(t *testing.T) {
 	})
 }
 
-// The nonce is in no place where a program or a nested shell finds it, and its file is gone.
+// The nonce is in no place where a program or a nested shell finds it, and its file is
+// gone.
 func TestNonceIsGone(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
 		sh.files[k.rc] = "env >out-env; sh -c 'cat \"$DIR\"/* \"$DIR\"/.z*' >out-dir 2>/dev/null\n" + k.prompt
@@ -125,7 +126,8 @@ func TestNestedShell(t *testing.T) {
 	})
 }
 
-// Full-screen programs, a reset terminal, and a multiplexer that eats marks: one command each.
+// Full-screen programs, a reset terminal, and a multiplexer that eats marks: one command
+// each.
 func TestScreens(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
 		s := begin(t, sh)
@@ -196,7 +198,8 @@ func TestDirectories(t *testing.T) {
 	})
 }
 
-// Hostile start-up files: lines, exit codes and the results of the user's own code stay right.
+// Hostile start-up files: lines, exit codes and the results of the user's own code stay
+// right.
 func TestHostileFiles(t *testing.T) {
 	bash := map[string]string{
 		"functions": "builtin() { :; }\nprintf() { echo HIJACKED; }\necho() { command echo \"$@\"; }\ntest() { return 1; }\n[() { return 1; }\n" +
@@ -255,7 +258,8 @@ func TestHostileFiles(t *testing.T) {
 	})
 }
 
-// A terminal that changes its size, at an empty prompt, in a half typed line and under a command, makes no command.
+// A terminal that changes its size, at an empty prompt, in a half typed line and under a
+// command, makes no command.
 func TestResize(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
 		s := begin(t, sh)
@@ -280,7 +284,8 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// A background job ends its line at once; the shell's message when it is done belongs to no command.
+// A background job ends its line at once; the shell's message when it is done belongs to
+// no command.
 func TestBackgroundJob(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
 		if k.name == "fish" {

@@ -20,17 +20,22 @@ import (
 	"tether/shellint"
 )
 
-// The tests in shells_*_test.go start the real shells on a pseudo-terminal and type as a person does: a line, then wait for the prompt.
-// Files that the shell's commands wrote, and not only marks, show what it did. A shell that is not installed is skipped by name. Further
-// versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
+// The tests in shells_*_test.go start the real shells on a pseudo-terminal and type as a
+// person does: a line, then wait for the prompt. Files that the shell's commands wrote,
+// and not only marks, show what it did. A shell that is not installed is skipped by name.
+// Further versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths,
+// separated by ":".
 
-// patience is how long a shell may take to answer on a machine that does other things too.
+// patience is how long a shell may take to answer on a machine that does other things
+// too.
 const patience = testkit.Patience
 
-// anotherTry is how long a key that a program may have overlooked has no effect before it is typed again.
+// anotherTry is how long a key that a program may have overlooked has no effect before it
+// is typed again.
 const anotherTry = time.Second
 
-// ready is the prompt of all test shells, so that the end of a line is seen without marks too. No line that is typed has it.
+// ready is the prompt of all test shells, so that the end of a line is seen without marks
+// too. No line that is typed has it.
 const ready = "ready#> " // with the # that mksh wants of root
 
 const testNonce = "n0nce-4-tests-0123456789"
@@ -262,7 +267,8 @@ func (s *session) waitText(from int, text string) {
 	s.wait(fmt.Sprintf("%q", text), func() bool { return bytes.Contains(s.clean[min(from, len(s.clean)):], []byte(text)) })
 }
 
-// typeLines types each line, Enter, and waits for the prompt; if the line is a command that is reported, for the prompt after its end.
+// typeLines types each line, Enter, and waits for the prompt; if the line is a command
+// that is reported, for the prompt after its end.
 func (s *session) typeLines(lines ...string) {
 	s.t.Helper()
 	for _, line := range lines {
@@ -290,7 +296,8 @@ func (s *session) typeUnreported(lines ...string) {
 	}
 }
 
-// waitEnd waits for the end of output and closes the open command with the status of the shell.
+// waitEnd waits for the end of output and closes the open command with the status of the
+// shell.
 func (s *session) waitEnd() pty.Exit {
 	s.t.Helper()
 	s.wait("end", func() bool { return s.ended })
@@ -311,8 +318,8 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a Ctrl-C that comes too soon after another key only
-// with the next key.
+// interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a
+// Ctrl-C that comes too soon after another key only with the next key.
 func (s *session) interruptPrompt() { s.t.Helper(); s.typeUntil("\x03", ready) }
 
 // mkfifo makes a named pipe: a shell that reads from it waits for the test.
@@ -323,7 +330,8 @@ func mkfifo(t testing.TB, path string) {
 	}
 }
 
-// typeUntil types text again and again until want appears: a full-screen program drops input while it starts.
+// typeUntil types text again and again until want appears: a full-screen program drops
+// input while it starts.
 func (s *session) typeUntil(text, want string) {
 	s.t.Helper()
 	s.typeUntilAfter(s.offset(), text, want)
@@ -363,5 +371,6 @@ func (s *session) within(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// child is a command line that says "started" when it is in the foreground, where keys reach it.
+// child is a command line that says "started" when it is in the foreground, where keys
+// reach it.
 func child(then string) string { return "sh -c 'echo started; " + then + "'" }

@@ -70,7 +70,8 @@ func TestZshKeys(t *testing.T) {
 	})
 }
 
-// A background job may end at any moment: zsh reports it at once, and loses the text that it was about to print.
+// A background job may end at any moment: zsh reports it at once, and loses the text that
+// it was about to print.
 func TestZshJobsThatEnd(t *testing.T) {
 	forZsh(t, func(t *testing.T, z shell) {
 		s := zshWith(t, z, "")

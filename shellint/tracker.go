@@ -1,19 +1,25 @@
 package shellint
 
-// Tracker derives commands from the marks of one terminal. It is pure: no clock, no I/O. The zero value is ready. It is not safe for
-// concurrent use. The slices that its methods return are valid until the next method call.
+// Tracker derives commands from the marks of one terminal. It is pure: no clock, no I/O.
+// The zero value is ready. It is not safe for concurrent use. The slices that its methods
+// return are valid until the next method call.
 //
-// A command opens at a C and closes at the next D; a prompt or another C closes it without an exit code. It is announced as soon as it is
-// certainly a command: at C if its line is known and not empty, else at the first byte of output, at D, or at the end of the stream. So
-// Enter on an empty line, which some shells report as C and prompt, makes no command.
+// A command opens at a C and closes at the next D; a prompt or another C closes it
+// without an exit code. It is announced as soon as it is certainly a command: at C if its
+// line is known and not empty, else at the first byte of output, at D, or at the end of
+// the stream. So Enter on an empty line, which some shells report as C and prompt, makes
+// no command.
 //
-// Only marks of OSC 133 and 633 count, and those of 133 only until the first command mark of 633. If the C of the open command had an aid,
-// marks of 133 with another aid come from a shell inside that command and do not count.
+// Only marks of OSC 133 and 633 count, and those of 133 only until the first command mark
+// of 633. If the C of the open command had an aid, marks of 133 with another aid come
+// from a shell inside that command and do not count.
 //
-// Trusted marks always count. Unsigned marks, those that are not trusted, never change a command of trusted marks. They count only with
-// Unsigned, and then in two cases: before the first trusted mark, and while a trusted command is open in which an unsigned prompt was seen,
-// such as the prompt of a shell in ssh or a container. Without that prompt they are a second report of the same shell, as fish 4 makes. A
-// trusted prompt, C or D closes the command of unsigned marks.
+// Trusted marks always count. Unsigned marks, those that are not trusted, never change a
+// command of trusted marks. They count only with Unsigned, and then in two cases: before
+// the first trusted mark, and while a trusted command is open in which an unsigned prompt
+// was seen, such as the prompt of a shell in ssh or a container. Without that prompt they
+// are a second report of the same shell, as fish 4 makes. A trusted prompt, C or D closes
+// the command of unsigned marks.
 type Tracker struct {
 	// Eager announces every command at its C, unless the line is known to be empty.
 	Eager bool
@@ -57,7 +63,8 @@ type command struct {
 	aid       string
 }
 
-// Feed handles a whole Result in stream order: its marks, and the plain output between them. Bytes in Spans are no output.
+// Feed handles a whole Result in stream order: its marks, and the plain output between
+// them. Bytes in Spans are no output.
 func (t *Tracker) Feed(r *Result) []CommandEvent {
 	t.events = t.events[:0]
 	spans := r.Spans
@@ -70,8 +77,8 @@ func (t *Tracker) Feed(r *Result) []CommandEvent {
 	return t.events
 }
 
-// plainUntil announces the open commands if there is plain output between t.seen and the raw offset end. It returns the spans at or after
-// end.
+// plainUntil announces the open commands if there is plain output between t.seen and the
+// raw offset end. It returns the spans at or after end.
 func (t *Tracker) plainUntil(end int64, spans []Span) []Span {
 	for len(spans) > 0 && t.seen < end {
 		next := spans[0]
@@ -91,16 +98,17 @@ func (t *Tracker) plainUntil(end int64, spans []Span) []Span {
 	return spans
 }
 
-// Announce announces the open commands, although nothing proves them yet. A caller calls it some milliseconds after a C without a line and
-// without output, such as "sleep 100" under a shell that reports no lines.
+// Announce announces the open commands, although nothing proves them yet. A caller calls
+// it some milliseconds after a C without a line and without output, such as "sleep 100"
+// under a shell that reports no lines.
 func (t *Tracker) Announce() []CommandEvent {
 	t.events = t.events[:0]
 	t.announce()
 	return t.events
 }
 
-// Input takes bytes written to the terminal, from which Tracker derives a command line if it has no other source. It drops them when a
-// command opens.
+// Input takes bytes written to the terminal, from which Tracker derives a command line if
+// it has no other source. It drops them when a command opens.
 func (t *Tracker) Input(p []byte) {
 	t.signed.input.write(p)
 	if t.Unsigned {
@@ -108,8 +116,9 @@ func (t *Tracker) Input(p []byte) {
 	}
 }
 
-// Close closes the open commands at off, the end of the stream, with the exit code of the process. A command inside another one gets no
-// exit code, because the code belongs to the outer one.
+// Close closes the open commands at off, the end of the stream, with the exit code of the
+// process. A command inside another one gets no exit code, because the code belongs to
+// the outer one.
 func (t *Tracker) Close(off int64, exit Exit) []CommandEvent {
 	t.events = t.events[:0]
 	t.announce()
@@ -121,7 +130,8 @@ func (t *Tracker) Close(off int64, exit Exit) []CommandEvent {
 	return t.events
 }
 
-// Detected reports whether an OSC 133 or 633 that counts was seen, so commands can be expected.
+// Detected reports whether an OSC 133 or 633 that counts was seen, so commands can be
+// expected.
 func (t *Tracker) Detected() bool { return t.detected }
 
 func (t *Tracker) mark(m *Mark) {
@@ -172,7 +182,8 @@ func (t *Tracker) counts(m *Mark) bool {
 	return t.inside
 }
 
-// endInside closes the command of unsigned marks if m shows that the outer shell, which writes trusted marks, runs again.
+// endInside closes the command of unsigned marks if m shows that the outer shell, which
+// writes trusted marks, runs again.
 func (t *Tracker) endInside(m *Mark) {
 	switch m.Kind {
 	case KindPromptStart, KindOutputStart, KindCommandEnd:
@@ -182,7 +193,8 @@ func (t *Tracker) endInside(m *Mark) {
 	}
 }
 
-// superseded records that OSC 633 is in use, and reports whether m is an OSC 133 although it is.
+// superseded records that OSC 633 is in use, and reports whether m is an OSC 133 although
+// it is.
 func (l *lane) superseded(m *Mark) bool {
 	if m.PS == 133 {
 		return l.use633
@@ -209,7 +221,8 @@ func (l *lane) forget() {
 	l.last = command{}
 }
 
-// lineMark keeps the line for the next C. If the last command closed without a line, the line names it.
+// lineMark keeps the line for the next C. If the last command closed without a line, the
+// line names it.
 func (t *Tracker) lineMark(l *lane, m *Mark) {
 	l.pending = line{text: m.Text, source: SourceLine}
 	if l.last.announced && l.last.line.source == SourceNone && m.Text != "" {
@@ -246,8 +259,8 @@ func (t *Tracker) announce() {
 	t.announceIn(&t.unsigned)
 }
 
-// announceIn reports the open command of l if it was not announced yet. A command inside an outer command that was not announced has to
-// wait.
+// announceIn reports the open command of l if it was not announced yet. A command inside
+// an outer command that was not announced has to wait.
 func (t *Tracker) announceIn(l *lane) {
 	c, outer := &l.cur, &t.signed.cur
 	if !c.open || c.announced || c != outer && outer.open && !outer.announced {
@@ -261,7 +274,8 @@ func (t *Tracker) announceIn(l *lane) {
 	t.events = append(t.events, c.event(CommandOpened, c.start))
 }
 
-// close ends the open command of l, if any. A command that was never announced ends without an event.
+// close ends the open command of l, if any. A command that was never announced ends
+// without an event.
 func (t *Tracker) close(l *lane, off int64, exit Exit, why CloseReason) {
 	if !l.cur.open {
 		return

@@ -8,9 +8,10 @@ import (
 	"tether/shellint"
 )
 
-// story feeds a stream to a Tracker in one piece and byte by byte, which must agree, and tells the events one per word:
-// open#1"line"(source), close#1(exit,reason), name#1"line". A "\x00" in the stream marks input: the bytes up to the next "\x00" are written
-// to the terminal at that point.
+// story feeds a stream to a Tracker in one piece and byte by byte, which must agree, and
+// tells the events one per word: open#1"line"(source), close#1(exit,reason),
+// name#1"line". A "\x00" in the stream marks input: the bytes up to the next "\x00" are
+// written to the terminal at that point.
 func story(t *testing.T, raw string, nonce string) string {
 	t.Helper()
 	whole := storyIn(raw, nonce, len(raw)+1)
@@ -69,7 +70,8 @@ func eventString(e shellint.CommandEvent) string {
 	return fmt.Sprintf("close#%d(%s,%d)", e.ID, exit, e.Reason)
 }
 
-// marks writes a stream from words: A B C D0 D E:line are OSC 633, a1 c1 d1:0 OSC 133 with aid 1, <text> input, other words output.
+// marks writes a stream from words: A B C D0 D E:line are OSC 633, a1 c1 d1:0 OSC 133
+// with aid 1, <text> input, other words output.
 func marks(words string) string {
 	var b strings.Builder
 	for _, w := range strings.Fields(words) {
@@ -151,7 +153,8 @@ func TestTrackerTrust(t *testing.T) {
 	}
 }
 
-// signed writes a stream as marks does; words that begin with + are marks with the nonce "n".
+// signed writes a stream as marks does; words that begin with + are marks with the nonce
+// "n".
 func signed(words string) string {
 	var b strings.Builder
 	for _, w := range strings.Fields(words) {
@@ -164,8 +167,8 @@ func signed(words string) string {
 	return b.String()
 }
 
-// Marks without the nonce make commands where no signed integration speaks, and inside a signed command once their shell has shown a
-// prompt. They never change a signed command.
+// Marks without the nonce make commands where no signed integration speaks, and inside a
+// signed command once their shell has shown a prompt. They never change a signed command.
 func TestTrackerUnsigned(t *testing.T) {
 	tests := []struct{ name, words, want string }{
 		{"no signed marks", "A $ B E:ls C out D0 A", `open#1"ls"1 close#1(0,1)`},
@@ -250,7 +253,8 @@ func verified(raw string) string {
 	return strings.Join(out, " ")
 }
 
-// TestTrackerSpansAreNoOutput checks that a title between C and the prompt does not make Enter on nothing a command.
+// TestTrackerSpansAreNoOutput checks that a title between C and the prompt does not make
+// Enter on nothing a command.
 func TestTrackerSpansAreNoOutput(t *testing.T) {
 	title := "\x1b]2;title\a\x1b]7;file://h/p\a"
 	if got := story(t, marks("A $ B C")+title+marks("A $ B"), ""); got != "" {
@@ -280,8 +284,8 @@ func TestTrackerStepByStep(t *testing.T) {
 	}
 }
 
-// FuzzTracker checks that events make sense for any stream: each command opens once, closes at most once after that, and is named only when
-// it has no line.
+// FuzzTracker checks that events make sense for any stream: each command opens once,
+// closes at most once after that, and is named only when it has no line.
 func FuzzTracker(f *testing.F) {
 	f.Add([]byte(marks("A $ B E:x C out D0 A C E:y A B C D1 E:z")))
 	f.Add([]byte(marks("a1 c1 a2 c2 d2:0 d1:1 C C D")))

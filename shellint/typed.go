@@ -5,15 +5,17 @@ import "unicode/utf8"
 // maxTyped bounds a line taken from the input, in bytes.
 const maxTyped = 4096
 
-// typed derives a command's line from the bytes written to the terminal, for shells that do not report lines. An unknown line is better
-// than a wrong one: only text without any control counts, typed at an idle prompt and ended by one Enter.
+// typed derives a command's line from the bytes written to the terminal, for shells that
+// do not report lines. An unknown line is better than a wrong one: only text without any
+// control counts, typed at an idle prompt and ended by one Enter.
 type typed struct {
 	atPrompt bool // the prompt is complete and no C has come
 	done     bool // Enter or Ctrl-C was sent at this prompt
 	bad      bool // something at this prompt was not plain text
 	text     []byte
 
-	// ahead is the number of later lines that may contain bytes written while no prompt was waiting.
+	// ahead is the number of later lines that may contain bytes written while no prompt
+	// was waiting.
 	ahead   int
 	partial bool // the last of these lines is not ended yet
 }
@@ -43,7 +45,8 @@ func (t *typed) writeAhead(c byte) {
 	t.partial = !end
 }
 
-// prompt records that a prompt is being written. A redrawn prompt does not end the line being edited.
+// prompt records that a prompt is being written. A redrawn prompt does not end the line
+// being edited.
 func (t *typed) prompt() {
 	if !t.atPrompt || t.done {
 		t.reset()
@@ -53,7 +56,8 @@ func (t *typed) prompt() {
 // ready records that the prompt is complete and the shell reads a line.
 func (t *typed) ready() { t.atPrompt = true }
 
-// take returns the line that the shell runs now. It returns false if the line is not certain.
+// take returns the line that the shell runs now. It returns false if the line is not
+// certain.
 func (t *typed) take() (string, bool) {
 	ok := t.atPrompt && t.done && !t.bad && t.ahead == 0 && len(t.text) > 0 && utf8.Valid(t.text)
 	line := ""

@@ -18,7 +18,8 @@ import (
 // xtermEnv names a directory in which "npm install @xterm/headless" was run.
 const xtermEnv = "TETHER_XTERM"
 
-// TestXterm asks xterm.js itself: in random hostile streams it sees the marks that the scanner reports, and no marks in the rest.
+// TestXterm asks xterm.js itself: in random hostile streams it sees the marks that the
+// scanner reports, and no marks in the rest.
 func TestXterm(t *testing.T) {
 	dir := os.Getenv(xtermEnv)
 	if dir == "" {
@@ -37,7 +38,8 @@ func askXterm(t *testing.T, dir string, rng *rand.Rand) {
 	send := func(b []byte) { fmt.Fprintln(&in, base64.StdEncoding.EncodeToString(b)) }
 	var want []int
 	for range streams {
-		// The space ends a last ESC: xterm.js counts an OSC at the ESC, the scanner once it knows the next byte.
+		// The space ends a last ESC: xterm.js counts an OSC at the ESC, the scanner once
+		// it knows the next byte.
 		raw := append(bytes.ToValidUTF8(hostileStream(rng), []byte("\ufffd")), ' ')
 		res := scanPieces(t, raw, shellint.Options{}, nil)
 		raws = append(raws, raw)

@@ -81,8 +81,8 @@ const (
 // Awaits reports whether somebody is to type.
 func (s InputState) Awaits() bool { return s == InputAwaiting || s == InputSecret }
 
-// Keyboard is the state of input of a terminal. The zero value is that of a terminal whose state
-// is not examined.
+// Keyboard is the state of input of a terminal. The zero value is that of a terminal
+// whose state is not examined.
 type Keyboard struct {
 	// Input is awaiting_input, awaiting_secret, running, quiet, full_screen or unknown;
 	// absent after the exit.
@@ -134,7 +134,8 @@ type State struct {
 	Readiness
 }
 
-// Watchers lists who may watch a terminal at a host and who watches it now, according to the host.
+// Watchers lists who may watch a terminal at a host and who watches it now, according to
+// the host.
 type Watchers struct {
 	May      []string  `json:"may"`
 	Refused  []string  `json:"refused"` // names in the audience that the host does not accept

@@ -11,8 +11,9 @@ import (
 	tscreen "tether/screen"
 )
 
-// asker asks the person at the editor whether a command may run. The ids of its requests differ from those of the agent, and the editor's
-// answers to them are not passed to the agent.
+// asker asks the person at the editor whether a command may run. The ids of its requests
+// differ from those of the agent, and the editor's answers to them are not passed to the
+// agent.
 type asker struct {
 	prefix string // of the ids
 	out    *writer
@@ -54,9 +55,10 @@ type permissionOption struct {
 
 var options = []permissionOption{{optionRun, "Run it", "allow_once"}, {optionDont, "Do not run it", "reject_once"}}
 
-// ask asks whether a command may run. reason says why approval is needed. The question is a tool call of its own, because it is not known to
-// which of the agent's calls the command belongs. ask waits until the person answers, ctx ends or the editor is gone. It returns
-// context.Canceled if the editor cancels the turn.
+// ask asks whether a command may run. reason says why approval is needed. The question is
+// a tool call of its own, because it is not known to which of the agent's calls the
+// command belongs. ask waits until the person answers, ctx ends or the editor is gone. It
+// returns context.Canceled if the editor cancels the turn.
 func (a *asker) ask(ctx context.Context, session string, c Command, reason string) (bool, error) {
 	id, answer := a.begin()
 	defer a.end(id)
@@ -115,7 +117,8 @@ func (a *asker) tell(line []byte) {
 	_ = a.out.send(context.Background(), func() []byte { return line })
 }
 
-// heard reports whether m is the editor's answer to one of the asker's requests, and hands it to ask. A late answer is dropped.
+// heard reports whether m is the editor's answer to one of the asker's requests, and
+// hands it to ask. A late answer is dropped.
 func (a *asker) heard(m message) bool {
 	id := stringOf(m.id)
 	if !strings.HasPrefix(id, a.prefix) {
@@ -140,8 +143,9 @@ func rpcLine(method, id string, params any) []byte {
 	}{"2.0", id, method, params}), '\n')
 }
 
-// question returns the text for the person: the command, its directory, the names of the variables that are set for it, and the reason. The
-// agent wrote most of it, so unusual characters are spelt out.
+// question returns the text for the person: the command, its directory, the names of the
+// variables that are set for it, and the reason. The agent wrote most of it, so unusual
+// characters are spelt out.
 func (c Command) question(reason string) string {
 	text := fenced(visible(c.text())) + "\n\nin " + strings.ReplaceAll(visible(c.Cwd), "\n", `\n`)
 	if len(c.Env) > 0 {
@@ -154,7 +158,8 @@ func (c Command) question(reason string) string {
 	return text + "\n\n" + visible(reason)
 }
 
-// visible returns s with a name such as <U+202E> in place of each character that is invisible or changes how others look.
+// visible returns s with a name such as <U+202E> in place of each character that is
+// invisible or changes how others look.
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {

@@ -96,8 +96,9 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// The question hides nothing from the person: invisible characters, and characters that change the direction of text, are spelt out. That
-// applies to the command, its directory and the names of the variables.
+// The question hides nothing from the person: invisible characters, and characters that
+// change the direction of text, are spelt out. That applies to the command, its directory
+// and the names of the variables.
 func TestQuestionsHideNothing(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.terminals.spawn = func(ctx context.Context, c acp.Command) error {

@@ -28,7 +28,8 @@ type errorData struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// errReleased answers requests that wait for the exit of a terminal that was released but could not be killed.
+// errReleased answers requests that wait for the exit of a terminal that was released but
+// could not be killed.
 var errReleased = errors.New("the terminal was released")
 
 // kinds maps each kind of failure to its code. No other place does.

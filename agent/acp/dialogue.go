@@ -17,14 +17,15 @@ const (
 	Editor Mode = "editor" // the editor's or none: every line passes unchanged
 )
 
-// maxPending bounds the editor's requests whose answers are awaited. maxSessions bounds the sessions whose directory is known. Only a
-// broken peer has more.
+// maxPending bounds the editor's requests whose answers are awaited. maxSessions bounds
+// the sessions whose directory is known. Only a broken peer has more.
 const (
 	maxPending  = 1000
 	maxSessions = 10_000
 )
 
-// dialogue holds what the proxy has learned from the messages of both sides. It is safe for concurrent use.
+// dialogue holds what the proxy has learned from the messages of both sides. It is safe
+// for concurrent use.
 type dialogue struct {
 	// Set at construction.
 	mode   Mode
@@ -61,7 +62,8 @@ func (d *dialogue) awaits() bool {
 	return len(d.pending) > 0
 }
 
-// state reports whether the proxy serves the agent's terminals, and whether the editor shows them as terminals.
+// state reports whether the proxy serves the agent's terminals, and whether the editor
+// shows them as terminals.
 func (d *dialogue) state() (taking, rich bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,9 +106,10 @@ type agreement struct {
 	} `json:"capabilities"` // version 2
 }
 
-// initialize decides whether the proxy serves the agent's terminals. It returns the changed line that offers terminals to the agent, or nil
-// to let the line pass unchanged. An editor that speaks version 2 or later and sends no clientCapabilities for version 1 cannot offer
-// terminals, so its line passes unchanged.
+// initialize decides whether the proxy serves the agent's terminals. It returns the
+// changed line that offers terminals to the agent, or nil to let the line pass unchanged.
+// An editor that speaks version 2 or later and sends no clientCapabilities for version 1
+// cannot offer terminals, so its line passes unchanged.
 func (d *dialogue) initialize(line []byte, m message) []byte {
 	var o offer
 	understood := jsonspan.Unmarshal(m.params, &o) == nil
@@ -129,7 +132,8 @@ func (d *dialogue) initialize(line []byte, m message) []byte {
 	}), ending(line)...)
 }
 
-// isNewer reports whether the version is 2 or later. Those versions have no client terminals.
+// isNewer reports whether the version is 2 or later. Those versions have no client
+// terminals.
 func isNewer(version json.RawMessage) bool {
 	var n float64
 	return jsonspan.Unmarshal(version, &n) == nil && n >= 2
@@ -171,7 +175,8 @@ func (d *dialogue) learn(session, cwd string) {
 	}
 }
 
-// answer learns from an answer of the agent. It returns the id of the session that the answer closes, or "".
+// answer learns from an answer of the agent. It returns the id of the session that the
+// answer closes, or "".
 func (d *dialogue) answer(m message) (closed string) {
 	d.mu.Lock()
 	if len(d.pending) == 0 {

@@ -1,6 +1,8 @@
-// Package acp is a proxy between an editor and an agent that speak the Agent Client Protocol (version 1, lines of JSON-RPC). It gives the
-// agent terminals: it tells the agent that the editor has terminals, answers the agent's terminal/* requests itself, and shows their output
-// to the editor in a form that the editor understands. All other lines pass byte for byte.
+// Package acp is a proxy between an editor and an agent that speak the Agent Client
+// Protocol (version 1, lines of JSON-RPC). It gives the agent terminals: it tells the
+// agent that the editor has terminals, answers the agent's terminal/* requests itself,
+// and shows their output to the editor in a form that the editor understands. All other
+// lines pass byte for byte.
 //
 //	editor ──▶ lines ──▶ fromEditor ──▶ agent      initialize: terminal = true
 //	editor ◀── fromAgent ◀── lines ◀── agent       terminal/*: answered here

@@ -1,6 +1,7 @@
 package acp
 
-// Plain returns the plain text of the pieces: the finished lines, and the unfinished last line.
+// Plain returns the plain text of the pieces: the finished lines, and the unfinished last
+// line.
 func Plain(pieces ...string) (lines, last string) {
 	o := newOutput(nil, false)
 	for _, p := range pieces {

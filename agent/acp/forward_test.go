@@ -155,7 +155,8 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// The proxy stops reading from an agent that sends requests but does not read. When the agent reads, it gets all answers.
+// The proxy stops reading from an agent that sends requests but does not read. When the
+// agent reads, it gets all answers.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fromAgent, agentIn := io.Pipe()
@@ -194,8 +195,8 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// Forwarded lines are byte-identical. The editor gets all lines of the agent, except requests and notifications of the five methods, and
-// cancellations of those.
+// Forwarded lines are byte-identical. The editor gets all lines of the agent, except
+// requests and notifications of the five methods, and cancellations of those.
 func FuzzForward(f *testing.F) {
 	for _, line := range strange {
 		f.Add([]byte(line), false)
@@ -227,7 +228,8 @@ func FuzzForward(f *testing.F) {
 	})
 }
 
-// untilAnswered is an agent that sends its lines when it gets the first line, and then ends.
+// untilAnswered is an agent that sends its lines when it gets the first line, and then
+// ends.
 type untilAnswered struct {
 	agent *io.PipeWriter
 	then  []byte
@@ -245,12 +247,14 @@ func (u *untilAnswered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// block is a reader that blocks until its context ends: an editor that sends nothing more.
+// block is a reader that blocks until its context ends: an editor that sends nothing
+// more.
 type block struct{ ctx context.Context }
 
 func (b block) Read([]byte) (int, error) { <-b.ctx.Done(); return 0, io.EOF }
 
-// ours reports whether the proxy must answer the line. It uses encoding/json, which the proxy does not use for that.
+// ours reports whether the proxy must answer the line. It uses encoding/json, which the
+// proxy does not use for that.
 func ours(line []byte) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(line, &m) != nil || depth(line) > 64 {

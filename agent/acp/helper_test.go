@@ -277,7 +277,8 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return string(xs) == string(ys)
 }
 
-// silent fails if the side was sent a line. It may be used only in a synctest bubble after Wait.
+// silent fails if the side was sent a line. It may be used only in a synctest bubble
+// after Wait.
 func (s *side) silent() {
 	s.t.Helper()
 	select {
@@ -289,7 +290,8 @@ func (s *side) silent() {
 	}
 }
 
-// greets opens the conversation: an editor with these capabilities, and a session in /work.
+// greets opens the conversation: an editor with these capabilities, and a session in
+// /work.
 func (w *world) greets(capabilities string) {
 	w.t.Helper()
 	w.editor.says(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":` + capabilities + `}}`)
@@ -302,7 +304,8 @@ func (w *world) greets(capabilities string) {
 	w.editor.hears()
 }
 
-// asks sends a request of the agent for session s. params are further members of the parameters.
+// asks sends a request of the agent for session s. params are further members of the
+// parameters.
 func (w *world) asks(id, method, params string) {
 	w.t.Helper()
 	if params != "" {

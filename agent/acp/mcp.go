@@ -129,7 +129,8 @@ func (d *dialogue) ranItself() {
 	d.notice(text + d.access("", true))
 }
 
-// withServer returns the line of a request that begins a session, with our MCP server added, or nil to let the line pass unchanged.
+// withServer returns the line of a request that begins a session, with our MCP server
+// added, or nil to let the line pass unchanged.
 func (d *dialogue) withServer(line []byte, m message) []byte {
 	d.mu.Lock()
 	given := d.given
@@ -151,8 +152,8 @@ func (d *dialogue) withServer(line []byte, m message) []byte {
 	return append(out, ending(line)...)
 }
 
-// withItem returns the list of servers with one more. It returns nil if the list has a server of that name, or is not a list. A nil list
-// counts as an empty one.
+// withItem returns the list of servers with one more. It returns nil if the list has a
+// server of that name, or is not a list. A nil list counts as an empty one.
 func withItem(list []byte, server *MCPServer) []byte {
 	var there []struct{ Name string }
 	if list != nil && jsonspan.Unmarshal(list, &there) != nil {

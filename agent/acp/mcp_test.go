@@ -11,8 +11,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// An agent that runs its commands itself is named in a notice, and its sessions get our MCP server. Sessions of other agents get it only if
-// an option says so.
+// An agent that runs its commands itself is named in a notice, and its sessions get our
+// MCP server. Sessions of other agents get it only if an option says so.
 func TestServerForAgents(t *testing.T) {
 	const item = `{"name":"tether","command":"/bin/tether","args":["mcp"],"env":[]}`
 	server := &acp.MCPServer{Name: "tether", Command: "/bin/tether", Args: []string{"mcp"}, Env: []acp.EnvVar{}}

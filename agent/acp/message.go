@@ -7,7 +7,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// message holds the parts of a line that decide how the proxy treats it. The slices alias the line.
+// message holds the parts of a line that decide how the proxy treats it. The slices alias
+// the line.
 type message struct {
 	method string
 	id     []byte // as sent; nil if there is none
@@ -19,7 +20,8 @@ type message struct {
 func (m *message) isRequest() bool { return m.method != "" && m.id != nil }
 func (m *message) isAnswer() bool  { return m.method == "" && m.id != nil }
 
-// parse reads a line. ok is false if the line is not a single message: the proxy passes it on, and the receiver judges it.
+// parse reads a line. ok is false if the line is not a single message: the proxy passes
+// it on, and the receiver judges it.
 func parse(line []byte) (m message, ok bool) {
 	err := jsonspan.Object(line, func(key, value []byte) error {
 		switch string(key) {
@@ -48,7 +50,8 @@ func stringOf(value []byte) string {
 	return s
 }
 
-// idKey returns the same key for all spellings of an id. Peers decode and encode ids, so an answer may spell its id differently.
+// idKey returns the same key for all spellings of an id. Peers decode and encode ids, so
+// an answer may spell its id differently.
 func idKey(id []byte) string {
 	if len(id) > 0 && id[0] == '"' {
 		return `"` + stringOf(id)
@@ -56,9 +59,11 @@ func idKey(id []byte) string {
 	return string(id)
 }
 
-// withMember returns the object with edit's result as the value of the member called name. edit gets nil if there is no such member, and
-// returns nil to leave the member unchanged. All other members keep their order and the bytes of their values; the spaces between members
-// are dropped. If object is not a JSON object, the result has this member only.
+// withMember returns the object with edit's result as the value of the member called
+// name. edit gets nil if there is no such member, and returns nil to leave the member
+// unchanged. All other members keep their order and the bytes of their values; the spaces
+// between members are dropped. If object is not a JSON object, the result has this member
+// only.
 func withMember(object []byte, name string, edit func(old []byte) []byte) []byte {
 	out := []byte{'{'}
 	found := false
@@ -93,7 +98,8 @@ func withMember(object []byte, name string, edit func(old []byte) []byte) []byte
 // set returns an edit for withMember that always returns value.
 func set(value []byte) func([]byte) []byte { return func([]byte) []byte { return value } }
 
-// ending returns the white space after the message: its line end and any spaces before that.
+// ending returns the white space after the message: its line end and any spaces before
+// that.
 func ending(line []byte) []byte {
 	if end := line[len(bytes.TrimRight(line, " \t\r\n")):]; len(end) > 0 {
 		return end

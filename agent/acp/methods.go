@@ -8,8 +8,10 @@ import (
 // reply returns the result of a request. It is called just before the answer is written.
 type reply func() (result []byte)
 
-// method answers one of the agent's requests in two steps. The first step is the method itself: it runs in the order in which the requests
-// arrive and does not block. The second step is the returned function: it runs concurrently with other requests and may wait until ctx ends.
+// method answers one of the agent's requests in two steps. The first step is the method
+// itself: it runs in the order in which the requests arrive and does not block. The
+// second step is the returned function: it runs concurrently with other requests and may
+// wait until ctx ends.
 type method func(p *Proxy, params []byte) (func(ctx context.Context) (reply, error), error)
 
 // methods are the client methods that the proxy serves.
@@ -79,7 +81,8 @@ type outputResult struct {
 	Meta       *outputMeta     `json:"_meta,omitempty"`
 }
 
-// outputMeta says how many places were masked in everything that the command has printed so far.
+// outputMeta says how many places were masked in everything that the command has printed
+// so far.
 type outputMeta struct {
 	Masked int `json:"tether/masked"`
 }
@@ -95,7 +98,8 @@ func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), err
 	return func(context.Context) (reply, error) { return func() []byte { return t.result(out) }, nil }, nil
 }
 
-// result returns the answer to terminal/output. out is the output when the request arrived.
+// result returns the answer to terminal/output. out is the output when the request
+// arrived.
 func (t *terminal) result(out *output) []byte {
 	t.mu.Lock()
 	quoted, truncated, exit, masked := out.snapshot(), out.truncated(), statusOf(t.exit), t.masked

@@ -16,7 +16,8 @@ const (
 	maxLimit     = 8 << 20 // bytes; upper bound of the agent's limit
 )
 
-// output is the text that terminal/output returns: the newest text within a limit. It is guarded by the terminal's mutex.
+// output is the text that terminal/output returns: the newest text within a limit. It is
+// guarded by the terminal's mutex.
 type output struct {
 	limit int  // bytes
 	ansi  bool // keep escape sequences
@@ -94,7 +95,8 @@ func (o *output) lineEnds(dst, p []byte) []byte {
 // truncated reports whether text was dropped because of the limit.
 func (o *output) truncated() bool { return o.log.End()+int64(len(o.last())) > int64(o.limit) }
 
-// tail returns the newest text, at most n bytes. It begins at a character and, as far as cutSequence can tell, outside escape sequences.
+// tail returns the newest text, at most n bytes. It begins at a character and, as far as
+// cutSequence can tell, outside escape sequences.
 func (o *output) tail(n int) []byte {
 	line := o.last()
 	if len(line) > n {
@@ -118,8 +120,9 @@ func (o *output) tail(n int) []byte {
 // cutLook bounds how far cutSequence looks, in bytes.
 const cutLook = 256
 
-// cutSequence returns the index at which text can begin if its first bytes may be the rest of an escape sequence. That is the begin of the
-// next line or sequence within cutLook, or 0 if there is none.
+// cutSequence returns the index at which text can begin if its first bytes may be the
+// rest of an escape sequence. That is the begin of the next line or sequence within
+// cutLook, or 0 if there is none.
 func cutSequence(text []byte) int {
 	near := text[:min(len(text), cutLook)]
 	if i := bytes.IndexAny(near, "\n\x1b"); i >= 0 {
@@ -131,8 +134,8 @@ func cutSequence(text []byte) int {
 	return 0
 }
 
-// snapshot returns the text as a JSON string. The string is cached until more output arrives, because agents poll. The returned slice is
-// never changed.
+// snapshot returns the text as a JSON string. The string is cached until more output
+// arrives, because agents poll. The returned slice is never changed.
 func (o *output) snapshot() []byte {
 	if o.quoted == nil {
 		o.quoted = jsonspan.AppendQuote(nil, o.tail(o.limit))

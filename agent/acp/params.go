@@ -12,8 +12,8 @@ import (
 	tscreen "tether/screen"
 )
 
-// createParams is CreateTerminalRequest of the schema. Null means absent; anything else of a wrong type is an error, as in the official
-// SDK.
+// createParams is CreateTerminalRequest of the schema. Null means absent; anything else
+// of a wrong type is an error, as in the official SDK.
 type createParams struct {
 	SessionID       string    `json:"sessionId"`
 	Command         string    `json:"command"`
@@ -34,7 +34,8 @@ type terminalParams struct {
 	TerminalID string `json:"terminalId"`
 }
 
-// decode reads parameters, in which 20.0 is a whole number. Its errors name the wrong parameter.
+// decode reads parameters, in which 20.0 is a whole number. Its errors name the wrong
+// parameter.
 func decode(params []byte, into any) error {
 	if params == nil {
 		params = []byte("{}")
@@ -92,8 +93,8 @@ func decodeCreate(params []byte) (*createParams, error) {
 	return &p, nil
 }
 
-// commands returns the possible meanings of the request, in the order in which to try them. Several agents send a whole shell line in
-// command, without args.
+// commands returns the possible meanings of the request, in the order in which to try
+// them. Several agents send a whole shell line in command, without args.
 func (p *createParams) commands(cwd string) []Command {
 	c := Command{Cwd: cwd, Name: p.name()}
 	for _, v := range p.Env {
@@ -141,8 +142,8 @@ func isWord(command string) bool {
 // maxName bounds a terminal's name, in characters.
 const maxName = 60
 
-// name returns the terminal's name for people: the first line of the script if the request is "shell -c script", else the first line of the
-// command with its arguments.
+// name returns the terminal's name for people: the first line of the script if the
+// request is "shell -c script", else the first line of the command with its arguments.
 func (p *createParams) name() string {
 	words := []string{p.Command}
 	for _, a := range p.Args {

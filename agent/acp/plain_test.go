@@ -41,7 +41,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Output in pieces that end at characters gives the same text as the whole output, and the text has no control characters.
+// Output in pieces that end at characters gives the same text as the whole output, and
+// the text has no control characters.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"10%\r\x1b[K50%\r\n", "\x1b]0;t\x07a\b\u202eb\x1b[3Dc", strings.Repeat("abc端", 900) + "\r\x1b[2C!\n"} {
 		f.Add(s, uint8(1))

@@ -15,29 +15,32 @@ import (
 type Options struct {
 	Terminals Terminals
 	Mode      Mode // "" means Take
-	// ANSI keeps escape sequences in the output that the agent gets. Without it, the agent gets plain text.
+	// ANSI keeps escape sequences in the output that the agent gets. Without it, the
+	// agent gets plain text.
 	ANSI bool
-	// MCP is an MCP server that the proxy adds to new sessions; nil means none. Serve says which agents get it; "" means ServerKnown.
+	// MCP is an MCP server that the proxy adds to new sessions; nil means none. Serve
+	// says which agents get it; "" means ServerKnown.
 	MCP   *MCPServer
 	Serve Server
 	// Notice receives messages for the person, one line each; nil drops them.
 	Notice func(string)
 }
 
-// Pipe is the connection to one side: In has the lines from it, Out takes the lines to it.
+// Pipe is the connection to one side: In has the lines from it, Out takes the lines to
+// it.
 type Pipe struct {
 	In  io.Reader
 	Out io.Writer
 }
 
-// maxRequests bounds the agent's requests that are being answered. At the bound, the proxy reads nothing more from the agent until it has
-// answered one.
+// maxRequests bounds the agent's requests that are being answered. At the bound, the
+// proxy reads nothing more from the agent until it has answered one.
 const maxRequests = 1024
 
 // Proxy serves one conversation between an editor and an agent. It is used for one Run.
 //
-// Goroutines: one per direction, one per request that is being answered, one per terminal that is followed, and one per terminal that is
-// shown in a tool call.
+// Goroutines: one per direction, one per request that is being answered, one per terminal
+// that is followed, and one per terminal that is shown in a tool call.
 type Proxy struct {
 	// Set at construction.
 	dialogue *dialogue
@@ -73,9 +76,11 @@ func New(o Options) *Proxy {
 	}
 }
 
-// Run passes lines until the agent's output ends or cannot be passed on. When editor.In or ctx ends, Run closes agent.Out if that is an
-// io.Closer, and still passes the agent's remaining lines. At the end it kills the agent's terminals. It returns nil, or the error of the
-// direction from agent to editor. One goroutine may still be reading editor.In then; it ends when editor.In does.
+// Run passes lines until the agent's output ends or cannot be passed on. When editor.In
+// or ctx ends, Run closes agent.Out if that is an io.Closer, and still passes the agent's
+// remaining lines. At the end it kills the agent's terminals. It returns nil, or the
+// error of the direction from agent to editor. One goroutine may still be reading
+// editor.In then; it ends when editor.In does.
 func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	p.toEditor, p.toAgent = newWriter(editor.Out), newWriter(agent.Out)
 	var cancel context.CancelFunc
@@ -108,12 +113,13 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	return err
 }
 
-// maxInspect bounds the lines that the proxy reads, in bytes. The largest message of the official SDK is half of that. A longer line passes
-// in pieces and is not read.
+// maxInspect bounds the lines that the proxy reads, in bytes. The largest message of the
+// official SDK is half of that. A longer line passes in pieces and is not read.
 const maxInspect = 64 << 20
 
-// pass copies lines from one side to the other until the stream ends or a write fails. see decides about each line: it returns the line to
-// pass on, or nil to drop it, and a function to call after the write, which may be nil.
+// pass copies lines from one side to the other until the stream ends or a write fails.
+// see decides about each line: it returns the line to pass on, or nil to drop it, and a
+// function to call after the write, which may be nil.
 func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []byte, then func())) error {
 	in := lines.NewReader(from, maxInspect)
 	held := false // the slot stays held within a line, so that no other line is written into it or after an incomplete one
@@ -225,7 +231,8 @@ func (p *Proxy) endSession(session string) {
 	}
 }
 
-// serve carries out a terminal/* message and answers it if it is a request. It blocks while maxRequests are being answered.
+// serve carries out a terminal/* message and answers it if it is a request. It blocks
+// while maxRequests are being answered.
 func (p *Proxy) serve(f method, m message) {
 	answer, err := f(p, m.params)
 	var id []byte

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// richPause and textPause are the shortest times between two updates to the editor about one terminal that keeps printing: richPause for
-	// terminals, textPause for text. The first update is sent at once.
+	// richPause and textPause are the shortest times between two updates to the editor
+	// about one terminal that keeps printing: richPause for terminals, textPause for
+	// text. The first update is sent at once.
 	richPause = 30 * time.Millisecond
 	textPause = 250 * time.Millisecond
 	// frameBytes bounds the output in one line to the editor, in bytes.
@@ -23,14 +24,16 @@ const (
 	maxCalls = 1000
 )
 
-// screen shows the agent's terminals to the editor, which does not know their ids. An agent shows a terminal by putting its id into the
-// content of a tool call.
+// screen shows the agent's terminals to the editor, which does not know their ids. An
+// agent shows a terminal by putting its id into the content of a tool call.
 //
-// An editor with the capability _meta.terminal_output accepts the output of a terminal that another program runs. A tool_call announces the
-// terminal with _meta.terminal_info; updates of the call carry _meta.terminal_output and _meta.terminal_exit. Editors accept the
-// announcement only in a tool_call, not in an update, but agents create terminals after the tool_call. So the proxy announces a terminal in
-// each call of kind "execute", before it knows whether the call needs one. For all other editors, screen replaces the terminal by text and
-// refreshes the text.
+// An editor with the capability _meta.terminal_output accepts the output of a terminal
+// that another program runs. A tool_call announces the terminal with _meta.terminal_info;
+// updates of the call carry _meta.terminal_output and _meta.terminal_exit. Editors accept
+// the announcement only in a tool_call, not in an update, but agents create terminals
+// after the tool_call. So the proxy announces a terminal in each call of kind "execute",
+// before it knows whether the call needs one. For all other editors, screen replaces the
+// terminal by text and refreshes the text.
 //
 // Goroutines: one per shown terminal and call. It ends when the terminal or ctx does.
 type screen struct {
@@ -80,15 +83,15 @@ var (
 	mentionsTerminal = []byte(`"terminal"`)
 )
 
-// matters reports whether the parameters of a session/update may concern terminals: they may show one, need the announcement of one, or
-// remove one from a call.
+// matters reports whether the parameters of a session/update may concern terminals: they
+// may show one, need the announcement of one, or remove one from a call.
 func (s *screen) matters(params []byte, rich bool) bool {
 	return bytes.Contains(params, mentionsTerminal) || rich && bytes.Contains(params, mentionsCall) ||
 		s.refreshed.Load() > 0 && bytes.Contains(params, mentionsUpdate)
 }
 
-// update handles a session/update. It returns the parameters for the editor, or nil to pass them unchanged, and a function to call after the
-// line was written.
+// update handles a session/update. It returns the parameters for the editor, or nil to
+// pass them unchanged, and a function to call after the line was written.
 func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	if !s.matters(m.params, rich) {
 		return nil, nil
@@ -115,8 +118,9 @@ func (s *screen) update(m message, rich bool) (params []byte, then func()) {
 	}
 }
 
-// rewrite returns the update in a form that the editor understands, or nil to pass it unchanged. It also returns the functions that keep the
-// shown terminals up to date; each needs a goroutine.
+// rewrite returns the update in a form that the editor understands, or nil to pass it
+// unchanged. It also returns the functions that keep the shown terminals up to date; each
+// needs a goroutine.
 func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (changed []byte, shows []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +197,8 @@ func (s *screen) terminalIn(session string, item json.RawMessage) *terminal {
 	return s.table.shown(session, v.TerminalID)
 }
 
-// withTexts returns a copy of the content with a text in place of each terminal that still has our own id.
+// withTexts returns a copy of the content with a text in place of each terminal that
+// still has our own id.
 func (s *screen) withTexts(key callKey, content []json.RawMessage) []json.RawMessage {
 	out := make([]json.RawMessage, len(content))
 	for i, item := range content {

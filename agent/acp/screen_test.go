@@ -181,7 +181,8 @@ func TestTerminalsInRichEditors(t *testing.T) {
 	})
 }
 
-// Output that is printed while the proxy begins to show a terminal is shown, even if no more output follows.
+// Output that is printed while the proxy begins to show a terminal is shown, even if no
+// more output follows.
 func TestFirstTextIsNotMissed(t *testing.T) {
 	bubble(t, "at once", func(t *testing.T, w *world) {
 		w.greets(`{"terminal":true}`)
@@ -284,7 +285,8 @@ func TestTerminalsAsText(t *testing.T) {
 	})
 }
 
-// The oldest calls are forgotten. If the agent sends a forgotten call again, its terminal is announced again.
+// The oldest calls are forgotten. If the agent sends a forgotten call again, its terminal
+// is announced again.
 func TestManyCalls(t *testing.T) {
 	bubble(t, "", func(t *testing.T, w *world) {
 		w.greets(`{"_meta":{"terminal_output":true}}`)

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The members of _meta with which an editor shows a terminal that it does not run. They are not part of ACP; all editors that have the
-// feature use these names.
+// The members of _meta with which an editor shows a terminal that it does not run. They
+// are not part of ACP; all editors that have the feature use these names.
 type (
 	terminalInfo struct {
 		TerminalID string `json:"terminal_id"`
@@ -31,7 +31,8 @@ type (
 	}
 )
 
-// notificationParams are the parameters of a session/update with a tool_call_update that the proxy sends.
+// notificationParams are the parameters of a session/update with a tool_call_update that
+// the proxy sends.
 type notificationParams struct {
 	SessionID string         `json:"sessionId"`
 	Update    toolCallUpdate `json:"update"`
@@ -51,7 +52,8 @@ func (k callKey) line(u toolCallUpdate) []byte {
 	return rpcLine("session/update", "", notificationParams{k.session, u})
 }
 
-// stream sends the output and the exit of t to the editor's terminal with the id shown. It returns after the exit, or when the proxy ends.
+// stream sends the output and the exit of t to the editor's terminal with the id shown.
+// It returns after the exit, or when the proxy ends.
 func (s *screen) stream(key callKey, shown string, t *terminal) {
 	for at := int64(0); ; {
 		data, next, exit, changed := t.look(at)
@@ -74,8 +76,9 @@ func (s *screen) stream(key callKey, shown string, t *terminal) {
 	}
 }
 
-// look returns the output from the offset at on, at most frameBytes, and the offset after it. It also returns the exit status, nil while the
-// command runs, and a channel that is closed at the next change.
+// look returns the output from the offset at on, at most frameBytes, and the offset after
+// it. It also returns the exit status, nil while the command runs, and a channel that is
+// closed at the next change.
 func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +105,8 @@ func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, ch
 	return append(data, text...), next, exit, changed
 }
 
-// partial returns the index of an incomplete character at the end of p, or len(p) if there is none.
+// partial returns the index of an incomplete character at the end of p, or len(p) if
+// there is none.
 func partial(p []byte) int {
 	for i := len(p) - 1; i >= max(0, len(p)-utf8.UTFMax+1); i-- {
 		if utf8.RuneStart(p[i]) {
@@ -115,8 +119,8 @@ func partial(p []byte) int {
 	return len(p)
 }
 
-// pause waits until changed is closed or t has ended. If t has not ended, it then waits up to more, to gather further output. It returns
-// false when the proxy ends.
+// pause waits until changed is closed or t has ended. If t has not ended, it then waits
+// up to more, to gather further output. It returns false when the proxy ends.
 func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration) bool {
 	select {
 	case <-changed:
@@ -134,8 +138,10 @@ func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration)
 	}
 }
 
-// refresh sends the call's content again each time the terminal's text changes, until the terminal ends. changed is closed at the first
-// change after the last content was sent. It was taken before the text was read, as later ones are here, so that no change is missed.
+// refresh sends the call's content again each time the terminal's text changes, until the
+// terminal ends. changed is closed at the first change after the last content was sent.
+// It was taken before the text was read, as later ones are here, so that no change is
+// missed.
 func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struct{}) {
 	defer s.refreshed.Add(-1)
 	for last := false; !last; {
@@ -151,7 +157,8 @@ func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struc
 	}
 }
 
-// contentLine returns the update with the call's current content, or nil if the agent no longer shows a terminal as text.
+// contentLine returns the update with the call's current content, or nil if the agent no
+// longer shows a terminal as text.
 func (s *screen) contentLine(key callKey, c *call) []byte {
 	s.mu.Lock()
 	content := c.content
@@ -162,7 +169,8 @@ func (s *screen) contentLine(key callKey, c *call) []byte {
 	return key.line(toolCallUpdate{Content: s.withTexts(key, content)})
 }
 
-// asText returns the terminal's newest output and its exit as a content block, in Markdown, which editors render.
+// asText returns the terminal's newest output and its exit as a content block, in
+// Markdown, which editors render.
 func (t *terminal) asText() json.RawMessage {
 	t.mu.Lock()
 	text, ansi, exit := t.out.tail(tombBytes), t.out.ansi, t.exit

@@ -12,13 +12,16 @@ import (
 )
 
 const (
-	// maxTerminals bounds the terminals that an agent has not released. To create one more, the proxy releases the oldest one that has ended.
+	// maxTerminals bounds the terminals that an agent has not released. To create one
+	// more, the proxy releases the oldest one that has ended.
 	maxTerminals = 256
-	// maxTombs bounds the released terminals that are remembered. Agents show a released terminal again at the end of its tool call.
+	// maxTombs bounds the released terminals that are remembered. Agents show a released
+	// terminal again at the end of its tool call.
 	maxTombs = 256
 	// tombBytes bounds the text that is kept of each released terminal, in bytes.
 	tombBytes = 16 << 10
-	// killWithin bounds the wait for a kill. The daemon needs time for its grace period and for its search for remaining processes.
+	// killWithin bounds the wait for a kill. The daemon needs time for its grace period
+	// and for its search for remaining processes.
 	killWithin = 15 * time.Second
 	// hearWithin bounds the wait for the exit event after a kill.
 	hearWithin = 2 * time.Second
@@ -51,8 +54,9 @@ func newTable(t Terminals, ansi bool) *table {
 	return &table{terminals: t, ansi: ansi, ctx: ctx, cancel: cancel, live: map[string]*terminal{}, tombs: map[string]*terminal{}}
 }
 
-// create starts a command. It tries each of commands in turn until one can be started, and returns the index of the last one that it tried.
-// If ctx ends first, it fails and leaves nothing running.
+// create starts a command. It tries each of commands in turn until one can be started,
+// and returns the index of the last one that it tried. If ctx ends first, it fails and
+// leaves nothing running.
 func (tb *table) create(ctx context.Context, p *createParams, commands []Command, viewed bool) (t *terminal, ran int, err error) {
 	if err := tb.begin(); err != nil {
 		return nil, 0, err
@@ -79,7 +83,8 @@ func (tb *table) create(ctx context.Context, p *createParams, commands []Command
 	return t, ran, nil
 }
 
-// begin counts a spawn. It fails if there are too many terminals or the table is closed. After a success, the caller calls making.Done.
+// begin counts a spawn. It fails if there are too many terminals or the table is closed.
+// After a success, the caller calls making.Done.
 func (tb *table) begin() error {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -94,7 +99,8 @@ func (tb *table) begin() error {
 	return nil
 }
 
-// makeRoomLocked releases the oldest terminal that has ended. It returns false if none has ended.
+// makeRoomLocked releases the oldest terminal that has ended. It returns false if none
+// has ended.
 func (tb *table) makeRoomLocked() bool {
 	var oldest *terminal
 	for _, t := range tb.live {
@@ -110,7 +116,8 @@ func (tb *table) makeRoomLocked() bool {
 	return true
 }
 
-// add lists the terminal and starts the goroutine that follows it. It returns false if the table is closed.
+// add lists the terminal and starts the goroutine that follows it. It returns false if
+// the table is closed.
 func (tb *table) add(t *terminal) bool {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -129,7 +136,8 @@ func (tb *table) add(t *terminal) bool {
 	return true
 }
 
-// find returns the terminal with that id if it belongs to the session and was not released.
+// find returns the terminal with that id if it belongs to the session and was not
+// released.
 func (tb *table) find(session, id string) (*terminal, error) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -142,7 +150,8 @@ func (tb *table) find(session, id string) (*terminal, error) {
 	return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("no terminal %.80q in this session", id)}
 }
 
-// shown returns the terminal with that id for display in the editor, even if it was released. It returns nil if the session has none.
+// shown returns the terminal with that id for display in the editor, even if it was
+// released. It returns nil if the session has none.
 func (tb *table) shown(session, id string) *terminal {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -156,7 +165,8 @@ func (tb *table) shown(session, id string) *terminal {
 	return t
 }
 
-// release makes the terminal unusable for the agent. The caller must then call end, which kills it.
+// release makes the terminal unusable for the agent. The caller must then call end, which
+// kills it.
 func (tb *table) release(t *terminal) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -184,7 +194,8 @@ func (tb *table) end(t *terminal) {
 	t.update(t.buryLocked)
 }
 
-// buryLocked frees the output of a released terminal, except for the last part, which the editor may still show.
+// buryLocked frees the output of a released terminal, except for the last part, which the
+// editor may still show.
 func (t *terminal) buryLocked() {
 	t.out = t.out.shrunk(tombBytes)
 	if t.view != nil && !t.streamed {
@@ -233,7 +244,8 @@ func (tb *table) of(session string) (some []*terminal) {
 	return some
 }
 
-// close kills all terminals that still run, and returns when no goroutine follows a terminal any more.
+// close kills all terminals that still run, and returns when no goroutine follows a
+// terminal any more.
 func (tb *table) close() {
 	tb.mu.Lock()
 	tb.closed = true

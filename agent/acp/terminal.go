@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// viewBytes bounds the output that is kept for an editor that shows terminals, in bytes: the editor may lag behind by that much.
-	// tombView is the bound for a released terminal that no tool call has shown yet.
+	// viewBytes bounds the output that is kept for an editor that shows terminals, in
+	// bytes: the editor may lag behind by that much. tombView is the bound for a released
+	// terminal that no tool call has shown yet.
 	viewBytes = 1 << 20
 	tombView  = 64 << 10
 )
 
-// terminal is one terminal of the agent. The proxy keeps it for some time after the agent has released it, because the editor still shows
-// its output.
+// terminal is one terminal of the agent. The proxy keeps it for some time after the agent
+// has released it, because the editor still shows its output.
 //
 //	running ──(exit)──▶ ended
 //	   └────(release)──▶ released, killed, ended
@@ -99,10 +100,12 @@ func (t *terminal) endLocked(e Exit) {
 	close(t.ended)
 }
 
-// terminalGone is why a terminal is lost that the daemon does not have. A daemon that ends keeps its terminals, so somebody has removed it.
+// terminalGone is why a terminal is lost that the daemon does not have. A daemon that
+// ends keeps its terminals, so somebody has removed it.
 const terminalGone = "the daemon no longer has this terminal; how the command ended is unknown"
 
-// lose ends the terminal because its further state cannot be known. why says so in its output.
+// lose ends the terminal because its further state cannot be known. why says so in its
+// output.
 func (t *terminal) lose(why string) {
 	t.update(func() { t.endLocked(Exit{Lost: why}) })
 }
@@ -152,7 +155,8 @@ func (t *terminal) status() *exitStatus {
 	return statusOf(t.exit)
 }
 
-// exitStatus is TerminalExitStatus and WaitForTerminalExitResponse of the schema. Both members are null if the end is not known.
+// exitStatus is TerminalExitStatus and WaitForTerminalExitResponse of the schema. Both
+// members are null if the end is not known.
 type exitStatus struct {
 	ExitCode *uint32 `json:"exitCode"`
 	Signal   *string `json:"signal"`

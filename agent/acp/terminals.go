@@ -5,21 +5,24 @@ import (
 	"fmt"
 )
 
-// Terminals runs commands for one agent. Methods may be called concurrently. The agent gets an error that is a *Failure with its kind, and
-// any other error as an internal one.
+// Terminals runs commands for one agent. Methods may be called concurrently. The agent
+// gets an error that is a *Failure with its kind, and any other error as an internal one.
 type Terminals interface {
-	// Spawn starts a command in a new terminal and returns the terminal's id. It may wait for the person's approval, and may ask for it with
-	// Command.Ask. If ctx ends before Spawn returns, nothing is left running.
+	// Spawn starts a command in a new terminal and returns the terminal's id. It may wait
+	// for the person's approval, and may ask for it with Command.Ask. If ctx ends before
+	// Spawn returns, nothing is left running.
 	Spawn(context.Context, Command) (id string, err error)
-	// Follow streams the terminal's output from its beginning. The stream ends when ctx does; the caller must still Close it.
+	// Follow streams the terminal's output from its beginning. The stream ends when ctx
+	// does; the caller must still Close it.
 	Follow(ctx context.Context, id string) (Stream, error)
-	// Kill ends the terminal's process tree, first with a signal that the processes may handle, and returns when all processes are gone. It
-	// is idempotent.
+	// Kill ends the terminal's process tree, first with a signal that the processes may
+	// handle, and returns when all processes are gone. It is idempotent.
 	Kill(ctx context.Context, id string) error
 }
 
-// Stream is a terminal's output. Next is for one goroutine. It goes on after the daemon crashed or was replaced, and returns an error once
-// that cannot be: a Failure of the kind Gone if the daemon does not have the terminal.
+// Stream is a terminal's output. Next is for one goroutine. It goes on after the daemon
+// crashed or was replaced, and returns an error once that cannot be: a Failure of the
+// kind Gone if the daemon does not have the terminal.
 type Stream interface {
 	Next() (Event, error)
 	Close() error
@@ -32,8 +35,9 @@ type Command struct {
 	Cwd  string   // absolute
 	Env  []string // NAME=value, added to the variables of a login
 	Name string   // the terminal's name, for people
-	// Ask, if not nil, asks the person whether the command may run. reason says why approval is needed. Ask waits until the person answers
-	// or ctx ends. An error means that the command is no longer wanted.
+	// Ask, if not nil, asks the person whether the command may run. reason says why
+	// approval is needed. Ask waits until the person answers or ctx ends. An error means
+	// that the command is no longer wanted.
 	Ask func(ctx context.Context, reason string) (allowed bool, err error)
 }
 

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// writer writes whole lines for several goroutines. A goroutine waits for the one slot before it writes. The goroutine that holds the slot
-// blocks while the other side does not read.
+// writer writes whole lines for several goroutines. A goroutine waits for the one slot
+// before it writes. The goroutine that holds the slot blocks while the other side does
+// not read.
 type writer struct {
 	w      io.Writer
 	slot   chan struct{} // 1: held while a line is being written
@@ -19,8 +20,9 @@ func newWriter(w io.Writer) *writer {
 	return &writer{w: w, slot: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
-// send writes the line that make returns. It fails if the writer is closed or ctx ends before send gets the slot. It calls make while it
-// holds the slot, so that a waiting line takes no memory and is up to date. make returns nil to write nothing.
+// send writes the line that make returns. It fails if the writer is closed or ctx ends
+// before send gets the slot. It calls make while it holds the slot, so that a waiting
+// line takes no memory and is up to date. make returns nil to write nothing.
 func (w *writer) send(ctx context.Context, make func() []byte) error {
 	if err := w.lock(ctx); err != nil {
 		return err

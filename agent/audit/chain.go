@@ -34,7 +34,8 @@ type Record struct {
 	Fields json.RawMessage // the whole line, a JSON object
 }
 
-// seal returns a JSON object as the line that follows head, with a newline at its end, and the new head.
+// seal returns a JSON object as the line that follows head, with a newline at its end,
+// and the new head.
 func seal(head Head, object []byte) ([]byte, Head, error) {
 	inner := bytes.TrimSpace(object)
 	if len(inner) < 2 || inner[0] != '{' || inner[len(inner)-1] != '}' || bytes.ContainsAny(inner, "\n\r") {
@@ -60,7 +61,8 @@ func seal(head Head, object []byte) ([]byte, Head, error) {
 
 var errForm = errors.New("not an audit record")
 
-// Parse reads one line, without or with its newline. It fails if the line is not one that seal makes, byte for byte.
+// Parse reads one line, without or with its newline. It fails if the line is not one that
+// seal makes, byte for byte.
 func Parse(line []byte) (Record, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	tail := len(`,"hash":"`) + 2*sha256.Size + len(`"}`)

@@ -16,7 +16,8 @@ import (
 	"tether/agent/audit"
 )
 
-// fullVar makes the test's program write a log on a disk that is full at some point: files may have so many bytes.
+// fullVar makes the test's program write a log on a disk that is full at some point:
+// files may have so many bytes.
 const fullVar = "TETHER_TEST_FULL_DISK"
 
 func TestMain(m *testing.M) {
@@ -70,8 +71,8 @@ func writeUntilFull(path string) error {
 	return l.Close()
 }
 
-// A disk that fills up in the middle of a line leaves no half of it, and the chain continues when there is room again, with the number of
-// missing lines.
+// A disk that fills up in the middle of a line leaves no half of it, and the chain
+// continues when there is room again, with the number of missing lines.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	self, err := os.Executable()

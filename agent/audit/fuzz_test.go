@@ -10,7 +10,8 @@ import (
 	"tether/agent/audit"
 )
 
-// FuzzParse: an accepted line is a JSON object whose text decides its hash, so that no other text with that number and predecessor passes.
+// FuzzParse: an accepted line is a JSON object whose text decides its hash, so that no
+// other text with that number and predecessor passes.
 func FuzzParse(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "a")
 	l := audit.New(audit.Options{Path: path})

@@ -15,7 +15,8 @@ import (
 
 // Options configures a Log. Path is required.
 type Options struct {
-	// Path is the current file. Next to it are older ones, PATH.1 being the newest of them, and PATH.head.
+	// Path is the current file. Next to it are older ones, PATH.1 being the newest of
+	// them, and PATH.head.
 	Path string
 	// MaxBytes is the size at which a file is full, default 8 MiB.
 	MaxBytes int64
@@ -23,10 +24,12 @@ type Options struct {
 	Keep int
 }
 
-// retry is the time after which a log that could not be opened is tried again: a disk that fails slowly must not slow everything down.
+// retry is the time after which a log that could not be opened is tried again: a disk
+// that fails slowly must not slow everything down.
 const retry = time.Second
 
-// Log is a log that is being written. It is safe for concurrent use. Only one process may write a log; the daemon's lock sees to that.
+// Log is a log that is being written. It is safe for concurrent use. Only one process may
+// write a log; the daemon's lock sees to that.
 type Log struct {
 	opts Options
 
@@ -44,7 +47,8 @@ type Log struct {
 	full    bool // the file has its last line
 }
 
-// New returns a log. It opens nothing yet, so that a daemon can run without a disk for its log.
+// New returns a log. It opens nothing yet, so that a daemon can run without a disk for
+// its log.
 func New(o Options) *Log {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 8 << 20
@@ -55,8 +59,9 @@ func New(o Options) *Log {
 	return &Log{opts: o, head: start}
 }
 
-// Append writes one line with the fields of v, which must encode as a JSON object. A line that cannot be written is lost and counted; the
-// next line that can be written reports the number.
+// Append writes one line with the fields of v, which must encode as a JSON object. A line
+// that cannot be written is lost and counted; the next line that can be written reports
+// the number.
 func (l *Log) Append(v any) error {
 	object, err := json.Marshal(v)
 	if err != nil {
@@ -134,7 +139,8 @@ func (l *Log) putHeadLocked() error {
 	return nil
 }
 
-// readHead returns the head from the file next to the log. Without one it is the head of an empty log.
+// readHead returns the head from the file next to the log. Without one it is the head of
+// an empty log.
 func readHead(path string) (Head, error) {
 	data, err := secret.ReadFile(path + ".head")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +156,8 @@ func readHead(path string) (Head, error) {
 	return h, nil
 }
 
-// openLocked opens the files and finds the end of the chain, unless they are open already.
+// openLocked opens the files and finds the end of the chain, unless they are open
+// already.
 func (l *Log) openLocked() error {
 	if l.file != nil {
 		return nil
@@ -176,8 +183,9 @@ func (l *Log) openLocked() error {
 	return nil
 }
 
-// resumeLocked removes a half-written line and continues where the chain ends: at the last line or, if that is later, at the end that this
-// process or PATH.head knows. In the latter case lines are missing, and the numbers show it.
+// resumeLocked removes a half-written line and continues where the chain ends: at the
+// last line or, if that is later, at the end that this process or PATH.head knows. In the
+// latter case lines are missing, and the numbers show it.
 func (l *Log) resumeLocked() error {
 	last, size, err := lastRecord(l.opts.Path)
 	if err != nil {
@@ -199,7 +207,8 @@ func (l *Log) resumeLocked() error {
 	return nil
 }
 
-// cutLocked removes everything behind size. Windows does not truncate a file through an append-only handle.
+// cutLocked removes everything behind size. Windows does not truncate a file through an
+// append-only handle.
 func (l *Log) cutLocked(size int64) error {
 	info, err := l.file.Stat()
 	if err != nil || info.Size() == size {
@@ -212,7 +221,8 @@ func (l *Log) cutLocked(size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// lastRecord returns the last valid line of the file, zero if there is none, and the size of the file up to its last newline.
+// lastRecord returns the last valid line of the file, zero if there is none, and the size
+// of the file up to its last newline.
 func lastRecord(path string) (Record, int64, error) {
 	f, err := secret.OpenRead(path)
 	if err != nil {
@@ -245,7 +255,8 @@ func lastNewline(p []byte) int {
 	return -1
 }
 
-// rotateLocked begins a new file. The note about the oldest line is written before anything is removed.
+// rotateLocked begins a new file. The note about the oldest line is written before
+// anything is removed.
 func (l *Log) rotateLocked() error {
 	if !l.full {
 		if err := l.noteLocked(note{Event: "rotated", Oldest: l.oldestAfter()}); err != nil {
@@ -263,8 +274,9 @@ func (l *Log) rotateLocked() error {
 	return l.openLocked()
 }
 
-// room returns the lowest number that no older file has; a rotation moves only the files below it. So a rotation after one that failed half
-// way continues it, and removes no further file.
+// room returns the lowest number that no older file has; a rotation moves only the files
+// below it. So a rotation after one that failed half way continues it, and removes no
+// further file.
 func (l *Log) room() int {
 	for i := 1; i < l.opts.Keep; i++ {
 		if _, err := os.Lstat(nth(l.opts.Path, i)); errors.Is(err, fs.ErrNotExist) {
@@ -307,8 +319,8 @@ func (l *Log) Head() Head {
 	return l.head
 }
 
-// Trouble returns the reason for which the last record could not be written, nil if it was written, and the number of lost records that the
-// log does not report yet.
+// Trouble returns the reason for which the last record could not be written, nil if it
+// was written, and the number of lost records that the log does not report yet.
 func (l *Log) Trouble() (lost int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// private is the mode of a file that only this user may use. On Windows modes say nothing of others.
+// private is the mode of a file that only this user may use. On Windows modes say nothing
+// of others.
 var private = map[rune]os.FileMode{'/': 0o600, '\\': 0o666}[filepath.Separator]
 
 func TestAppendGoesOn(t *testing.T) {
@@ -84,7 +85,8 @@ func TestRotationKeepsTheChain(t *testing.T) {
 	}
 }
 
-// A rotation that ended half way, by a crash or where a file could not be moved, costs no file more when it goes on.
+// A rotation that ended half way, by a crash or where a file could not be moved, costs no
+// file more when it goes on.
 func TestARotationThatWasCutShort(t *testing.T) {
 	options := audit.Options{MaxBytes: 4 << 10, Keep: 3}
 	path := written(t, 500, options)
@@ -168,7 +170,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing loses records, but not the count of them, and is not tried all the time.
+// A disk that takes nothing loses records, but not the count of them, and is not tried
+// all the time.
 func TestNoDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "later")

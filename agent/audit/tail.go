@@ -31,8 +31,8 @@ func NewTail(path string) (*Tail, error) {
 	return &Tail{log: rotated.New(path, f)}, nil
 }
 
-// Next returns the records that were added since the last call, if any. It does not wait. It skips lines that are not records; Verify
-// reports them.
+// Next returns the records that were added since the last call, if any. It does not wait.
+// It skips lines that are not records; Verify reports them.
 func (t *Tail) Next() (all []Record, err error) {
 	err = t.log.Next(func(added io.Reader, fresh bool) error {
 		data, err := io.ReadAll(added)

@@ -36,7 +36,8 @@ type Report struct {
 	Problems []Problem `json:"problems"` // at most maxProblems
 }
 
-// Summary returns a text for people that says whether the log is intact. For an intact log its second line is the newest hash.
+// Summary returns a text for people that says whether the log is intact. For an intact
+// log its second line is the newest hash.
 func (r Report) Summary() string {
 	switch {
 	case len(r.Problems) > 0:
@@ -47,11 +48,13 @@ func (r Report) Summary() string {
 	return fmt.Sprintf("intact: %d records, %d to %d\n%s", r.Records, r.First, r.Last.N, r.Last.Hash)
 }
 
-// maxProblems is how many problems are reported. After a change, all lines that follow may be wrong.
+// maxProblems is how many problems are reported. After a change, all lines that follow
+// may be wrong.
 const maxProblems = 20
 
-// Verify reads the log at path with its older files. live is the head known to the daemon that writes it, or nil: with it, Verify also
-// finds lines cut off together with the file next to the log. The error is about reading.
+// Verify reads the log at path with its older files. live is the head known to the daemon
+// that writes it, or nil: with it, Verify also finds lines cut off together with the file
+// next to the log. The error is about reading.
 func Verify(path string, live *Head) (Report, error) {
 	v := verifier{report: Report{Problems: []Problem{}}, seen: map[int64]string{}}
 	head, headErr := readHead(path)
@@ -179,7 +182,8 @@ func (v *verifier) finish(path string) {
 	}
 }
 
-// lines yields the lines of a file with their newlines. A line beyond maxRecord comes without its end.
+// lines yields the lines of a file with their newlines. A line beyond maxRecord comes
+// without its end.
 func lines(name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		f, err := secret.OpenRead(name)
@@ -232,8 +236,8 @@ func firstRecord(name string) (Record, bool) {
 	return Record{}, false
 }
 
-// Read yields all lines of the log with its older files, oldest first. A line that is not a record yields an error with the text of the
-// problem, and reading continues.
+// Read yields all lines of the log with its older files, oldest first. A line that is not
+// a record yields an error with the text of the problem, and reading continues.
 func Read(path string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for _, file := range files(path) {

@@ -78,7 +78,8 @@ func TestVerifyFindsAnyByte(t *testing.T) {
 	}
 }
 
-// The chain alone does not know its end, and neither does a file that was taken back with it: the daemon does.
+// The chain alone does not know its end, and neither does a file that was taken back with
+// it: the daemon does.
 func TestLiveHeadFindsTheEnd(t *testing.T) {
 	path := written(t, 10, audit.Options{})
 	last := verified(t, path, nil).Last

@@ -75,7 +75,8 @@ func openerOf(c Command) opener {
 	return nil
 }
 
-// openers has the commands whose arguments a row of the table cannot describe. It is filled in init, as they need each other.
+// openers has the commands whose arguments a row of the table cannot describe. It is
+// filled in init, as they need each other.
 var openers map[string]opener
 
 func init() {

@@ -26,7 +26,8 @@ func (d *effect) finding(k Kind) {
 	d.out.findIn(k, d.of)
 }
 
-// interactive notes that the program runs typed text, or its input if that does not come from a terminal.
+// interactive notes that the program runs typed text, or its input if that does not come
+// from a terminal.
 func (d *effect) interactive() {
 	switch {
 	case d.in.text != nil && d.in.text.Fixed && !sqlRuns(*d.in.text) && isSQL(d.of):
@@ -134,7 +135,8 @@ func (d *effect) after(name string) {
 	}
 }
 
-// operands reads the words after the options. It reports whether they are a command, or a line.
+// operands reads the words after the options. It reports whether they are a command, or a
+// line.
 func (d *effect) operands(p *program, met []option, rest []Word) bool {
 	switch p.operands {
 	case "cmd":
@@ -208,7 +210,8 @@ func (d *effect) verb(p *program, met []option, rest []Word) bool {
 	return false
 }
 
-// verbOf returns the row for the first words of a command, which are its name and verbs, or nil.
+// verbOf returns the row for the first words of a command, which are its name and verbs,
+// or nil.
 func verbOf(c Command, words int) *program {
 	if len(c.Words) < words {
 		return nil
@@ -301,8 +304,9 @@ func (d *effect) mount(w Word) {
 	}
 }
 
-// writes notes a written file. A name that is not known is noted only if it begins outside, such as $HOME/x: an unknown name needs a
-// question in a redirection, but not in cp.
+// writes notes a written file. A name that is not known is noted only if it begins
+// outside, such as $HOME/x: an unknown name needs a question in a redirection, but not in
+// cp.
 func (d *effect) writes(w Word) {
 	bare := strings.Trim(w.Text, `"'`)
 	switch {
@@ -346,8 +350,8 @@ func isSQL(c Command) bool {
 	return slices.Contains([]string{"sqlite3", "sqlite", "duckdb", "psql", "mysql", "mariadb"}, c.Name())
 }
 
-// sqlRuns reports whether a text for a database's client may run a command or write a file, by the clients' own commands and by functions
-// of the databases.
+// sqlRuns reports whether a text for a database's client may run a command or write a
+// file, by the clients' own commands and by functions of the databases.
 func sqlRuns(w Word) bool {
 	if !w.Fixed {
 		return true
@@ -374,6 +378,7 @@ func sqlRuns(w Word) bool {
 	return false
 }
 
-// harmlessDots are commands of sqlite3 that only show something, or change its presentation.
+// harmlessDots are commands of sqlite3 that only show something, or change its
+// presentation.
 var harmlessDots = []string{"tables", "schema", "indexes", "indices", "mode", "headers", "header", "width", "databases", "dump", "show", "fullschema", "timer", "stats",
 	"quit", "exit", "help", "nullvalue", "separator", "echo", "changes", "bail", "explain", "eqp", "columns", "dbinfo", "timeout", "print"}

@@ -36,7 +36,8 @@ func WrapperSkips(name string) int {
 // CodeOptions are the options of an interpreter that give code.
 func CodeOptions(name string) []string { return interpreters[name].code }
 
-// ParseOptions parses the words with the options of a wrapper, and returns "name=value" for each option that was met, and the operands.
+// ParseOptions parses the words with the options of a wrapper, and returns "name=value"
+// for each option that was met, and the operands.
 func ParseOptions(wrapper string, words ...string) (met, operands []string) {
 	args := make([]Word, len(words))
 	for i, w := range words {

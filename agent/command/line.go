@@ -28,7 +28,8 @@ type reader struct {
 	depth int    // of commands behind commands
 	full  bool   // maxCommands is reached
 	apart bool   // see Command.Apart
-	// evaluates says that the line has arithmetic, in which text that looks like a[$(b)] runs b; hides is such a text, "" for none.
+	// evaluates says that the line has arithmetic, in which text that looks like a[$(b)]
+	// runs b; hides is such a text, "" for none.
 	evaluates bool
 	hides     string
 	read      []string // names of variables that got data of files or commands
@@ -78,8 +79,9 @@ func (r *reader) line(text string, in input) {
 	r.text = outer
 }
 
-// commentsStand reports whether each comment begins where a word could begin. In a subshell mvdan.cc/sh 3.14.1 takes a # directly behind a
-// closing backquote or parenthesis for the beginning of a comment, which hides commands that shells run.
+// commentsStand reports whether each comment begins where a word could begin. In a
+// subshell mvdan.cc/sh 3.14.1 takes a # directly behind a closing backquote or
+// parenthesis for the beginning of a comment, which hides commands that shells run.
 func commentsStand(file *syntax.File, text string) bool {
 	stand := true
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -100,7 +102,8 @@ func parseProblem(err error) string {
 	return err.Error()
 }
 
-// node reads everything below n. Commands in it have the input in, unless something nearer gives them another.
+// node reads everything below n. Commands in it have the input in, unless something
+// nearer gives them another.
 func (r *reader) node(n syntax.Node, in input) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -179,7 +182,8 @@ func (r *reader) stmt(s *syntax.Stmt, in input) {
 	}
 }
 
-// later calls read. All files that read finds count as written after at least as many moves as moves returns then.
+// later calls read. All files that read finds count as written after at least as many
+// moves as moves returns then.
 func (r *reader) later(read func(), moves func() int) {
 	writes, files := len(r.out.Writes), len(r.out.Files)
 	read()
@@ -397,7 +401,8 @@ func (r *reader) document(w *syntax.Word) Word {
 	return Word{b.String(), true}
 }
 
-// value appends the value of a part of a word. It returns false if the text alone does not decide it.
+// value appends the value of a part of a word. It returns false if the text alone does
+// not decide it.
 func value(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:

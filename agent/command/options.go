@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// options are a command's options before its operands, as far as they are needed to find the operands.
+// options are a command's options before its operands, as far as they are needed to find
+// the operands.
 type options struct {
 	short   string   // letters of options with a value
 	maybe   string   // letters of options to which a value may be attached
@@ -25,7 +26,8 @@ type option struct {
 	value Word   // zero if it has none
 }
 
-// parse returns the operands and the options before them. A word that is not fixed ends the options, because its value is unknown.
+// parse returns the operands and the options before them. A word that is not fixed ends
+// the options, because its value is unknown.
 func (o options) parse(args []Word) (met []option, operands []Word) {
 	for len(args) > 0 {
 		w := args[0]
@@ -75,8 +77,8 @@ func (o options) parseLong(s string, args []Word) ([]option, []Word) {
 	return []option{{name: name}}, args
 }
 
-// whole is the long name that begins with name, if there is exactly one: programs accept the beginning, so a search for the whole name must
-// find it.
+// whole is the long name that begins with name, if there is exactly one: programs accept
+// the beginning, so a search for the whole name must find it.
 func (o options) whole(name string) string {
 	found := ""
 	for _, l := range slices.Concat(o.long, o.flags) {
@@ -93,7 +95,8 @@ func (o options) whole(name string) string {
 	return cmp.Or(found, name)
 }
 
-// takesLong reports whether a long option takes the next word as its value. name may be the beginning of one, as programs accept it.
+// takesLong reports whether a long option takes the next word as its value. name may be
+// the beginning of one, as programs accept it.
 func (o options) takesLong(name string) bool {
 	return name != "" && !slices.Contains(o.flags, name) && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, name) })
 }

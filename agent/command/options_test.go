@@ -49,7 +49,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Findings have a subject: a command for those that a rule of the person's may cover, a text for all.
+// Findings have a subject: a command for those that a rule of the person's may cover, a
+// text for all.
 func TestFindingsSayWhere(t *testing.T) {
 	for _, line := range []string{"python3 -c 1", "sh x", "sh", "eval a", "a | sh", "$X", ". a", "git -c alias.x=!a x", "vim -c x"} {
 		r := command.Line(line)

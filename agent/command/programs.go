@@ -25,7 +25,8 @@ func openFind(r *reader, c Command, in input) bool {
 	return false
 }
 
-// openFd looks for the command that fd runs: the words after -x, -X, --exec or --exec-batch.
+// openFd looks for the command that fd runs: the words after -x, -X, --exec or
+// --exec-batch.
 func openFd(r *reader, c Command, in input) bool {
 	for i, w := range c.Words[1:] {
 		first, ok := fdExec(w.Text)
@@ -44,7 +45,8 @@ func openFd(r *reader, c Command, in input) bool {
 	return false
 }
 
-// fdExec reports whether a word of fd is, or ends with, an option that runs a command; first is the command's first word if it is attached.
+// fdExec reports whether a word of fd is, or ends with, an option that runs a command;
+// first is the command's first word if it is attached.
 func fdExec(s string) (first string, ok bool) {
 	if long, ok := strings.CutPrefix(s, "--"); ok {
 		name, value, _ := strings.Cut(long, "=")
@@ -187,7 +189,8 @@ func openAwk(r *reader, c Command, _ input) bool {
 	return false
 }
 
-// awkWrites reports whether the program may write a file: ">" does so only behind print, and compares elsewhere.
+// awkWrites reports whether the program may write a file: ">" does so only behind print,
+// and compares elsewhere.
 func awkWrites(program string) bool {
 	at := strings.Index(program, "print")
 	if strings.Contains(program, "\\\n") { // a word may go on in the next line

@@ -10,8 +10,8 @@ import (
 // Word is one word of a command.
 type Word struct {
 	Text string // its value, or its source when that is not known
-	// Fixed says that Text is the value. The value of other words depends on variables, files or other commands, and may be none or several
-	// words.
+	// Fixed says that Text is the value. The value of other words depends on variables,
+	// files or other commands, and may be none or several words.
 	Fixed bool
 }
 
@@ -24,8 +24,8 @@ type Command struct {
 	Apart bool
 }
 
-// Name is the program that the first word names: without directory, in lower case, since some file systems ignore case. "" if it is
-// unknown.
+// Name is the program that the first word names: without directory, in lower case, since
+// some file systems ignore case. "" if it is unknown.
 func (c Command) Name() string {
 	if len(c.Words) == 0 || !c.Words[0].Fixed {
 		return ""
@@ -81,20 +81,24 @@ type Finding struct {
 	Command Command
 }
 
-// Reading lists everything that a request would run. The slices may share memory with one another, not with the request.
+// Reading lists everything that a request would run. The slices may share memory with one
+// another, not with the request.
 type Reading struct {
 	// Commands are those that do the work, in the order of the text.
 	Commands []Command
 	// Outer are those that run one of the others: sh -c, env, xargs.
 	Outer    []Command
 	Findings []Finding
-	// Writes are the files that are opened for writing by redirections. Their By has no words.
+	// Writes are the files that are opened for writing by redirections. Their By has no
+	// words.
 	Writes []File
-	// Files are those that commands write because of their arguments, as far as the table of programs knows.
+	// Files are those that commands write because of their arguments, as far as the table
+	// of programs knows.
 	Files []File
 	// Sets are the variables that are set for commands.
 	Sets []Setting
-	// Scripts are the files that shells and interpreters run, and programs that are named by a path.
+	// Scripts are the files that shells and interpreters run, and programs that are named
+	// by a path.
 	Scripts []Word
 	// Moves are the directories to which the shell changes, in the order of the text.
 	Moves []Word
@@ -105,11 +109,13 @@ type Reading struct {
 type File struct {
 	Name Word
 	By   Command
-	// Moves is how many of the reading's Moves, from the first, may have been made when it is written.
+	// Moves is how many of the reading's Moves, from the first, may have been made when
+	// it is written.
 	Moves int
 }
 
-// anytime, as File.Moves, says that a write may follow every move: functions, traps and aliases run later than they are written.
+// anytime, as File.Moves, says that a write may follow every move: functions, traps and
+// aliases run later than they are written.
 const anytime = math.MaxInt
 
 // Setting gives a variable a value.
@@ -122,7 +128,8 @@ func (r *Reading) find(k Kind, text string) { r.add(Finding{Kind: k, Text: brief
 
 func (r *Reading) findIn(k Kind, c Command) { r.add(Finding{k, brief(c.String()), c}) }
 
-// add keeps a finding. If there are too many, the last one says so, because none may hide behind others.
+// add keeps a finding. If there are too many, the last one says so, because none may hide
+// behind others.
 func (r *Reading) add(f Finding) {
 	if len(r.Findings) == maxFindings {
 		r.Findings[maxFindings-1] = Finding{Kind: Unparsed, Text: "too much to look at"}

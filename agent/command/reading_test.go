@@ -273,7 +273,8 @@ func TestIsShell(t *testing.T) {
 	}
 }
 
-// In its sandbox sed runs and writes nothing by its script, but still edits files in place.
+// In its sandbox sed runs and writes nothing by its script, but still edits files in
+// place.
 func TestSedSandbox(t *testing.T) {
 	r := command.Line(`sed --sandbox -i s/a/b/ f; sed --sandbox '1e a'`)
 	var files []string

@@ -2,7 +2,8 @@ package command
 
 import "strings"
 
-// openSed reads sed's scripts: the commands e and w, and the flags e and w of s, run lines and write files.
+// openSed reads sed's scripts: the commands e and w, and the flags e and w of s, run
+// lines and write files.
 func openSed(r *reader, c Command, _ input) bool {
 	met, rest := programs()["sed"].split(c.Words[1:])
 	p := programs()["sed"]
@@ -53,7 +54,8 @@ func (r *reader) sedScript(c Command, script Word) {
 	}
 }
 
-// sedReader reads a script. Anything that it does not understand counts as a command that runs.
+// sedReader reads a script. Anything that it does not understand counts as a command that
+// runs.
 type sedReader struct {
 	text   string
 	runs   bool

@@ -18,8 +18,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Real shells run random lines whose commands note that they ran. Every command that ran must have been read: all rules depend on this
-// property.
+// Real shells run random lines whose commands note that they ran. Every command that ran
+// must have been read: all rules depend on this property.
 func TestShellsRunNothingUnread(t *testing.T) {
 	for _, shell := range []string{"bash", "dash", "zsh", "ksh", "mksh", "busybox"} {
 		t.Run(shell, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestShellsRunNothingUnread(t *testing.T) {
 	}
 }
 
-// shellWorld is a PATH with commands that note their name, and some real ones that run others.
+// shellWorld is a PATH with commands that note their name, and some real ones that run
+// others.
 type shellWorld struct {
 	bin, dir, logs string
 	runs           int

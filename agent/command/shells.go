@@ -37,7 +37,8 @@ func endsInShell(name string) bool {
 	return strings.HasSuffix(strings.TrimRight(name, "0123456789.-"), "sh")
 }
 
-// openShell reads the code that a shell runs: a line, its input, or a file, whose contents are unknown.
+// openShell reads the code that a shell runs: a line, its input, or a file, whose
+// contents are unknown.
 func openShell(r *reader, c Command, in input) bool {
 	if path := c.Words[0].Text; !slices.Contains(usualShells, c.Name()) || isPath(path) && !Installed(path) {
 		r.out.findIn(InlineCode, c) // its name does not say that it is a shell

@@ -30,7 +30,8 @@ func programs() map[string]*program {
 	return all
 }
 
-// canonical returns, by each name of a program, the name under which its verbs are listed.
+// canonical returns, by each name of a program, the name under which its verbs are
+// listed.
 func canonical() map[string]string {
 	_, names := table()
 	return names
@@ -209,7 +210,8 @@ func (p *program) split(words []Word) (met []option, operands []Word) {
 	return met, operands
 }
 
-// open reads the effects of a program of the table. It reports whether the program only runs others.
+// open reads the effects of a program of the table. It reports whether the program only
+// runs others.
 func (p *program) open(r *reader, c Command, in input) bool {
 	met, rest := p.split(c.Words[min(p.names, len(c.Words)):])
 	r.setBy(met)

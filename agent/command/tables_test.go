@@ -14,8 +14,8 @@ func found(r *command.Reading, want string) bool {
 	return slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.String() == want })
 }
 
-// Every wrapper lets the command behind it be seen: bare, after options that have values, after "--", in a directory, and behind another
-// wrapper.
+// Every wrapper lets the command behind it be seen: bare, after options that have values,
+// after "--", in a directory, and behind another wrapper.
 func TestEveryWrapper(t *testing.T) {
 	for _, name := range command.Wrappers() {
 		if name == "time" {
@@ -65,7 +65,8 @@ func TestEveryOpenerOnOddWords(t *testing.T) {
 	}
 }
 
-// Every option that takes code is noticed: alone, with its value attached, after other options, and under any name of the interpreter.
+// Every option that takes code is noticed: alone, with its value attached, after other
+// options, and under any name of the interpreter.
 func TestEveryInterpreter(t *testing.T) {
 	names := map[string][]string{}
 	for _, name := range command.Interpreters {

@@ -8,12 +8,14 @@ import (
 
 // Agents controls the view of this machine's agents.
 type Agents struct {
-	// Redact shows this machine's agents terminals as hosts see them, with the redaction of [Lend].
+	// Redact shows this machine's agents terminals as hosts see them, with the redaction
+	// of [Lend].
 	Redact     bool            `toml:"redact"`
 	Principals []AgentIdentity `toml:"principals"`
 }
 
-// AgentIdentity holds settings for the principals that Name matches. The first entry that matches counts.
+// AgentIdentity holds settings for the principals that Name matches. The first entry that
+// matches counts.
 type AgentIdentity struct {
 	Name   string `toml:"name"` // "agent:cursor", "agent:*"
 	Redact string `toml:"redact" oneof:"on off"`
@@ -40,8 +42,10 @@ func (a *Agents) problems() []Problem {
 	return all
 }
 
-// MCP holds settings for the terminals that agents start in the background through MCP. [PolicyLimits] bounds how many they may start.
+// MCP holds settings for the terminals that agents start in the background through MCP.
+// [PolicyLimits] bounds how many they may start.
 type MCP struct {
-	// IdleTimeout is how long such a terminal may be without output and input before it is ended.
+	// IdleTimeout is how long such a terminal may be without output and input before it
+	// is ended.
 	IdleTimeout Duration `toml:"idle_timeout" range:"10s..720h"`
 }

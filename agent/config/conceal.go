@@ -2,8 +2,9 @@ package config
 
 import "reflect"
 
-// Conceal replaces each text that the person chose freely by mark, for a report that others read: commands, variables, directories,
-// patterns, names. Numbers, sizes, times, words from a fixed set and default values stay.
+// Conceal replaces each text that the person chose freely by mark, for a report that
+// others read: commands, variables, directories, patterns, names. Numbers, sizes, times,
+// words from a fixed set and default values stay.
 func (c *Config) Conceal(mark string) {
 	d := Default()
 	conceal(reflect.ValueOf(c).Elem(), reflect.ValueOf(&d).Elem(), mark)

@@ -26,7 +26,8 @@ type Config struct {
 	Lend             Lend             `toml:"lend"`
 	// Terminal are the declared terminals, in the order of the file.
 	Terminal []Declared `toml:"terminal"`
-	// ProblemMatcher are further matchers of problems, in the order in which they are tried.
+	// ProblemMatcher are further matchers of problems, in the order in which they are
+	// tried.
 	ProblemMatcher []Matcher `toml:"problem_matcher"`
 }
 
@@ -42,16 +43,19 @@ type Terminals struct {
 	LogBytes Size `toml:"log_bytes" range:"64KiB..1GiB"`
 	// TotalLogBytes is how much is kept over all terminals.
 	TotalLogBytes Size `toml:"total_log_bytes" range:"1MiB..1TiB"`
-	// MaxRunning bounds the running terminals, KeepExited the exited ones that can still be read, KeepFor their age.
+	// MaxRunning bounds the running terminals, KeepExited the exited ones that can still
+	// be read, KeepFor their age.
 	MaxRunning int      `toml:"max_running" range:"1..10000"`
 	KeepExited int      `toml:"keep_exited" range:"1..10000"`
 	KeepFor    Duration `toml:"keep_for" range:"1s..720h"`
-	// OnSlowUser and OnSlowAgent are the effect of a slow reader on a child, by the terminal's owner.
+	// OnSlowUser and OnSlowAgent are the effect of a slow reader on a child, by the
+	// terminal's owner.
 	OnSlowUser  string `toml:"on_slow_user" oneof:"lag hold"`
 	OnSlowAgent string `toml:"on_slow_agent" oneof:"lag hold"`
 	// StallTime is how long a slow reader may hold a child.
 	StallTime Duration `toml:"stall_time" range:"100ms..10m"`
-	// LoginTimeout is how long a start waits for the start-up files of the person's login shell.
+	// LoginTimeout is how long a start waits for the start-up files of the person's login
+	// shell.
 	LoginTimeout Duration `toml:"login_timeout" range:"1s..5m"`
 	// KillGrace is the time between TERM and KILL.
 	KillGrace Duration `toml:"kill_grace" range:"100ms..1m"`
@@ -59,8 +63,8 @@ type Terminals struct {
 
 // ShellIntegration is about the marks that shells print around prompts and commands.
 type ShellIntegration struct {
-	// Unsigned is the treatment of marks without the terminal's nonce, as those of a shell in ssh: mark makes unverified commands of them,
-	// ignore does not.
+	// Unsigned is the treatment of marks without the terminal's nonce, as those of a
+	// shell in ssh: mark makes unverified commands of them, ignore does not.
 	Unsigned string `toml:"unsigned" oneof:"mark ignore"`
 }
 
@@ -72,10 +76,11 @@ const (
 
 // Uplink is about the links to hosts.
 type Uplink struct {
-	// Heartbeat is the time between two pings; a link whose ping is not answered within one more is given up.
+	// Heartbeat is the time between two pings; a link whose ping is not answered within
+	// one more is given up.
 	Heartbeat Duration `toml:"heartbeat" range:"1s..5m"`
-	// ClientTools lets sessions be offered this machine's tools at the hosts for which the person has switched them on; without it they are
-	// nowhere.
+	// ClientTools lets sessions be offered this machine's tools at the hosts for which
+	// the person has switched them on; without it they are nowhere.
 	ClientTools bool `toml:"client_tools"`
 }
 
@@ -124,8 +129,9 @@ func (c *Config) relations() []Problem {
 // Path is where the file is; it need not be there.
 func Path(d dirs.Dirs) string { return filepath.Join(d.Config, "config.toml") }
 
-// Load reads the file, and then applies over, in which a later setting overrides an earlier one. A missing file means the defaults. Errors:
-// *Error for faults of the contents, others for a file that cannot be read or that others may change.
+// Load reads the file, and then applies over, in which a later setting overrides an
+// earlier one. A missing file means the defaults. Errors: *Error for faults of the
+// contents, others for a file that cannot be read or that others may change.
 func Load(path string, over ...Setting) (Config, error) {
 	data, err := secret.ReadOwned(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +140,8 @@ func Load(path string, over ...Setting) (Config, error) {
 	return parse(path, data, over)
 }
 
-// Origins returns the sources of the values that Load would return, by key; a missing key has its default.
+// Origins returns the sources of the values that Load would return, by key; a missing key
+// has its default.
 func Origins(path string, over ...Setting) (map[string]Source, error) {
 	data, err := secret.ReadOwned(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

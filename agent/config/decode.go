@@ -24,7 +24,8 @@ type Problem struct {
 	Text string // the fault and the valid values
 }
 
-// Error is every problem of a configuration: those of the file, in the order of lines, and of variables and flags. There is at least one.
+// Error is every problem of a configuration: those of the file, in the order of lines,
+// and of variables and flags. There is at least one.
 type Error struct {
 	Path     string
 	Problems []Problem
@@ -52,7 +53,8 @@ func (e *Error) Error() string {
 // maxProblems is how many problems are reported; more would not help.
 const maxProblems = 20
 
-// parse reads a file's text, and then over, on top of the defaults. path is for errors, which are an *Error.
+// parse reads a file's text, and then over, on top of the defaults. path is for errors,
+// which are an *Error.
 func parse(path string, data []byte, over []Setting) (Config, error) {
 	c := Default()
 	data, err := textfile.Decode(data)
@@ -149,7 +151,8 @@ func (d *decoder) table(v reflect.Value, raw map[string]any, path []string) {
 	}
 }
 
-// unknown reports an unknown key, with the key that may have been meant: one of this table, or one of that name in another.
+// unknown reports an unknown key, with the key that may have been meant: one of this
+// table, or one of that name in another.
 func (d *decoder) unknown(path []string, fields []field) {
 	own := make([]string, len(fields))
 	for i, f := range fields {

@@ -1,4 +1,5 @@
-// Package config is the person's configuration file: one TOML file, read once when the daemon starts.
+// Package config is the person's configuration file: one TOML file, read once when the
+// daemon starts.
 //
 //	c, err := config.Load(config.Path(d)) // *Error: every problem with its line
 //	pool := term.NewPool(term.Options{LogBytes: int(c.Terminals.LogBytes)})

@@ -9,8 +9,8 @@ import (
 	"tether/agent/config"
 )
 
-// A value that is read can be written and is then read as the same; a refused file gives the reason, on one printable line per problem that
-// names a line of the file.
+// A value that is read can be written and is then read as the same; a refused file gives
+// the reason, on one printable line per problem that names a line of the file.
 func FuzzParse(f *testing.F) {
 	d := config.Default()
 	var all strings.Builder

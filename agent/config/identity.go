@@ -8,10 +8,12 @@ import (
 	"unicode"
 )
 
-// Identity changes the tables of known programs by which local callers are told apart. Its entries are names of programs, or absolute
-// paths. The daemon uses a change only after the person has approved it.
+// Identity changes the tables of known programs by which local callers are told apart.
+// Its entries are names of programs, or absolute paths. The daemon uses a change only
+// after the person has approved it.
 type Identity struct {
-	// Mine are programs that are the person's: known agents that are none, and programs below which a terminal is still a sign of a person.
+	// Mine are programs that are the person's: known agents that are none, and programs
+	// below which a terminal is still a sign of a person.
 	Mine []string `toml:"mine"`
 	// Agents are programs below which everything is an agent's.
 	Agents []string `toml:"agents"`

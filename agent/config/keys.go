@@ -17,7 +17,8 @@ type Key struct {
 	Meaning string // its effect, in a few words
 }
 
-// Words returns the allowed values of a key with a fixed set of words, nil for other keys.
+// Words returns the allowed values of a key with a fixed set of words, nil for other
+// keys.
 func (k Key) Words() []string {
 	switch {
 	case k.Kind == "bool":
@@ -42,8 +43,8 @@ var meanings = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// Keys returns all keys with the values of the default, section by section. Keys of tables in lists have the list's name and [] before
-// theirs, and their zero value.
+// Keys returns all keys with the values of the default, section by section. Keys of
+// tables in lists have the list's name and [] before theirs, and their zero value.
 func Keys() []Key {
 	c := Default()
 	return c.Keys()

@@ -10,12 +10,14 @@ import (
 	"strings"
 )
 
-// Lend selects the terminals that are lent to hosts, and the parts of them that leave the machine.
+// Lend selects the terminals that are lent to hosts, and the parts of them that leave the
+// machine.
 type Lend struct {
-	// Default decides whether a terminal that no rule matches is lent if its starter does not say: yes or no.
+	// Default decides whether a terminal that no rule matches is lent if its starter does
+	// not say: yes or no.
 	Default string `toml:"default" oneof:"yes no"`
-	// AsRoot applies Default and rules of yes in a daemon that runs as root. Otherwise such a daemon lends only terminals that it is asked to
-	// lend by name.
+	// AsRoot applies Default and rules of yes in a daemon that runs as root. Otherwise
+	// such a daemon lends only terminals that it is asked to lend by name.
 	AsRoot bool `toml:"as_root"`
 	// Notice tells a person who is attached to a lent terminal that it is lent.
 	Notice bool `toml:"notice"`
@@ -23,7 +25,8 @@ type Lend struct {
 	HostGrants bool `toml:"host_grants"`
 	// Shares lets links for guests be made.
 	Shares bool `toml:"shares"`
-	// Park bounds how long hosts may keep terminals for their own doors while this machine is away; 0s: not at all.
+	// Park bounds how long hosts may keep terminals for their own doors while this
+	// machine is away; 0s: not at all.
 	Park Duration `toml:"park" range:"0s..720h"`
 	// Clipboard lets programs in lent terminals set observers' clipboards.
 	Clipboard bool `toml:"clipboard"`
@@ -40,7 +43,8 @@ type Lend struct {
 	Rules          []LendRule `toml:"rules"`
 }
 
-// LendRule applies to the terminals that meet all of its conditions; every terminal meets a condition without values.
+// LendRule applies to the terminals that meet all of its conditions; every terminal meets
+// a condition without values.
 type LendRule struct {
 	// Effect is yes: lent when nothing is said; no: only when asked; never.
 	Effect string   `toml:"effect" oneof:"yes no never"`
@@ -122,8 +126,8 @@ type Lending struct {
 	Root        bool     // the daemon runs as root
 }
 
-// Effect returns the effect of the first rule that fits. A never takes priority over all rules before it; as root, a yes counts only with
-// AsRoot.
+// Effect returns the effect of the first rule that fits. A never takes priority over all
+// rules before it; as root, a yes counts only with AsRoot.
 func (l *Lend) Effect(q Lending, home string) string {
 	effect := l.effect(q, home)
 	if effect == LendYes && q.Root && !l.AsRoot {
@@ -156,8 +160,9 @@ func (r *LendRule) fits(q Lending, home string) bool {
 		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return r.about(d, q.Dirs, home) }))
 }
 
-// about reports whether one of the directories is top or in it. If top is below a home directory that is not known, any directory might be
-// in it: then a rule with never fits, and no other does.
+// about reports whether one of the directories is top or in it. If top is below a home
+// directory that is not known, any directory might be in it: then a rule with never fits,
+// and no other does.
 func (r *LendRule) about(top string, dirs []string, home string) bool {
 	if home == "" && strings.HasPrefix(top, "~") {
 		return r.Effect == LendNever
@@ -165,8 +170,9 @@ func (r *LendRule) about(top string, dirs []string, home string) bool {
 	return below(dirs, top, home)
 }
 
-// below reports whether one of the directories is top or in it: by its name or, if top exists, by identity, so that neither a link nor, on
-// a disk that ignores case, another spelling leads around a rule.
+// below reports whether one of the directories is top or in it: by its name or, if top
+// exists, by identity, so that neither a link nor, on a disk that ignores case, another
+// spelling leads around a rule.
 func below(dirs []string, top, home string) bool {
 	if rest, ok := strings.CutPrefix(top, "~"); ok && home != "" {
 		top = home + rest

@@ -10,7 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// If the home directory is unknown, directories below it that must not be lent may be anywhere.
+// If the home directory is unknown, directories below it that must not be lent may be
+// anywhere.
 func TestLendRulesWithoutAHome(t *testing.T) {
 	for effect, want := range map[string]string{"never": "never", "yes": "no"} {
 		c, err := config.Parse("f", []byte("[lend]\ndefault = \"no\"\n[[lend.rules]]\neffect = \""+effect+"\"\ndirectories = [\"~/secret\"]\n"))
@@ -125,7 +126,8 @@ func TestLendAsRoot(t *testing.T) {
 	}
 }
 
-// A rule about a directory that is a link applies to its target, by whichever path one gets there.
+// A rule about a directory that is a link applies to its target, by whichever path one
+// gets there.
 func TestLendRulesFollowLinks(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	home, err := filepath.EvalSymlinks(t.TempDir())

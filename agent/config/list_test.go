@@ -106,7 +106,8 @@ func TestWriteTo(t *testing.T) {
 	}
 }
 
-// The schema is in tags: a typing error in one would be found by the first person who uses the key.
+// The schema is in tags: a typing error in one would be found by the first person who
+// uses the key.
 func TestKeys(t *testing.T) {
 	keys := config.Keys()
 	byName := map[string]config.Key{}

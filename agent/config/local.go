@@ -8,9 +8,11 @@ import (
 	"strings"
 )
 
-// Local is the local door besides its socket: loopback TCP, for browsers and for programs that speak HTTP.
+// Local is the local door besides its socket: loopback TCP, for browsers and for programs
+// that speak HTTP.
 type Local struct {
-	// Listen is the address, such as "127.0.0.1:0", where port 0 is any free one. "" disables it.
+	// Listen is the address, such as "127.0.0.1:0", where port 0 is any free one. ""
+	// disables it.
 	Listen string `toml:"listen"`
 	// Origins are the pages that may come in with a token.
 	Origins []string `toml:"origins"`
@@ -48,7 +50,8 @@ func listenProblem(address string) string {
 	return ""
 }
 
-// originProblem says why a browser never sends o as an Origin, or why that Origin does not identify a page.
+// originProblem says why a browser never sends o as an Origin, or why that Origin does
+// not identify a page.
 func originProblem(o string) string {
 	u, err := url.Parse(o)
 	switch {

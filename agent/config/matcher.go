@@ -9,7 +9,8 @@ import (
 	"tether/problems"
 )
 
-// Matcher finds problems in the output of a tool. Keys and meanings are those of VS Code's problem matchers.
+// Matcher finds problems in the output of a tool. Keys and meanings are those of VS
+// Code's problem matchers.
 type Matcher struct {
 	Name       string            `toml:"name"`
 	Owner      string            `toml:"owner"`
@@ -43,7 +44,8 @@ type MatcherBackground struct {
 // maxMatchers bounds the configured matchers.
 const maxMatchers = 50
 
-// Matchers returns the configured matchers, followed by those of known tools; nil if none are configured.
+// Matchers returns the configured matchers, followed by those of known tools; nil if none
+// are configured.
 func (c *Config) Matchers() (*problems.Set, error) {
 	if len(c.ProblemMatcher) == 0 {
 		return nil, nil

@@ -8,7 +8,8 @@ import (
 	"tether/problems"
 )
 
-// A matcher in VS Code's format finds its tool's reports, and wins over those of known tools.
+// A matcher in VS Code's format finds its tool's reports, and wins over those of known
+// tools.
 func TestProblemMatcher(t *testing.T) {
 	c, err := config.Parse("f", []byte(`
 [[problem_matcher]]

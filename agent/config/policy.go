@@ -12,14 +12,15 @@ import (
 
 // Policy limits the commands that agents may run. See docs/POLICY.md.
 type Policy struct {
-	// BlockList is how the built-in rules read a command: its words and those of every command in it, or in addition any text that looks like
-	// one.
+	// BlockList is how the built-in rules read a command: its words and those of every
+	// command in it, or in addition any text that looks like one.
 	BlockList string `toml:"block_list" oneof:"parsed literal off"`
 	// Default is the treatment of an agent's command that no rule matches.
 	Default string `toml:"default" oneof:"allow ask deny"`
 	// AskTimeout is how long a question waits; then it is denied.
 	AskTimeout Duration `toml:"ask_timeout" range:"1s..1h"`
-	// AskWait is how long a tool call waits for an answer before it returns "call again". Several clients give a call up after 60 s.
+	// AskWait is how long a tool call waits for an answer before it returns "call again".
+	// Several clients give a call up after 60 s.
 	AskWait Duration `toml:"ask_wait" range:"1s..1h"`
 	// Notify tells the person's desktop about questions.
 	Notify bool `toml:"notify"`
@@ -35,18 +36,21 @@ type Policy struct {
 
 // PolicyLimits bounds the terminals of one agent.
 type PolicyLimits struct {
-	// SpawnsPerMinute and Background are about terminals in the background, CommandsPerMinute and Commands about the others.
+	// SpawnsPerMinute and Background are about terminals in the background,
+	// CommandsPerMinute and Commands about the others.
 	SpawnsPerMinute   int `toml:"spawns_per_minute" range:"1..10000"`
 	Background        int `toml:"background" range:"1..10000"`
 	CommandsPerMinute int `toml:"commands_per_minute" range:"1..10000"`
 	Commands          int `toml:"commands" range:"1..10000"`
-	// BackgroundTotal bounds the background terminals of all agents together: an agent that takes another name gets no more.
+	// BackgroundTotal bounds the background terminals of all agents together: an agent
+	// that takes another name gets no more.
 	BackgroundTotal int `toml:"background_total" range:"1..10000"`
-	// CommandTime is how long one of the others may run, CPUTime how much of the processor's time each process of an agent's may take; 0
-	// bounds neither.
+	// CommandTime is how long one of the others may run, CPUTime how much of the
+	// processor's time each process of an agent's may take; 0 bounds neither.
 	CommandTime Duration `toml:"command_time" range:"0s..720h"`
 	CPUTime     Duration `toml:"cpu_time" range:"0s..720h"`
-	// Processes and Memory bound all that one agent runs, where the system can do that; 0 bounds nothing.
+	// Processes and Memory bound all that one agent runs, where the system can do that; 0
+	// bounds nothing.
 	Processes int  `toml:"processes" range:"0..4194304"`
 	Memory    Size `toml:"memory" range:"0KiB..1024GiB"`
 	// Questions bounds the waiting questions of one agent.
@@ -73,7 +77,8 @@ type PolicyBuiltin struct {
 	ACP []string `toml:"acp"`
 }
 
-// AtACP returns the effects for agents behind tether acp, and the exceptions that are none.
+// AtACP returns the effects for agents behind tether acp, and the exceptions that are
+// none.
 func (b PolicyBuiltin) AtACP() (PolicyBuiltin, []Problem) {
 	d := decoder{from: "policy.builtin.acp"}
 	for _, exception := range b.ACP {
@@ -88,7 +93,8 @@ func (b PolicyBuiltin) AtACP() (PolicyBuiltin, []Problem) {
 	return b, d.problems
 }
 
-// formerACP returns the exceptions that take the place of keys of policy.acp, as a list in TOML.
+// formerACP returns the exceptions that take the place of keys of policy.acp, as a list
+// in TOML.
 func formerACP(keys map[string]any) string {
 	all := slices.Clone(defaultPolicy().Builtin.ACP)
 	for _, rule := range slices.Sorted(maps.Keys(keys)) {
@@ -114,7 +120,8 @@ type PolicyRule struct {
 	NotMatch   []string `toml:"not_match"` // and that it must not
 }
 
-// PolicyIdentity applies to the principals that Name matches. Zero values mean the values of [policy] and [policy.limits].
+// PolicyIdentity applies to the principals that Name matches. Zero values mean the values
+// of [policy] and [policy.limits].
 type PolicyIdentity struct {
 	Name              string   `toml:"name"` // "agent:cursor", "agent:*"
 	Default           string   `toml:"default" oneof:"allow ask deny"`
@@ -125,7 +132,8 @@ type PolicyIdentity struct {
 	Commands          int      `toml:"commands" range:"0..10000"`
 	// Typing decides whether text that they type into their shells is judged.
 	Typing string `toml:"typing" oneof:"judged free"`
-	// Sandbox confines the commands' reach: their directory, Writable, Readable and Sockets, and the network unless it is none.
+	// Sandbox confines the commands' reach: their directory, Writable, Readable and
+	// Sockets, and the network unless it is none.
 	Sandbox  string   `toml:"sandbox" oneof:"none auto wall landlock seatbelt"`
 	Writable []string `toml:"writable"`
 	Readable []string `toml:"readable"`
@@ -133,7 +141,8 @@ type PolicyIdentity struct {
 	Network  string   `toml:"network" oneof:"shared none"`
 }
 
-// agentMarkers are variables that agents set for their commands. A daemon started by an agent would pass them on to all other programs.
+// agentMarkers are variables that agents set for their commands. A daemon started by an
+// agent would pass them on to all other programs.
 var agentMarkers = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
 	"CURSOR_AGENT", "CURSOR_TRACE_ID", "GEMINI_CLI", "OPENCODE", "AI_AGENT"}
 

@@ -8,12 +8,12 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// positions are the lines, from 1, on which keys stand. An element of a list of tables is named by its number from 0:
-// "policy.rules.0.effect".
+// positions are the lines, from 1, on which keys stand. An element of a list of tables is
+// named by its number from 0: "policy.rules.0.effect".
 type positions map[string]int
 
-// of returns the line of a key, or of its container: an element of a list has the line of the list, a missing key that of its table. 0 if
-// no part of it exists.
+// of returns the line of a key, or of its container: an element of a list has the line of
+// the list, a missing key that of its table. 0 if no part of it exists.
 func (found positions) of(path []string) int {
 	for n := len(path); n > 0; n-- {
 		if line := found[join(path[:n])]; line > 0 {
@@ -78,7 +78,8 @@ func (found positions) value(path []string, v *unstable.Node, data []byte) {
 	}
 }
 
-// within puts into a path which element of each list of tables is meant: the last one so far.
+// within puts into a path which element of each list of tables is meant: the last one so
+// far.
 func within(path, keys []string, lists map[string]int) []string {
 	for _, k := range keys {
 		path = append(path, k)

@@ -12,13 +12,15 @@ import (
 	"time"
 )
 
-// Ready says when a declared terminal is ready. At most one of the conditions is there; without any, it is ready when it runs.
+// Ready says when a declared terminal is ready. At most one of the conditions is there;
+// without any, it is ready when it runs.
 type Ready struct {
 	Port    int      `toml:"port" range:"1..65535"` // a program of the terminal listens on it
 	Pattern string   `toml:"pattern"`               // RE2, that a line matches
 	HTTP    string   `toml:"http"`                  // URL of this machine that answers with status 200
 	Command []string `toml:"command"`               // argv of a program that exits with status 0
-	// Timeout bounds the time from the start until the terminal is ready; 0 means ReadyTimeout.
+	// Timeout bounds the time from the start until the terminal is ready; 0 means
+	// ReadyTimeout.
 	Timeout Duration `toml:"timeout" range:"1s..1h"`
 }
 
@@ -84,7 +86,8 @@ func (r *Ready) check() error {
 	return nil
 }
 
-// checkReadyURL accepts only URLs of this machine, because the daemon sends requests to it.
+// checkReadyURL accepts only URLs of this machine, because the daemon sends requests to
+// it.
 func checkReadyURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -100,7 +103,8 @@ func checkReadyURL(text string) error {
 	return nil
 }
 
-// needProblems returns what is wrong with what terminals need: names that are not declared, and cycles.
+// needProblems returns what is wrong with what terminals need: names that are not
+// declared, and cycles.
 func (c *Config) needProblems() (all []Problem) {
 	g := needs{of: map[string][]string{}, done: map[string]bool{}}
 	for i := range c.Terminal {
@@ -127,8 +131,8 @@ type needs struct {
 	way  []string // names that are being visited
 }
 
-// cycle returns a path from a name back to itself, where the name is from or one that it needs; nil if there is none that was not returned
-// before.
+// cycle returns a path from a name back to itself, where the name is from or one that it
+// needs; nil if there is none that was not returned before.
 func (g *needs) cycle(from string) []string {
 	if i := slices.Index(g.way, from); i >= 0 {
 		return append(slices.Clone(g.way[i:]), from)

@@ -23,7 +23,8 @@ var (
 	typeDuration = reflect.TypeFor[Duration]()
 )
 
-// fieldsOf returns the fields of a section's type in order. It panics for tags that make no sense: a test walks all of them.
+// fieldsOf returns the fields of a section's type in order. It panics for tags that make
+// no sense: a test walks all of them.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {

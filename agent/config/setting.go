@@ -75,8 +75,8 @@ func variable(key string) string {
 
 // FromEnv returns the settings of an environment. An empty variable counts as unset. A
 // variable that is most like the name of a key, or begins with a section's, as all keys
-// had variables once, is a problem, as is one of an old name: nothing that somebody has set
-// is ignored. Others that begin with Prefix are strange, except known ones.
+// had variables once, is a problem, as is one of an old name: nothing that somebody has
+// set is ignored. Others that begin with Prefix are strange, except known ones.
 func FromEnv(env []string, known ...string) (set []Setting, strange []string, wrong []Problem) {
 	keys := map[string]string{} // by name of the variable without the prefix
 	for _, key := range SettableKeys() {
@@ -159,8 +159,8 @@ func find(v reflect.Value, path []string) (reflect.Value, *field) {
 	return find(v.Field(fields[i].index), path[1:])
 }
 
-// outside converts a value to the type that the TOML library would return. A value of another kind stays a string, which the decoder
-// refuses.
+// outside converts a value to the type that the TOML library would return. A value of
+// another kind stays a string, which the decoder refuses.
 func outside(t reflect.Type, s string) any {
 	switch {
 	case t == typeSize || t == typeDuration:
@@ -192,8 +192,8 @@ func outsideList(s string) any {
 	return raw["x"]
 }
 
-// Nearest returns the word most like s, if s may be a misspelling of it: their distance is at most a third of the length of s, plus 1.
-// Otherwise it returns "".
+// Nearest returns the word most like s, if s may be a misspelling of it: their distance
+// is at most a third of the length of s, plus 1. Otherwise it returns "".
 func Nearest(s string, words []string) string {
 	best, least := "", len(s)/3+2
 	for _, w := range words {
@@ -207,7 +207,8 @@ func Nearest(s string, words []string) string {
 // maxCompared is how many bytes of a word are compared.
 const maxCompared = 64
 
-// distance is the number of letters to insert, delete, replace or swap with their neighbour that makes b of a (optimal string alignment).
+// distance is the number of letters to insert, delete, replace or swap with their
+// neighbour that makes b of a (optimal string alignment).
 func distance(a, b string) int {
 	a, b = a[:min(len(a), maxCompared)], b[:min(len(b), maxCompared)]
 	var rows [3][maxCompared + 1]int

@@ -11,7 +11,8 @@ import (
 	"tether/agent/config"
 )
 
-// from is a setting of the environment or, with a name that begins with a dash, of the command line.
+// from is a setting of the environment or, with a name that begins with a dash, of the
+// command line.
 func from(key, value string) config.Setting {
 	if name, ok := strings.CutPrefix(key, "--"); ok {
 		return config.Setting{Key: name, Value: value, Source: config.FromFlag}

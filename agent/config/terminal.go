@@ -17,15 +17,19 @@ type Declared struct {
 	// Command is the argv, or Line a line for the system's shell. One of both is there.
 	Command []string `toml:"command"`
 	Line    string   `toml:"line"`
-	// Cwd is an absolute directory, or one below the home directory: "~/src". "" means the home directory.
+	// Cwd is an absolute directory, or one below the home directory: "~/src". "" means
+	// the home directory.
 	Cwd string `toml:"cwd"`
 	// Env is added to the environment of a login, NAME=value.
 	Env []string `toml:"env"`
-	// Restart says whether the daemon starts the terminal again when it has ended: never (""), on-failure or always.
+	// Restart says whether the daemon starts the terminal again when it has ended: never
+	// (""), on-failure or always.
 	Restart string `toml:"restart" oneof:"never on-failure always"`
-	// Lend names the hosts that see it. Nil means the same hosts as for any terminal of the person's, an empty list none.
+	// Lend names the hosts that see it. Nil means the same hosts as for any terminal of
+	// the person's, an empty list none.
 	Lend []string `toml:"lend"`
-	// Audience lists who else may watch it at the hosts, besides the owner of this machine there, in the words of tether lend --to.
+	// Audience lists who else may watch it at the hosts, besides the owner of this
+	// machine there, in the words of tether lend --to.
 	Audience []string `toml:"audience"`
 	Private  bool     `toml:"private"`
 	// Needs names declared terminals that must be ready before this one starts.
@@ -124,7 +128,8 @@ func (d *Declared) problems(at string) []Problem {
 	return all
 }
 
-// nameProblem returns why a text cannot be a terminal's name, which must be a word of a command line.
+// nameProblem returns why a text cannot be a terminal's name, which must be a word of a
+// command line.
 func nameProblem(name string) string {
 	switch {
 	case name == "." || name == "..":

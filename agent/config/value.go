@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Size is a number of bytes, written as a string with a unit: "64MiB". The units are B, KiB, MiB, GiB and TiB.
+// Size is a number of bytes, written as a string with a unit: "64MiB". The units are B,
+// KiB, MiB, GiB and TiB.
 type Size int64
 
 // units from the largest to the smallest.
@@ -19,7 +20,8 @@ var units = []struct {
 
 var errSize = errors.New(`want a number and a unit, such as "64KiB", "4MiB" or "1GiB"`)
 
-// ParseSize reads the text that String writes. The number may have a fraction: "1.5GiB". It is not negative.
+// ParseSize reads the text that String writes. The number may have a fraction: "1.5GiB".
+// It is not negative.
 func ParseSize(s string) (Size, error) {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(s, u.name)
@@ -51,7 +53,8 @@ func (s Size) String() string {
 	return "0B"
 }
 
-// Duration is a time span, written as a string with units: "1m30s". The units are those of [time.ParseDuration].
+// Duration is a time span, written as a string with units: "1m30s". The units are those
+// of [time.ParseDuration].
 type Duration time.Duration
 
 var errDuration = errors.New(`want a number and a unit, such as "500ms", "30s" or "1h30m"`)

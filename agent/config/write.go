@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// WriteTo writes c as a file that Parse reads to the same, every key with its value. It implements io.WriterTo.
+// WriteTo writes c as a file that Parse reads to the same, every key with its value. It
+// implements io.WriterTo.
 func (c *Config) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.WriteString(w, c.text(func(string) string { return "" }))
 	return int64(n), err
 }
 
-// WriteFrom is WriteTo with a comment for each value that says where it comes from, see [Origins].
+// WriteFrom is WriteTo with a comment for each value that says where it comes from, see
+// [Origins].
 func (c *Config) WriteFrom(w io.Writer, from map[string]Source) error {
 	_, err := io.WriteString(w, c.text(func(key string) string { return "  # " + string(cmp.Or(from[key], FromDefault)) }))
 	return err
@@ -52,7 +54,8 @@ func writeTable(b *strings.Builder, v reflect.Value, name string, note func(key 
 	}
 }
 
-// unset reports whether a key of a table in a list was left out, and has no default that could stand there.
+// unset reports whether a key of a table in a list was left out, and has no default that
+// could stand there.
 func unset(v reflect.Value, f *field) bool {
 	return v.Kind() == reflect.Slice && v.IsNil() || (f.words != nil || f.bounds.lo > 0) && v.IsZero()
 }

@@ -12,8 +12,8 @@ import (
 	"tether/vocab"
 )
 
-// adoptPoll is how often keep checks whether the daemon has adopted an earlier daemon's terminals. Nothing announces the adoption, and it is
-// rare.
+// adoptPoll is how often keep checks whether the daemon has adopted an earlier daemon's
+// terminals. Nothing announces the adoption, and it is rare.
 const adoptPoll = 100 * time.Millisecond
 
 // entry is one declared terminal.
@@ -40,8 +40,8 @@ type entry struct {
 	ready vocab.Readiness
 }
 
-// begin starts keep with t or, if t is nil, with the terminal that an earlier daemon has left or a new one. The returned channel is closed
-// after the first start was tried.
+// begin starts keep with t or, if t is nil, with the terminal that an earlier daemon has
+// left or a new one. The returned channel is closed after the first start was tried.
 func (e *entry) begin(ctx context.Context, t Terminal) <-chan struct{} {
 	ctx, e.cancel = context.WithCancel(ctx)
 	e.ended = make(chan struct{})
@@ -130,8 +130,8 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// keep starts the terminal and restarts it when due, until the terminal is to stay down or ctx ends. It is the entry's goroutine; the terminal
-// outlives it.
+// keep starts the terminal and restarts it when due, until the terminal is to stay down
+// or ctx ends. It is the entry's goroutine; the terminal outlives it.
 func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	defer close(e.ended)
 	say := sync.OnceFunc(func() { close(tried) })
@@ -173,7 +173,8 @@ func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
 	}
 }
 
-// recall returns the terminal that an earlier daemon has started, if it still exists. It waits until the terminal is adopted or gone.
+// recall returns the terminal that an earlier daemon has started, if it still exists. It
+// waits until the terminal is adopted or gone.
 func (e *entry) recall(ctx context.Context) Terminal {
 	id := e.lastID()
 	if id == "" {
@@ -219,7 +220,8 @@ func (e *entry) start(ctx context.Context) (Terminal, error) {
 	return t, nil
 }
 
-// follow waits for the end of the running terminal, and returns whether it must be started again and how long it ran.
+// follow waits for the end of the running terminal, and returns whether it must be
+// started again and how long it ran.
 func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Duration) {
 	if t == nil {
 		return false, 0

@@ -10,10 +10,12 @@ import (
 	"tether/vocab"
 )
 
-// leastLook is how long a condition is checked at least, even if its time is already over, as it may be after a restart of the daemon.
+// leastLook is how long a condition is checked at least, even if its time is already
+// over, as it may be after a restart of the daemon.
 const leastLook = 2 * time.Second
 
-// beginReady sets the state of t, which has just begun to run. A terminal that an earlier daemon has found ready stays ready.
+// beginReady sets the state of t, which has just begun to run. A terminal that an earlier
+// daemon has found ready stays ready.
 func (e *entry) beginReady(t Terminal) {
 	switch r := e.startedSpec().Ready; {
 	case r.IsZero():
@@ -24,8 +26,8 @@ func (e *entry) beginReady(t Terminal) {
 	}
 }
 
-// becomeReady waits until t is ready and records that. It returns then, or when ctx ends. When the time for the condition is over, it
-// records that and goes on waiting.
+// becomeReady waits until t is ready and records that. It returns then, or when ctx ends.
+// When the time for the condition is over, it records that and goes on waiting.
 func (e *entry) becomeReady(ctx context.Context, t Terminal) {
 	spec := e.startedSpec()
 	r := spec.Ready
@@ -80,7 +82,8 @@ func (e *entry) endReady() {
 	e.change(func() { e.ready = e.ready.Ended() })
 }
 
-// awaitNeeds waits until every terminal that this one needs is ready, or ctx ends. If it has to wait, it records that and calls blocked once.
+// awaitNeeds waits until every terminal that this one needs is ready, or ctx ends. If it
+// has to wait, it records that and calls blocked once.
 func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
 	for {
 		e.set.mu.Lock()
@@ -106,7 +109,8 @@ func (e *entry) awaitNeeds(ctx context.Context, blocked func()) {
 	}
 }
 
-// missingLocked returns a text that names a needed terminal that is not ready, or "" if all are ready.
+// missingLocked returns a text that names a needed terminal that is not ready, or "" if
+// all are ready.
 func (e *entry) missingLocked() string {
 	for _, name := range e.spec.Needs {
 		i := slices.IndexFunc(e.set.entries, func(o *entry) bool { return o.spec.Name == name })

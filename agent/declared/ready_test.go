@@ -42,7 +42,8 @@ func wantSteps(t *testing.T, s *declared.Set, want ...string) {
 	}
 }
 
-// Each starts when those that it needs are ready, however they are declared in order; a restart of the daemon changes nothing of that.
+// Each starts when those that it needs are ready, however they are declared in order; a
+// restart of the daemon changes nothing of that.
 func TestNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
@@ -90,7 +91,8 @@ func TestNeeds(t *testing.T) {
 	})
 }
 
-// What is not ready in time has failed, and says why; what needs it says so, and starts once it is ready after all.
+// What is not ready in time has failed, and says why; what needs it says so, and starts
+// once it is ready after all.
 func TestNotReadyInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
@@ -142,7 +144,8 @@ func TestNotReadyInTime(t *testing.T) {
 	})
 }
 
-// What becomes ready after its time is ready then, and lets those start that need it; the next daemon knows.
+// What becomes ready after its time is ready then, and lets those start that need it; the
+// next daemon knows.
 func TestReadyAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)

@@ -31,10 +31,13 @@ type Terminal interface {
 	Over() bool
 	// Wait returns when the terminal has ended, or ctx's error.
 	Wait(ctx context.Context) (End, error)
-	// Kill ends the terminal with all its processes, and returns when that is done or ctx ends.
+	// Kill ends the terminal with all its processes, and returns when that is done or ctx
+	// ends.
 	Kill(ctx context.Context) error
-	// Await returns nil when the condition of the declaration holds. If ctx ends first, or it cannot be found out whether the condition
-	// holds, Await returns why, in one line. late says that the time for the condition is over, so that it may be checked less often.
+	// Await returns nil when the condition of the declaration holds. If ctx ends first,
+	// or it cannot be found out whether the condition holds, Await returns why, in one
+	// line. late says that the time for the condition is over, so that it may be checked
+	// less often.
 	Await(ctx context.Context, d config.Declared, late bool) error
 	// SetReady reports the state to everybody who sees the terminal.
 	SetReady(state vocab.ReadyState, why string)
@@ -45,22 +48,26 @@ type Starter interface {
 	// Prepare returns a function that starts a terminal, and the id that the terminal
 	// will have. limits is nil, or as in start.Request. It may block until ctx ends.
 	Prepare(ctx context.Context, d config.Declared, limits *proc.Limits) (id string, start func() (Terminal, error), err error)
-	// Find returns the terminal with that id, if there is one. pending reports that it runs but the daemon has not adopted it yet.
+	// Find returns the terminal with that id, if there is one. pending reports that it
+	// runs but the daemon has not adopted it yet.
 	Find(id string) (t Terminal, pending bool)
 }
 
 // Options configures a Set. Starter is required.
 type Options struct {
 	Starter Starter
-	// Keep is the file that records the terminal of each declaration, and which declarations are down.
+	// Keep is the file that records the terminal of each declaration, and which
+	// declarations are down.
 	Keep string
-	// Report is called with the error that prevents writing the file, and with "" when there is none.
+	// Report is called with the error that prevents writing the file, and with "" when
+	// there is none.
 	Report func(trouble string)
 }
 
 // Set is the set of declared terminals. It is safe for concurrent use.
 //
-// Goroutines: one per terminal that is to be up, see entry.keep. They end with Close, which leaves the terminals as they are.
+// Goroutines: one per terminal that is to be up, see entry.keep. They end with Close,
+// which leaves the terminals as they are.
 type Set struct {
 	opts Options
 	ctx  context.Context // context of the goroutines; set by Begin
@@ -85,8 +92,8 @@ func New(o Options) *Set {
 	return s
 }
 
-// Begin starts the terminals, except those that the person has put down. It does not wait for them. It is called once, before all other
-// methods except List.
+// Begin starts the terminals, except those that the person has put down. It does not wait
+// for them. It is called once, before all other methods except List.
 func (s *Set) Begin(all []config.Declared) {
 	s.busy <- struct{}{}
 	defer func() { <-s.busy }()
@@ -102,7 +109,8 @@ func (s *Set) Begin(all []config.Declared) {
 	}
 }
 
-// Close ends the goroutines and waits for them. The terminals continue. It may be called again.
+// Close ends the goroutines and waits for them. The terminals continue. It may be called
+// again.
 func (s *Set) Close() {
 	if s.ctx.Err() != nil {
 		return
@@ -117,7 +125,8 @@ func (s *Set) Close() {
 	}
 }
 
-// Declare replaces the declarations. New ones are not started yet; a terminal that is no longer declared continues but is forgotten.
+// Declare replaces the declarations. New ones are not started yet; a terminal that is no
+// longer declared continues but is forgotten.
 func (s *Set) Declare(ctx context.Context, all []config.Declared) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -173,9 +182,11 @@ type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is declared", e.Name) }
 
-// Up starts the named terminals that do not run, and the terminals that they need; without names, all. It returns when each was started, could
-// not be started, or waits for another one, or when ctx ends. A failed start is in the status, not in the error. Errors: *UnknownError,
-// ctx's, and one for a closed set. The terminals that it starts have these limits, also when they are started again.
+// Up starts the named terminals that do not run, and the terminals that they need;
+// without names, all. It returns when each was started, could not be started, or waits
+// for another one, or when ctx ends. A failed start is in the status, not in the error.
+// Errors: *UnknownError, ctx's, and one for a closed set. The terminals that it starts
+// have these limits, also when they are started again.
 func (s *Set) Up(ctx context.Context, limits *proc.Limits, names ...string) ([]Status, error) {
 	return s.each(ctx, s.withNeeds(names), func(e *entry, ctx context.Context) error { return e.up(ctx, limits) })
 }

@@ -93,7 +93,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A program that ends at once is started less and less often, and one that ran for long soon again.
+// A program that ends at once is started less and less often, and one that ran for long
+// soon again.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()

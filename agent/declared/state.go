@@ -45,7 +45,8 @@ type Status struct {
 	vocab.Readiness // of the running or the last terminal, if there is a condition
 }
 
-// Bounds of the pause before a restart. It doubles with each end, and starts over after a run of healthyAfter.
+// Bounds of the pause before a restart. It doubles with each end, and starts over after a
+// run of healthyAfter.
 const (
 	firstRestart = time.Second
 	maxRestart   = time.Minute

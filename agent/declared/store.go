@@ -20,7 +20,8 @@ type store struct {
 type kept struct {
 	ID   string `json:"id,omitempty"`   // id of the last terminal
 	Down bool   `json:"down,omitempty"` // the person has put it down
-	// Ready says that the terminal was ready. It is recorded because the output line that showed it may not be kept any more.
+	// Ready says that the terminal was ready. It is recorded because the output line that
+	// showed it may not be kept any more.
 	Ready bool `json:"ready,omitempty"`
 	// Limits are those with which somebody last asked for the terminal to be up; nil if
 	// nobody has.
@@ -29,8 +30,8 @@ type kept struct {
 
 const storeVersion = 1
 
-// load reads the file. An unreadable file counts as empty. Running terminals may be started twice then, and the person is told so, but
-// nothing is lost.
+// load reads the file. An unreadable file counts as empty. Running terminals may be
+// started twice then, and the person is told so, but nothing is lost.
 func (s *Set) load() {
 	read, err := readStore(s.opts.Keep)
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 const (
 	// askTime bounds the question whether the host speaks the protocol.
 	askTime = 5 * time.Second
-	// requestTime bounds each other request, except a wait: it may take pairing.WaitTime and waitMargin.
+	// requestTime bounds each other request, except a wait: it may take pairing.WaitTime
+	// and waitMargin.
 	requestTime = 10 * time.Second
 	waitMargin  = 5 * time.Second
 	// pause is the least time between the beginnings of two waits.
@@ -34,30 +35,34 @@ const (
 )
 
 var (
-	// ErrNotOffered is returned by HostKey for a host that does not speak the protocol, or not within 5 s.
+	// ErrNotOffered is returned by HostKey for a host that does not speak the protocol,
+	// or not within 5 s.
 	ErrNotOffered = errors.New("the host does not pair by keys")
-	// ErrRevoked is returned when the host does not know this machine's key: the key was never paired, or was revoked there. errors.Is also
-	// finds client.ErrUnauthorized in it.
-	ErrRevoked = fmt.Errorf("the host does not know this machine's key, or has revoked it: %w", client.ErrUnauthorized)
-	// ErrIdentity is returned when the host's key is not the one with which it was paired. errors.Is also finds client.ErrUnauthorized in
+	// ErrRevoked is returned when the host does not know this machine's key: the key was
+	// never paired, or was revoked there. errors.Is also finds client.ErrUnauthorized in
 	// it.
+	ErrRevoked = fmt.Errorf("the host does not know this machine's key, or has revoked it: %w", client.ErrUnauthorized)
+	// ErrIdentity is returned when the host's key is not the one with which it was
+	// paired. errors.Is also finds client.ErrUnauthorized in it.
 	ErrIdentity = fmt.Errorf("the host's identity has changed: %w", client.ErrUnauthorized)
-	// ErrExpired is returned by both Waits when nobody has approved in time, and by that of Pairing when the host has forgotten the
-	// pairing.
+	// ErrExpired is returned by both Waits when nobody has approved in time, and by that
+	// of Pairing when the host has forgotten the pairing.
 	ErrExpired = errors.New("nobody approved the pairing in time")
-	// ErrToken is returned by Redeem for a pairing token that is invalid, has expired or was used.
+	// ErrToken is returned by Redeem for a pairing token that is invalid, has expired or
+	// was used.
 	ErrToken = errors.New("the pairing token is invalid, expired or already used")
 )
 
-// Client sends requests to one host. It is safe for concurrent use. Close closes its idle connections.
+// Client sends requests to one host. It is safe for concurrent use. Close closes its idle
+// connections.
 type Client struct {
 	base string // the host's http(s) URL, to which paths are appended
 	key  ed25519.PrivateKey
 	http *http.Client
 }
 
-// New returns a client of the host at e, whose URL was checked by the caller. It does not connect. Without a key the client can only log
-// in.
+// New returns a client of the host at e, whose URL was checked by the caller. It does not
+// connect. Without a key the client can only log in.
 func New(e client.Endpoint, key ed25519.PrivateKey) (*Client, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil {
@@ -84,8 +89,8 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func (c *Client) public() ed25519.PublicKey { return c.key.Public().(ed25519.PublicKey) }
 
-// HostKey returns the host's key, if the host speaks the protocol. It blocks for at most 5 s. Errors: ErrNotOffered, client.ErrUnreachable,
-// client.ErrPin.
+// HostKey returns the host's key, if the host speaks the protocol. It blocks for at most
+// 5 s. Errors: ErrNotOffered, client.ErrUnreachable, client.ErrPin.
 func (c *Client) HostKey(ctx context.Context) (ed25519.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -137,8 +142,8 @@ func (c *Client) Begin(ctx context.Context, name string) (*Pairing, error) {
 	return &Pairing{Code: p.Code(), HostKey: p.Host, client: c, id: begun.ID}, nil
 }
 
-// Wait blocks until somebody has approved the code at the host, and returns the host's name for this machine. Errors: ErrExpired, ctx's, or
-// a failure to ask.
+// Wait blocks until somebody has approved the code at the host, and returns the host's
+// name for this machine. Errors: ErrExpired, ctx's, or a failure to ask.
 func (p *Pairing) Wait(ctx context.Context) (principal string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pairing.PairingTime, ErrExpired)
 	defer cancel()
@@ -162,8 +167,8 @@ func (p *Pairing) Wait(ctx context.Context) (principal string, err error) {
 	}
 }
 
-// Redeem pairs with a pairing token and the host of that key, and returns the host's name for this machine. ErrToken means that another
-// token is needed.
+// Redeem pairs with a pairing token and the host of that key, and returns the host's name
+// for this machine. ErrToken means that another token is needed.
 func (c *Client) Redeem(ctx context.Context, hostKey ed25519.PublicKey, token string) (principal string, err error) {
 	r := pairing.Redemption{Host: hostKey, Device: c.public(), Token: token, Nonce: nonce()}
 	var done pairing.Redeemed
@@ -181,8 +186,9 @@ func (c *Client) Redeem(ctx context.Context, hostKey ed25519.PublicKey, token st
 	return done.Principal, nil
 }
 
-// Session proves to the host with that key that this is the machine with which it paired. It returns a token for one connection, which must
-// be opened within a minute. Errors: ErrRevoked, ErrIdentity, or a failure to ask.
+// Session proves to the host with that key that this is the machine with which it paired.
+// It returns a token for one connection, which must be opened within a minute. Errors:
+// ErrRevoked, ErrIdentity, or a failure to ask.
 func (c *Client) Session(ctx context.Context, hostKey ed25519.PublicKey) (token string, err error) {
 	s, answer, err := c.answer(ctx, hostKey, pairing.ForSession)
 	if err != nil {
@@ -234,7 +240,8 @@ func (c *Client) post(ctx context.Context, within time.Duration, what, token str
 	return c.do(ctx, http.MethodPost, pairing.Path+what, token, in, out)
 }
 
-// do sends in to a path of the host and decodes the answer into out. Its errors contain neither a token nor the URL.
+// do sends in to a path of the host and decodes the answer into out. Its errors contain
+// neither a token nor the URL.
 func (c *Client) do(ctx context.Context, method, path, token string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {

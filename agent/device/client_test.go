@@ -62,7 +62,8 @@ func challenges(k ed25519.PrivateKey) func([]byte) (int, any) {
 	return always(200, pairing.Challenge{HostKey: public(k), Challenge: bytes.Repeat([]byte{5}, pairing.NonceSize), Time: 1})
 }
 
-// opens answers sessions with a token that is signed by that key. The time of the challenge is 1970: no clock is compared.
+// opens answers sessions with a token that is signed by that key. The time of the
+// challenge is 1970: no clock is compared.
 func opens(k ed25519.PrivateKey) func([]byte) (int, any) {
 	return func(body []byte) (int, any) {
 		var a pairing.Answer
@@ -157,7 +158,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A host that is busy for a moment, or restarts behind a proxy, does not end a pairing that somebody may still approve.
+// A host that is busy for a moment, or restarts behind a proxy, does not end a pairing
+// that somebody may still approve.
 func TestWaitOutlastsABusyHost(t *testing.T) {
 	var asked atomic.Int32
 	begun := pairing.Begun{ID: "1", HostKey: public(key(2)), Nonce: bytes.Repeat([]byte{6}, pairing.NonceSize)}

@@ -1,4 +1,5 @@
-// Package device is this machine's side of pairing with a host by keys, and of the sessions that follow: docs/PROTOCOL.md.
+// Package device is this machine's side of pairing with a host by keys, and of the
+// sessions that follow: docs/PROTOCOL.md.
 //
 //	c := device.New(endpoint, key)
 //	p, err := c.Begin(ctx, "laptop")
@@ -7,5 +8,6 @@
 //	…
 //	token, err := c.Session(ctx, hostKey)
 //
-// A host that does not speak the protocol gives ErrNotOffered; a link to it then uses a token.
+// A host that does not speak the protocol gives ErrNotOffered; a link to it then uses a
+// token.
 package device

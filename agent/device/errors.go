@@ -32,8 +32,8 @@ func refusedAs(err error, code string) bool {
 	return ok && r.refusal.Code == code
 }
 
-// passes reports whether the refusal is temporary: the host is busy, or a proxy in front of it has refused, and the request is not the
-// reason.
+// passes reports whether the refusal is temporary: the host is busy, or a proxy in front
+// of it has refused, and the request is not the reason.
 func passes(err error) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	return ok && r.status >= http.StatusInternalServerError
@@ -50,8 +50,8 @@ func revoked(err error) error {
 	return err
 }
 
-// unreachable removes the URL, and marks the error as client.ErrUnreachable: trying again may help. It does not help if errors.Is also
-// finds client.ErrPin.
+// unreachable removes the URL, and marks the error as client.ErrUnreachable: trying again
+// may help. It does not help if errors.Is also finds client.ErrPin.
 func unreachable(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err

@@ -14,10 +14,12 @@ import (
 	"tether/pairing"
 )
 
-// ErrNoLogin is returned by Client.Login for a host at which nobody can log in through an identity provider.
+// ErrNoLogin is returned by Client.Login for a host at which nobody can log in through an
+// identity provider.
 var ErrNoLogin = errors.New("nobody can log in at this host by an identity provider")
 
-// Login is one login of a person at a host, through a browser. Only the program that began it can finish it.
+// Login is one login of a person at a host, through a browser. Only the program that
+// began it can finish it.
 type Login struct {
 	client   *Client
 	page     string
@@ -41,13 +43,14 @@ func (c *Client) Login(ctx context.Context) (*Login, error) {
 	return &Login{client: c, page: page.URL, verifier: rand.Text() + rand.Text(), state: rand.Text()}, nil
 }
 
-// Link returns the page that a browser on this machine opens. port is the loopback port at which the caller listens for Returned.
+// Link returns the page that a browser on this machine opens. port is the loopback port
+// at which the caller listens for Returned.
 func (l *Login) Link(port int) string {
 	return l.page + "?" + url.Values{"port": {strconv.Itoa(port)}, "state": {l.state}, "challenge": {pairing.LoginChallenge(l.verifier)}}.Encode()
 }
 
-// Returned reads the request with which the browser comes back to the loopback port, and returns the code in it; ok is false for any other
-// request.
+// Returned reads the request with which the browser comes back to the loopback port, and
+// returns the code in it; ok is false for any other request.
 func (l *Login) Returned(r *http.Request) (code string, ok bool) {
 	q := r.URL.Query()
 	return q.Get("code"), r.Method == http.MethodGet && q.Get("state") == l.state && q.Get("code") != ""
@@ -76,7 +79,8 @@ func (l *Login) Type(ctx context.Context) (*Typed, error) {
 	return &Typed{Login: l, Code: begun.Code, Page: l.page, id: begun.ID}, nil
 }
 
-// Wait blocks until the person has typed the code and allowed this login. Errors: ErrExpired, ctx's, or a failure to ask.
+// Wait blocks until the person has typed the code and allowed this login. Errors:
+// ErrExpired, ctx's, or a failure to ask.
 func (t *Typed) Wait(ctx context.Context) (in pairing.LoggedIn, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pairing.LoginTime, ErrExpired)
 	defer cancel()
@@ -97,7 +101,8 @@ func (t *Typed) Wait(ctx context.Context) (in pairing.LoggedIn, err error) {
 	}
 }
 
-// Approve approves the pairing of the machine that shows that code. The machine then belongs to the person whose login's token it is.
+// Approve approves the pairing of the machine that shows that code. The machine then
+// belongs to the person whose login's token it is.
 func (c *Client) Approve(ctx context.Context, token, code string) error {
 	return c.login(ctx, requestTime, "approve", token, pairing.LoginApprove{Code: code}, &struct{}{})
 }

@@ -15,9 +15,11 @@ const (
 	slices = int(Window/slice) + 1 // that a window may touch
 )
 
-// Budget bounds how long a child waits for readers that may slow it only a little: at most Hold within any Window. Its caller lets the
-// child wait for nobody within Quiet after input. It is kept where the child's output is read: in its holder, or by the terminal itself. It
-// counts waits by the slice of time in which they ended. The zero value has waited for nothing. It has one owner.
+// Budget bounds how long a child waits for readers that may slow it only a little: at
+// most Hold within any Window. Its caller lets the child wait for nobody within Quiet
+// after input. It is kept where the child's output is read: in its holder, or by the
+// terminal itself. It counts waits by the slice of time in which they ended. The zero
+// value has waited for nothing. It has one owner.
 type Budget struct {
 	epoch  time.Time
 	newest int64 // slice, counted from epoch

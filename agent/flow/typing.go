@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Typing is the time of the last input at any of several terminals. The zero value is ready; its methods may be called concurrently.
+// Typing is the time of the last input at any of several terminals. The zero value is
+// ready; its methods may be called concurrently.
 type Typing struct {
 	mu       sync.Mutex
 	terminal any       // where the last input came
@@ -23,9 +24,10 @@ func (t *Typing) Input(terminal any) {
 	t.at = time.Now()
 }
 
-// Elsewhere reports whether input came within Quiet at a terminal other than this one: somebody waits for an echo there, which a flood here
-// should not delay. Input at the terminal itself does not count. Its echo waits behind the flood in any case, and it is often what starts
-// the flood: the Enter after a command.
+// Elsewhere reports whether input came within Quiet at a terminal other than this one:
+// somebody waits for an echo there, which a flood here should not delay. Input at the
+// terminal itself does not count. Its echo waits behind the flood in any case, and it is
+// often what starts the flood: the Enter after a command.
 func (t *Typing) Elsewhere(terminal any) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"tether/agent/flow"
 )
 
-// A flood makes room for input at other terminals, for a while, and never for input at its own.
+// A flood makes room for input at other terminals, for a while, and never for input at
+// its own.
 func TestTypingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var typing flow.Typing

@@ -12,7 +12,8 @@ import (
 	"tether/platform/pty"
 )
 
-// begin registers a request and sends the frame that put makes. The channel for the answer is closed when the connection ends.
+// begin registers a request and sends the frame that put makes. The channel for the
+// answer is closed when the connection ends.
 func (c *Client) begin(k kind, put func(frame []byte) []byte) (id uint32, answer chan reply, err error) {
 	c.mu.Lock()
 	if c.err != nil || c.requests == nil {
@@ -51,8 +52,8 @@ const (
 // errSilent is returned when a holder that runs does not answer.
 var errSilent = errors.New("the holder does not answer")
 
-// StoppedError is returned when a holder does not answer because it is stopped. It does what it was asked to do when it
-// runs again.
+// StoppedError is returned when a holder does not answer because it is stopped. It does
+// what it was asked to do when it runs again.
 type StoppedError struct{ Pid int }
 
 func (e *StoppedError) Error() string {
@@ -107,7 +108,8 @@ func (c *Client) await(id uint32, answer chan reply, within time.Duration) error
 	return c.silent()
 }
 
-// outcome returns the error in an answer. The zero reply, which has no request, means that the connection has ended.
+// outcome returns the error in an answer. The zero reply, which has no request, means
+// that the connection has ended.
 func (c *Client) outcome(r reply) error {
 	switch {
 	case r.request == 0:

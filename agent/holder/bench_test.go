@@ -39,7 +39,8 @@ var ways = []struct {
 	}},
 }
 
-// BenchmarkDrain is the throughput of a flooding child either way, run in turns so that other load of the machine affects both.
+// BenchmarkDrain is the throughput of a flooding child either way, run in turns so that
+// other load of the machine affects both.
 func BenchmarkDrain(b *testing.B) {
 	const lines = 2_000_000
 	o := options(b)

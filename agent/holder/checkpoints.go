@@ -10,8 +10,8 @@ const (
 	maxCheckpointBytes = 1 << 20 // of all blobs together
 )
 
-// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest one in the log and the newest are always kept; those in
-// between are thinned out.
+// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest one in
+// the log and the newest are always kept; those in between are thinned out.
 type checkpoints struct {
 	all   []Checkpoint
 	bytes int
@@ -32,7 +32,8 @@ func (s *checkpoints) put(c Checkpoint) {
 	}
 }
 
-// leastMissed returns the index of the checkpoint whose neighbours are closest to each other.
+// leastMissed returns the index of the checkpoint whose neighbours are closest to each
+// other.
 func (s *checkpoints) leastMissed() int {
 	best := 1
 	for i := 1; i < len(s.all)-1; i++ {
@@ -48,8 +49,8 @@ func (s *checkpoints) remove(i int) {
 	s.all = slices.Delete(s.all, i, i+1)
 }
 
-// trim drops notes before base: the output after them is not in the log any more. The newest is kept even then, because it says most about
-// the lost output.
+// trim drops notes before base: the output after them is not in the log any more. The
+// newest is kept even then, because it says most about the lost output.
 func (s *checkpoints) trim(base int64) {
 	for len(s.all) > 1 && s.all[0].Off < base {
 		s.remove(0)

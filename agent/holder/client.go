@@ -16,13 +16,14 @@ import (
 	"tether/platform/rawio"
 )
 
-// Client is a daemon's connection to one holder. It has the methods of term.PTY. Its methods may be called concurrently, but Read and
-// WaitReadable only from one goroutine at a time.
+// Client is a daemon's connection to one holder. It has the methods of term.PTY. Its
+// methods may be called concurrently, but Read and WaitReadable only from one goroutine
+// at a time.
 //
 //	connected ──StreamFrom──▶ streaming ──Close, replaced, holder gone──▶ over
 //
-// It has one goroutine. That ends with the connection or, if this process has started the holder, with the holder's process, for which it
-// waits.
+// It has one goroutine. That ends with the connection or, if this process has started the
+// holder, with the holder's process, for which it waits.
 type Client struct {
 	// Set at construction.
 	id           string
@@ -41,9 +42,11 @@ type Client struct {
 	typing       chan struct{} // 1 slot: one piece of input at a time
 	looking      chan struct{} // 1 slot: the holder is asked for one look at a time
 
-	// keyboard is the pty itself, for input: a key then costs one system call instead of a request that must wake the holder. It keeps the
-	// terminal open: while this process has it, the child does not see a hang-up when the holder is killed, and neither do its background
-	// processes after its exit. So it is closed with the connection, and at the exit.
+	// keyboard is the pty itself, for input: a key then costs one system call instead of
+	// a request that must wake the holder. It keeps the terminal open: while this process
+	// has it, the child does not see a hang-up when the holder is killed, and neither do
+	// its background processes after its exit. So it is closed with the connection, and
+	// at the exit.
 	keyboard ipc.Passed
 
 	wmu sync.Mutex // serialises writes to conn; held across a write, which Close unblocks
@@ -59,8 +62,8 @@ type Client struct {
 	lastID   uint32
 }
 
-// newClient exchanges hellos on conn, a connection to the socket at path, and reads the state of the holder with that id. It owns conn from
-// now on, and closes it if it fails.
+// newClient exchanges hellos on conn, a connection to the socket at path, and reads the
+// state of the holder with that id. It owns conn from now on, and closes it if it fails.
 func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
 		id: id, path: path, conn: conn, process: process, disconnected: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
@@ -243,8 +246,8 @@ func (c *Client) write(frame []byte) error {
 	return err
 }
 
-// ended returns why the connection is over, after a failed write. The holder has closed it then; ended waits until its earlier messages
-// were read.
+// ended returns why the connection is over, after a failed write. The holder has closed
+// it then; ended waits until its earlier messages were read.
 func (c *Client) ended() error {
 	<-c.disconnected
 	return c.Err()
@@ -253,14 +256,16 @@ func (c *Client) ended() error {
 // Done is closed when the connection is over.
 func (c *Client) Done() <-chan struct{} { return c.disconnected }
 
-// Err returns why the connection is over, nil while it is not: ErrDetached, ErrReplaced, ErrLost, or an error of the framing.
+// Err returns why the connection is over, nil while it is not: ErrDetached, ErrReplaced,
+// ErrLost, or an error of the framing.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection; the holder and the child continue. It unblocks all waiting calls. A second call does nothing.
+// Close ends the connection; the holder and the child continue. It unblocks all waiting
+// calls. A second call does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.detached = true

@@ -15,7 +15,8 @@ import (
 	"tether/platform/pty"
 )
 
-// FuzzMessages: a message that a decoder accepts is written again by its encoder; only additions of a later version at the end are lost.
+// FuzzMessages: a message that a decoder accepts is written again by its encoder; only
+// additions of a later version at the end are lost.
 func FuzzMessages(f *testing.F) {
 	when := time.Unix(946684800, 7)
 	for _, p := range [][]byte{
@@ -54,7 +55,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// A program that Windows has ended for an access violation ended with 3221225477, with a holder as without.
+// A program that Windows has ended for an access violation ended with 3221225477, with a
+// holder as without.
 func TestExitCodes(t *testing.T) {
 	for _, code := range []int{0, 1, 137, 255, 0xc0000005, 0xc000013a, -1} {
 		e := exitRecord{5, time.Unix(946684800, 7), pty.Exit{Code: code}}
@@ -64,7 +66,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// FuzzSpawn: a spawn message that a holder understands is encoded again in the same bytes.
+// FuzzSpawn: a spawn message that a holder understands is encoded again in the same
+// bytes.
 func FuzzSpawn(f *testing.F) {
 	p, err := encodeSpawn(Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}, Spec{
 		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: 1, Stall: 2, KeepExited: 3,

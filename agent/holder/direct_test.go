@@ -15,7 +15,8 @@ import (
 	"tether/agent/holder"
 )
 
-// Output is taken where it arrives while the reader waits, and by the reader else: never by both, all of it, in order.
+// Output is taken where it arrives while the reader waits, and by the reader else: never
+// by both, all of it, in order.
 func TestDirect(t *testing.T) {
 	for name, refuse := range map[string]func(n int) bool{
 		"all is taken":      func(int) bool { return false },
@@ -74,7 +75,8 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// A waiting reader returns after Close, but only after the running take has returned, and none is called later.
+// A waiting reader returns after Close, but only after the running take has returned, and
+// none is called later.
 func TestDirectEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -112,8 +114,9 @@ func TestDirectEnds(t *testing.T) {
 	})
 }
 
-// Output is acknowledged also where a frame that is not output came behind it: nothing else would make the holder go on. Little of it is
-// acknowledged a moment later, all of it at once.
+// Output is acknowledged also where a frame that is not output came behind it: nothing
+// else would make the holder go on. Little of it is acknowledged a moment later, all of
+// it at once.
 func TestDirectIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()

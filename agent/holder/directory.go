@@ -23,8 +23,9 @@ const (
 	lockSuffix   = ".lock" // platform/ipc names the lock of a socket so
 )
 
-// List returns the ids of the holders in dir, in alphabetical order. It removes the files of killed holders; it never removes a socket that
-// is served. Without the directory there are none.
+// List returns the ids of the holders in dir, in alphabetical order. It removes the files
+// of killed holders; it never removes a socket that is served. Without the directory
+// there are none.
 func List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -48,7 +49,8 @@ func List(dir string) ([]string, error) {
 	return ids, nil
 }
 
-// Dead returns the number of killed holders that have left files in dir. It removes nothing.
+// Dead returns the number of killed holders that have left files in dir. It removes
+// nothing.
 func Dead(dir string) (int, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
 	n := 0
@@ -67,7 +69,8 @@ func Dead(dir string) (int, error) {
 	return n, err
 }
 
-// removeDead removes the socket and the lock file of a holder that is gone and reports whether it was. A living holder has the lock.
+// removeDead removes the socket and the lock file of a holder that is gone and reports
+// whether it was. A living holder has the lock.
 func removeDead(path string) bool {
 	lock, err := ipc.Lock(path + lockSuffix)
 	if err != nil {
@@ -86,8 +89,9 @@ func removeDead(path string) bool {
 	return true
 }
 
-// removeLock removes a lock file. That is safe because an id is used once, and because ipc.Listen does not rely on the lock alone: it never
-// takes the place of a socket that answers.
+// removeLock removes a lock file. That is safe because an id is used once, and because
+// ipc.Listen does not rely on the lock alone: it never takes the place of a socket that
+// answers.
 func removeLock(path string) error {
 	err := os.Remove(path + lockSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,18 +112,20 @@ func (c *Client) Started() time.Time { return c.state.started }
 // Base is the offset of the oldest byte the holder had when the Client connected.
 func (c *Client) Base() int64 { return c.state.base }
 
-// End returns the offset after the newest byte that the holder had when the Client connected.
+// End returns the offset after the newest byte that the holder had when the Client
+// connected.
 func (c *Client) End() int64 { return c.state.end }
 
-// Taken returns the offset up to which any daemon had read the stream when the Client connected. If it is less than Base, the bytes between
-// them were lost.
+// Taken returns the offset up to which any daemon had read the stream when the Client
+// connected. If it is less than Base, the bytes between them were lost.
 func (c *Client) Taken() int64 { return c.state.taken }
 
 // Size is the size of the terminal when the Client connected.
 func (c *Client) Size() pty.Size { return c.state.size }
 
-// Checkpoints returns the notes that the holder had when the Client connected, ascending by offset. At most one is before Base: the newest
-// of all, if no note is in the log. The caller must not change them.
+// Checkpoints returns the notes that the holder had when the Client connected, ascending
+// by offset. At most one is before Base: the newest of all, if no note is in the log. The
+// caller must not change them.
 func (c *Client) Checkpoints() []Checkpoint { return c.notes }
 
 // Meta returns the value that Spawn or this Client's SetMeta set last.
@@ -129,5 +135,6 @@ func (c *Client) Meta() []byte {
 	return slices.Clone(c.meta)
 }
 
-// Screens returns the screens left by Screen, as Checkpoints returns notes; none of them is before Base.
+// Screens returns the screens left by Screen, as Checkpoints returns notes; none of them
+// is before Base.
 func (c *Client) Screens() []Checkpoint { return c.screens }

@@ -1,8 +1,10 @@
-// Package holder keeps terminals alive without the daemon: one small process per terminal owns the pty and a bounded log of its output, so
-// that the daemon may be killed or upgraded and then continue where it was.
+// Package holder keeps terminals alive without the daemon: one small process per terminal
+// owns the pty and a bounded log of its output, so that the daemon may be killed or
+// upgraded and then continue where it was.
 //
-// The holder is the daemon's own program, started with a hidden verb, see [Main]. The daemon starts one with [Spawn], finds running ones
-// with [List] and [Dial], and has a [Client] for each, which is a term.PTY with offsets:
+// The holder is the daemon's own program, started with a hidden verb, see [Main]. The
+// daemon starts one with [Spawn], finds running ones with [List] and [Dial], and has a
+// [Client] for each, which is a term.PTY with offsets:
 //
 //	c, err := holder.Spawn(ctx, o, spec)        // or holder.Dial(ctx, dir, id)
 //	err = c.StreamFrom(c.Base())

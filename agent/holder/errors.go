@@ -23,8 +23,8 @@ var (
 	ErrDetached = fmt.Errorf("detached from the holder: %w", os.ErrClosed)
 )
 
-// GapError is returned by Client.Read, once, where output is missing: nobody took it for so long that the holder's log was full. The next
-// Read continues at To.
+// GapError is returned by Client.Read, once, where output is missing: nobody took it for
+// so long that the holder's log was full. The next Read continues at To.
 type GapError struct{ From, To int64 }
 
 func (e *GapError) Error() string {

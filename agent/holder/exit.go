@@ -11,8 +11,9 @@ import (
 	"tether/platform/pty"
 )
 
-// Wait blocks until the child or the connection has ended and, if the Client streams, Read has returned all output; Close unblocks it at
-// once. It returns how the child ended, or code -1 if that is not known: Err says why.
+// Wait blocks until the child or the connection has ended and, if the Client streams,
+// Read has returned all output; Close unblocks it at once. It returns how the child
+// ended, or code -1 if that is not known: Err says why.
 func (c *Client) Wait() pty.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,8 @@ func (c *Client) settledLocked() bool {
 	}
 }
 
-// ExitedAt returns when the child ended, the zero time if it has not, and the offset at which its output ended.
+// ExitedAt returns when the child ended, the zero time if it has not, and the offset at
+// which its output ended.
 func (c *Client) ExitedAt() (at time.Time, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +50,9 @@ func (c *Client) ExitedAt() (at time.Time, end int64) {
 	return c.exit.at, c.exit.end
 }
 
-// Gone reports whether the holder has ended; the end of the connection alone does not prove it. A killed holder may take a moment to
-// disappear, so this waits up to a second for it, and then removes its files in the directory.
+// Gone reports whether the holder has ended; the end of the connection alone does not
+// prove it. A killed holder may take a moment to disappear, so this waits up to a second
+// for it, and then removes its files in the directory.
 func (c *Client) Gone() bool {
 	if err := c.Err(); err == nil || errors.Is(err, ErrReplaced) {
 		return false
@@ -66,7 +69,8 @@ func (c *Client) Gone() bool {
 	}
 }
 
-// Left returns how many processes the programs of an agent's terminal have left below its holder; it is 0 for other terminals.
+// Left returns how many processes the programs of an agent's terminal have left below its
+// holder; it is 0 for other terminals.
 func (c *Client) Left() int {
 	peer, err := ipc.PeerOf(c.conn)
 	if err != nil {
@@ -86,9 +90,10 @@ func (c *Client) Left() int {
 	return n
 }
 
-// Forget tells the holder that the exit was recorded. The holder removes its socket and ends, or stays for processes that an agent's
-// programs have left. Forget returns when that is done, or ctx ends; before the exit it returns ErrRunning. Afterwards the Client cannot be
-// used any more.
+// Forget tells the holder that the exit was recorded. The holder removes its socket and
+// ends, or stays for processes that an agent's programs have left. Forget returns when
+// that is done, or ctx ends; before the exit it returns ErrRunning. Afterwards the Client
+// cannot be used any more.
 func (c *Client) Forget(ctx context.Context) error {
 	_, answer, err := c.begin(kindForget, nil)
 	if err != nil {

@@ -66,7 +66,8 @@ func Key() []byte { return bytes.Repeat([]byte{'k'}, KeyBytes) }
 // Size is the number of bytes that are missing.
 func (e *GapError) Size() int64 { return e.To - e.From }
 
-// Exit tells how the child ended, if it has, without waiting for the last output to be read.
+// Exit tells how the child ended, if it has, without waiting for the last output to be
+// read.
 func (c *Client) Exit() (pty.Exit, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Needed output stays although it was taken, also while no daemon is connected, and the child waits for it as it does for output that was
-// not taken.
+// Needed output stays although it was taken, also while no daemon is connected, and the
+// child waits for it as it does for output that was not taken.
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -90,7 +90,8 @@ func plainHello() []byte {
 	return hello
 }
 
-// A daemon that knows nothing of it takes the place of one that needed something: nobody would ever say that it is over.
+// A daemon that knows nothing of it takes the place of one that needed something: nobody
+// would ever say that it is over.
 func TestKeepEndsWithADaemonWithoutIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})

@@ -8,8 +8,9 @@ import (
 	"tether/platform/pty"
 )
 
-// A child that was started with a feed reads a pipe, not its terminal. The holder has the pipe's other end and counts the bytes that it has
-// accepted, so that no byte is lost or comes twice when the daemon is replaced: the next daemon continues at that count.
+// A child that was started with a feed reads a pipe, not its terminal. The holder has the
+// pipe's other end and counts the bytes that it has accepted, so that no byte is lost or
+// comes twice when the daemon is replaced: the next daemon continues at that count.
 
 // fed is a child with a feed.
 type fed interface {
@@ -17,7 +18,8 @@ type fed interface {
 	Unfed()
 }
 
-// maxFeeds bounds the pieces of one connection that wait for their turn. A daemon sends one at a time, and the end.
+// maxFeeds bounds the pieces of one connection that wait for their turn. A daemon sends
+// one at a time, and the end.
 const maxFeeds = 4
 
 // feedLast is the flag of kindFeed that says that nothing follows.
@@ -30,8 +32,9 @@ func (h *holder) unfed() {
 	}
 }
 
-// feed passes a piece of standard input to the child, on a goroutine of its own because the child may not read. The reply, which has the
-// offset of the next byte to accept, comes when the piece is in the pipe.
+// feed passes a piece of standard input to the child, on a goroutine of its own because
+// the child may not read. The reply, which has the offset of the next byte to accept,
+// comes when the piece is in the pipe.
 func (s *session) feed(request uint32, f *fields) error {
 	off, flags := f.offset(), f.u8()
 	p := append([]byte(nil), f.rest(maxInput)...)
@@ -63,8 +66,10 @@ func (s *session) feed(request uint32, f *fields) error {
 	return nil
 }
 
-// Feed does what pty.PTY.Feed does, for the child of the holder. It accepts at most 32 KiB at a time; next says how much. If ctx ends before
-// the holder answers, p may be accepted all the same. The error is pty.ErrNoFeed also for a holder of an older program.
+// Feed does what pty.PTY.Feed does, for the child of the holder. It accepts at most 32
+// KiB at a time; next says how much. If ctx ends before the holder answers, p may be
+// accepted all the same. The error is pty.ErrNoFeed also for a holder of an older
+// program.
 func (c *Client) Feed(ctx context.Context, off int64, p []byte, last bool) (next int64, err error) {
 	if c.features&featureFeed == 0 {
 		return 0, pty.ErrNoFeed

@@ -18,7 +18,8 @@ import (
 	"tether/platform/pty"
 )
 
-// checksum is a child that waits for a file and then prints length and checksum of its standard input.
+// checksum is a child that waits for a file and then prints length and checksum of its
+// standard input.
 func checksum(t testing.TB) (c pty.Command, begin func()) {
 	file := filepath.Join(t.TempDir(), "begin")
 	c = pty.Command{Path: self(t), Args: []string{"wait", "wait", "checksum", file}, Feed: true}
@@ -29,8 +30,8 @@ func checksum(t testing.TB) (c pty.Command, begin func()) {
 	}
 }
 
-// A daemon that is replaced while it writes the child's standard input, which the child does not read yet, loses no byte, and the next daemon
-// writes none twice.
+// A daemon that is replaced while it writes the child's standard input, which the child
+// does not read yet, loses no byte, and the next daemon writes none twice.
 func TestFeedOverDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -75,7 +76,8 @@ func TestFeedOverDaemons(t *testing.T) {
 	}
 }
 
-// The standard input of a child ends when no daemon has come to write it, however the last one has left.
+// The standard input of a child ends when no daemon has come to write it, however the
+// last one has left.
 func TestFeedEndsWithoutADaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, child: fake{Child: testkit.NewChild()}}

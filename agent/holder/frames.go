@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// beginFrame returns the head of a frame. The caller appends the fields, and endFrame fills in their length.
+// beginFrame returns the head of a frame. The caller appends the fields, and endFrame
+// fills in their length.
 func beginFrame(k kind) []byte { return []byte{byte(k), 0, 0, 0, 0} }
 
 func endFrame(frame []byte) []byte {
@@ -23,8 +24,8 @@ type frames struct {
 	owes  bool     // output that was passed to Direct's function may not be acknowledged yet
 }
 
-// next returns the head of the next frame of a known kind. It skips unknown frames, and fails for one that must not be skipped. The caller
-// must then read exactly size bytes.
+// next returns the head of the next frame of a known kind. It skips unknown frames, and
+// fails for one that must not be skipped. The caller must then read exactly size bytes.
 func (f *frames) next() (k kind, size int, err error) {
 	for {
 		var head [frameHead]byte
@@ -62,7 +63,8 @@ func (f *frames) payload(size int) ([]byte, error) {
 	return p, err
 }
 
-// fields splits a payload. After a missing field, bad is set and all further values are zero. Bytes that remain belong to a later version.
+// fields splits a payload. After a missing field, bad is set and all further values are
+// zero. Bytes that remain belong to a later version.
 type fields struct {
 	b   []byte
 	bad bool

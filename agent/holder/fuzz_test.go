@@ -45,8 +45,8 @@ func unhex(f *testing.F, text string) []byte {
 	return p
 }
 
-// FuzzHolder: with any input on a connection the holder lives, keeps every byte of the child for which it has room, and serves the next
-// daemon.
+// FuzzHolder: with any input on a connection the holder lives, keeps every byte of the
+// child for which it has room, and serves the next daemon.
 func FuzzHolder(f *testing.F) {
 	seeds(f, false)
 	f.Add(frame(0x01, strings.Repeat("\x00", 11)+"\xff"))
@@ -78,8 +78,9 @@ func FuzzHolder(f *testing.F) {
 	})
 }
 
-// FuzzClient: with any messages of a holder, the result of Read is contiguous by the announced offsets, the client stops when the
-// connection does, and it holds no more than its window.
+// FuzzClient: with any messages of a holder, the result of Read is contiguous by the
+// announced offsets, the client stops when the connection does, and it holds no more than
+// its window.
 func FuzzClient(f *testing.F) {
 	seeds(f, true)
 	zero := strings.Repeat("\x00", 8)

@@ -21,7 +21,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("holder speaks versions %d to %d, this program %d to %d", e.Min, e.Max, minVersion, maxVersion)
 }
 
-// RefusedError is returned when a holder does not serve this process, or when the socket's server is not a holder of this directory.
+// RefusedError is returned when a holder does not serve this process, or when the
+// socket's server is not a holder of this directory.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
@@ -71,7 +72,8 @@ func readHello(r io.Reader) (hello, error) {
 	return h, nil
 }
 
-// agree checks that both sides know a common version, and that the other side has sent a nonce for the proof of the key.
+// agree checks that both sides know a common version, and that the other side has sent a
+// nonce for the proof of the key.
 func (h hello) agree() error {
 	if h.max < minVersion || h.min > maxVersion {
 		return &VersionError{int(h.min), int(h.max)}
@@ -88,8 +90,8 @@ const (
 	holderLabel = "tether holder"
 )
 
-// prove computes the proof that a side has the key, without revealing it. The proof is valid for one connection to the holder with that id,
-// and for one side.
+// prove computes the proof that a side has the key, without revealing it. The proof is
+// valid for one connection to the holder with that id, and for one side.
 func prove(key []byte, label, id string, daemon, holder hello) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range [][]byte{[]byte(label), []byte(id), daemon.nonce, holder.nonce} {
@@ -101,8 +103,9 @@ func prove(key []byte, label, id string, daemon, holder hello) []byte {
 	return mac.Sum(nil)
 }
 
-// greet is the holder's side of the handshake. It accepts a daemon that has the key and passes check, passes it the descriptor of c's
-// terminal, and returns the features that both sides have.
+// greet is the holder's side of the handshake. It accepts a daemon that has the key and
+// passes check, passes it the descriptor of c's terminal, and returns the features that
+// both sides have.
 func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net.Conn) error, c child) (agreed uint64, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return 0, err
@@ -140,8 +143,8 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 	return theirs.features & features, conn.SetDeadline(time.Time{})
 }
 
-// introduce is the daemon's side of the handshake. It returns the features that both sides have, after the holder has proved that it has
-// the key as well.
+// introduce is the daemon's side of the handshake. It returns the features that both
+// sides have, after the holder has proved that it has the key as well.
 func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed uint64, err error) {
 	ours := ourHello()
 	if _, err := conn.Write(ours.encode()); err != nil {

@@ -92,7 +92,8 @@ func wait(args []string) int {
 	return 0
 }
 
-// knock connects to a holder as a daemon would, with the lock if one is named, and prints the result.
+// knock connects to a holder as a daemon would, with the lock if one is named, and prints
+// the result.
 func knock(args []string) int {
 	o := holder.Options{Dir: args[0], Key: holder.Key()}
 	if args[1] == "wrong" {
@@ -202,8 +203,8 @@ func forget(t testing.TB, c *holder.Client) {
 	}
 }
 
-// count prints lines of eight digits and a line end, which the terminal makes ten bytes, so that any piece of its output can be checked by
-// its offset.
+// count prints lines of eight digits and a line end, which the terminal makes ten bytes,
+// so that any piece of its output can be checked by its offset.
 func count(args []string) int {
 	os.Stderr.Close() // a binary that measures coverage complains there at its end
 	limit, _ := strconv.Atoi(args[0])
@@ -226,7 +227,8 @@ func counter(dst []byte, n int) []byte {
 	return dst
 }
 
-// checkCount returns the first offset at which p differs from the output of count at off, or -1.
+// checkCount returns the first offset at which p differs from the output of count at off,
+// or -1.
 func checkCount(p []byte, off int64) int64 {
 	var line []byte
 	for i := range p {
@@ -246,7 +248,8 @@ func countCommand(t testing.TB, lines int) pty.Command {
 	return pty.Command{Path: path, Args: []string{path, "count", strconv.Itoa(lines)}}
 }
 
-// daemon follows a holder into a file, whose length is where it goes on. It is there to be killed.
+// daemon follows a holder into a file, whose length is where it goes on. It is there to
+// be killed.
 func daemon(args []string) int {
 	dir, id, name := args[0], args[1], args[2]
 	fmt.Println(takeOutput(holder.Options{Dir: dir, Key: holder.Key()}, id, name))
@@ -277,7 +280,8 @@ func daemonCommand(t testing.TB, o holder.Options, file string) *exec.Cmd {
 	return exec.Command(self(t), "daemon", o.Dir, "x", file)
 }
 
-// killedDaemon starts a daemon that follows x into a file, and kills it after a time and when the file has at least that size.
+// killedDaemon starts a daemon that follows x into a file, and kills it after a time and
+// when the file has at least that size.
 func killedDaemon(t *testing.T, o holder.Options, file string, atLeast int64, after time.Duration) {
 	t.Helper()
 	cmd := daemonCommand(t, o, file)

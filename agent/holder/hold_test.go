@@ -123,8 +123,8 @@ func (b *bench) end() {
 	b.tasks.Wait()
 }
 
-// print makes the child print n bytes of the count at off, in the background, in pieces as a pty gives them; the channel is closed when all
-// were taken.
+// print makes the child print n bytes of the count at off, in the background, in pieces
+// as a pty gives them; the channel is closed when all were taken.
 func (b *bench) print(off, n int64) <-chan struct{} {
 	var text []byte
 	for line := off / 10; line <= (off+n)/10; line++ {
@@ -351,7 +351,8 @@ func TestAKilledChildIsNotHeldForLong(t *testing.T) {
 	})
 }
 
-// A terminal is forgotten while a kill still waits for what the child has left: the child has ended, so the kill succeeds.
+// A terminal is forgotten while a kill still waits for what the child has left: the child
+// has ended, so the kill succeeds.
 func TestAKillOutlivesItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, child: fake{Child: testkit.NewChild(), leaves: true}}
@@ -406,7 +407,8 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 }
 
-// The last output of a child that was silent for long is waited for as well, even if the machine delivers it slowly.
+// The last output of a child that was silent for long is waited for as well, even if the
+// machine delivers it slowly.
 func TestLastOutputAfterASilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
@@ -501,7 +503,8 @@ func (s stubborn) Kill(_ context.Context, grace time.Duration) error {
 	return nil
 }
 
-// A holder that must end does not go before the processes in its terminal: nothing else would kill those.
+// A holder that must end does not go before the processes in its terminal: nothing else
+// would kill those.
 func TestStopOutlastsTheStubborn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stubborn{fake{Child: testkit.NewChild()}, make(chan struct{})}
@@ -581,7 +584,8 @@ func TestStopWithAFrozenDaemon(t *testing.T) {
 	})
 }
 
-// Output that had arrived before the holder was lost can still be read, and Wait waits for that.
+// Output that had arrived before the holder was lost can still be read, and Wait waits
+// for that.
 func TestLostHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()
@@ -632,7 +636,8 @@ func TestLostHolder(t *testing.T) {
 	})
 }
 
-// A child that does not read stops the input, of this daemon and the next, but nothing else.
+// A child that does not read stops the input, of this daemon and the next, but nothing
+// else.
 func TestInputThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, child: fake{Child: testkit.NewChild(), blocked: make(chan struct{})}}
@@ -697,7 +702,8 @@ func TestCheckpointsAreBounded(t *testing.T) {
 	})
 }
 
-// Screens are larger than notes, go with the output that follows them, and are not told to a daemon that does not know them.
+// Screens are larger than notes, go with the output that follows them, and are not told
+// to a daemon that does not know them.
 func TestScreensAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})

@@ -29,8 +29,9 @@ type child interface {
 //	running ──child reaped, output ended──▶ exited ──Forget, 24 h, TERM──▶ over
 //	   └──────────────────TERM: tree killed───────────────────────────────▶
 //
-// Goroutines: run waits for the child; pump is the only one that appends output; writeInput writes input; each connection has a reader
-// (serve) and a writer (publish). All end with the holder.
+// Goroutines: run waits for the child; pump is the only one that appends output;
+// writeInput writes input; each connection has a reader (serve) and a writer (publish).
+// All end with the holder.
 type holder struct {
 	// Set at construction.
 	spec        Spec
@@ -91,15 +92,16 @@ func newHolder(spec Spec, c child, closeSocket func() error) *holder {
 	return h
 }
 
-// Drain bounds after the leader's end, as in agent/term: a background process that keeps the pty open must not keep the terminal alive for
-// ever.
+// Drain bounds after the leader's end, as in agent/term: a background process that keeps
+// the pty open must not keep the terminal alive for ever.
 const (
 	drainLook  = 50 * time.Millisecond
 	drainQuiet = 250 * time.Millisecond // end after this long without a byte
 	drainMax   = 5 * time.Second        // end in any case; time in which the log is full does not count
 )
 
-// run waits for the child and its last output, then until the daemon knows of it. It returns when the holder is over.
+// run waits for the child and its last output, then until the daemon knows of it. It
+// returns when the holder is over.
 func (h *holder) run() {
 	h.tasks.Go(h.pump)
 	h.tasks.Go(h.writeInput)
@@ -119,8 +121,8 @@ func (h *holder) run() {
 	h.tasks.Wait()
 }
 
-// outlast waits, if a signal has ended the holder, until stop has killed the whole tree: the child itself may have ended before its
-// descendants.
+// outlast waits, if a signal has ended the holder, until stop has killed the whole tree:
+// the child itself may have ended before its descendants.
 func (h *holder) outlast() {
 	select {
 	case <-h.ending:
@@ -135,7 +137,8 @@ func (h *holder) outlast() {
 	}
 }
 
-// drain returns at the end of output, or when the pty has been quiet for a while although some process still has it open.
+// drain returns at the end of output, or when the pty has been quiet for a while although
+// some process still has it open.
 func (h *holder) drain() {
 	tick := time.NewTicker(drainLook)
 	defer tick.Stop()
@@ -168,8 +171,8 @@ func (h *holder) recordExit(status pty.Exit) {
 	h.mu.Unlock()
 }
 
-// linger waits until a daemon has acknowledged the exit, a signal ends the holder, or no daemon has been connected at the end of a period
-// of Spec.KeepExited.
+// linger waits until a daemon has acknowledged the exit, a signal ends the holder, or no
+// daemon has been connected at the end of a period of Spec.KeepExited.
 func (h *holder) linger() {
 	defer h.finish()
 	timer := time.NewTimer(h.spec.KeepExited)
@@ -226,8 +229,9 @@ func (h *holder) stop() {
 	_ = h.child.Kill(context.Background(), killGrace) // on error, the remaining processes are another user's
 }
 
-// writeInput writes input, one piece after the other; a write blocks while the child does not read. It ends with the holder: the child has
-// been closed before, which unblocks a write.
+// writeInput writes input, one piece after the other; a write blocks while the child does
+// not read. It ends with the holder: the child has been closed before, which unblocks a
+// write.
 func (h *holder) writeInput() {
 	for {
 		select {
@@ -283,7 +287,8 @@ func (h *holder) setMeta(p []byte) {
 	h.mu.Unlock()
 }
 
-// forget removes the socket once the exit was recorded. Before that it returns ErrRunning. The caller then ends the holder with finish.
+// forget removes the socket once the exit was recorded. Before that it returns
+// ErrRunning. The caller then ends the holder with finish.
 func (h *holder) forget() error {
 	h.mu.Lock()
 	over := h.exit != nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// mayImport are all packages of a holder, apart from the standard library that they need. Each further package costs memory in each
-// terminal's process.
+// mayImport are all packages of a holder, apart from the standard library that they need.
+// Each further package costs memory in each terminal's process.
 var mayImport = []string{
 	"github.com/creack/pty", "golang.org/x/sys/unix",
 	"tether/agent/holder", "tether/agent/flow", "tether/agent/ring", "tether/internal/idle", "tether/platform/ipc", "tether/platform/proc", "tether/platform/pty", "tether/platform/rawio",

@@ -17,7 +17,8 @@ import (
 	"tether/platform/proc"
 )
 
-// typing runs a script with a file to write to, and returns the script's output until it prints ready.
+// typing runs a script with a file to write to, and returns the script's output until it
+// prints ready.
 func typing(t *testing.T, script string) (h *holder.Client, before, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "file")
@@ -65,7 +66,8 @@ func TestKeysGoStraightToThePty(t *testing.T) {
 	eventuallyIn(t, file, "word\n")
 }
 
-// Keys typed in parts arrive in order, directly or through the holder, and a child that does not read blocks nobody.
+// Keys typed in parts arrive in order, directly or through the holder, and a child that
+// does not read blocks nobody.
 func TestKeysStayInOrder(t *testing.T) {
 	h, _, file := typing(t, `stty raw -echo; printf ready; read x; head -c 100000 >"$0"`)
 	if n, err := h.TryWrite([]byte("\n")); n != 1 || err != nil {
@@ -86,7 +88,8 @@ func TestKeysStayInOrder(t *testing.T) {
 	eventuallyIn(t, file, want)
 }
 
-// The daemon has the pty, too, and still the child ends when the holder is killed, with or without a reader.
+// The daemon has the pty, too, and still the child ends when the holder is killed, with
+// or without a reader.
 func TestKillOfAHolderEndsItsChild(t *testing.T) {
 	h, said, _ := typing(t, `echo $PPID; printf ready; read line`)
 	if !h.HasKeyboard() {

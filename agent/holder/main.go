@@ -15,7 +15,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Files that Spawn passes to a new holder, see proc.Inherited. They are descriptors 3 and 4 on systems with descriptors.
+// Files that Spawn passes to a new holder, see proc.Inherited. They are descriptors 3 and
+// 4 on systems with descriptors.
 const (
 	specFile   = 0 // the spawn message
 	statusFile = 1 // the holder reports on it whether the child runs
@@ -24,9 +25,10 @@ const (
 // trimAfter is how long after its start a holder frees the memory that the start needed.
 const trimAfter = 500 * time.Millisecond
 
-// Main is the holder's program, which Spawn starts. It returns the status for the process to exit with, when the holder has ended. Call it
-// before anything else; it changes signal actions and memory limits of the whole process. The arguments are ignored: they are for people
-// who look at a list of processes.
+// Main is the holder's program, which Spawn starts. It returns the status for the process
+// to exit with, when the holder has ended. Call it before anything else; it changes
+// signal actions and memory limits of the whole process. The arguments are ignored: they
+// are for people who look at a list of processes.
 func Main(args []string) int {
 	stop := proc.StopSignals()
 	spec, status := proc.Inherited(specFile), proc.Inherited(statusFile)
@@ -79,8 +81,10 @@ func faultsOf(c child) string {
 	return text[:min(len(text), maxText)]
 }
 
-// Memory of the runtime. A holder has little garbage. In a holder that has printed little, the first collection alone would take half a MiB
-// for its own needs, so there should be none. In one that has printed much, a small heap that is collected often costs next to nothing.
+// Memory of the runtime. A holder has little garbage. In a holder that has printed
+// little, the first collection alone would take half a MiB for its own needs, so there
+// should be none. In one that has printed much, a small heap that is collected often
+// costs next to nothing.
 const (
 	gcFirst   = 100
 	gcPercent = 25
@@ -93,10 +97,12 @@ func tune(logBytes int) {
 	runtime.GOMAXPROCS(maxProcs)
 }
 
-// maxProcs is a holder's GOMAXPROCS. With two, a flood costs a holder a fifth more CPU time.
+// maxProcs is a holder's GOMAXPROCS. With two, a flood costs a holder a fifth more CPU
+// time.
 const maxProcs = 1
 
-// open listens and then starts the child, in this order, so that an id in use is detected before anything runs.
+// open listens and then starts the child, in this order, so that an id in use is detected
+// before anything runs.
 func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	path := socketPath(o.Dir, s.ID)
 	socket, err := ipc.Listen(path)
@@ -128,8 +134,9 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 // maxConns bounds the simultaneous connections, of which one is the daemon's.
 const maxConns = 16
 
-// acceptAgain is how long accept waits when the system has no descriptor for a connection. It must not give up: a holder that stopped
-// listening could never be reached again.
+// acceptAgain is how long accept waits when the system has no descriptor for a
+// connection. It must not give up: a holder that stopped listening could never be reached
+// again.
 const acceptAgain = 100 * time.Millisecond
 
 // accept serves connections until the socket is closed.

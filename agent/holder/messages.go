@@ -114,7 +114,8 @@ func encodeReading(r proc.Reading) []byte {
 	return binary.BigEndian.AppendUint32([]byte{byte(r.Waits), flags}, uint32(r.Pid))
 }
 
-// decodeReading decodes the reply to kindReading. An unknown value means that nothing is known.
+// decodeReading decodes the reply to kindReading. An unknown value means that nothing is
+// known.
 func decodeReading(p []byte) (proc.Reading, error) {
 	f := fields{b: p}
 	waits, flags, pid := f.u8(), f.u8(), f.u32()
@@ -124,7 +125,8 @@ func decodeReading(p []byte) (proc.Reading, error) {
 	return proc.Reading{Waits: proc.Waits(waits), Pid: int(pid), Alone: flags&readingAlone != 0, Relays: flags&readingRelays != 0, Timed: flags&readingTimed != 0}, nil
 }
 
-// Checkpoint is a daemon's note about the stream at an offset, or the screen there. The holder does not interpret it.
+// Checkpoint is a daemon's note about the stream at an offset, or the screen there. The
+// holder does not interpret it.
 type Checkpoint struct {
 	Off  int64
 	Blob []byte // at most 64 KiB of a note, 1 MiB of a screen
@@ -156,7 +158,8 @@ func takenFrame(off int64, rest time.Duration) []byte {
 	return endFrame(dst)
 }
 
-// putDataHead writes the head of a data frame of n bytes into dst, which has dataHead bytes.
+// putDataHead writes the head of a data frame of n bytes into dst, which has dataHead
+// bytes.
 func putDataHead(dst []byte, off int64, n int) {
 	dst[0] = byte(kindData)
 	binary.BigEndian.PutUint32(dst[1:], uint32(8+n))

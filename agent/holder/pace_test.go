@@ -10,7 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A daemon that keeps up with a flood gets it in few pieces, not one for each read of the pty; output after a silence arrives at once.
+// A daemon that keeps up with a flood gets it in few pieces, not one for each read of the
+// pty; output after a silence arrives at once.
 func TestFloodComesInFewPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{LogBytes: 1 << 20})
@@ -60,8 +61,9 @@ type tryable struct{ fake }
 // TryRead returns output that is there already; a fake has none.
 func (tryable) TryRead([]byte) int { return 0 }
 
-// A flood rests between bursts while somebody types at another terminal of the daemon, and only then: it keeps more than half of its
-// throughput. The answer to a key never waits.
+// A flood rests between bursts while somebody types at another terminal of the daemon,
+// and only then: it keeps more than half of its throughput. The answer to a key never
+// waits.
 func TestFloodsRestWhileSomebodyTypesElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flood, other := &bench{t: t, child: fake{Child: testkit.NewChild()}}, newBench(t, holder.Spec{})
@@ -71,7 +73,8 @@ func TestFloodsRestWhileSomebodyTypesElsewhere(t *testing.T) {
 		stream(t, c, 0)
 		const piece, window = 4 << 10, 256 << 10
 		off := int64(0)
-		// print has the child print n bytes at 40 MB/s and returns the time that this takes in all.
+		// print has the child print n bytes at 40 MB/s and returns the time that this
+		// takes in all.
 		print := func(n int64) time.Duration {
 			began, printed := time.Now(), make(chan time.Duration, 1)
 			from := off

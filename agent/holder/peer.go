@@ -10,8 +10,9 @@ import (
 	"tether/platform/proc"
 )
 
-// guard decides which processes that have the key may be a holder's daemon. The key alone is not enough: it is in a file that every program
-// of the user outside a sandbox can read.
+// guard decides which processes that have the key may be a holder's daemon. The key alone
+// is not enough: it is in a file that every program of the user outside a sandbox can
+// read.
 type guard struct {
 	lock    string   // path of the daemon's lock; "": none is required
 	outside []string // agents that have started the holder's first daemon
@@ -29,8 +30,9 @@ func agentsAbove(lineage []proc.Ancestor) []string {
 	return all
 }
 
-// check refuses a process that does not hold the daemon's lock, if the system can tell. It also refuses a process that an agent has
-// started, unless the same agent has started the holder's first daemon: then tether is the agent's own.
+// check refuses a process that does not hold the daemon's lock, if the system can tell.
+// It also refuses a process that an agent has started, unless the same agent has started
+// the holder's first daemon: then tether is the agent's own.
 func (g guard) check(conn net.Conn) error {
 	peer, err := ipc.PeerOf(conn)
 	known := !errors.Is(err, ipc.ErrNoPeer)

@@ -16,8 +16,8 @@ import (
 	"tether/platform/pty"
 )
 
-// A holder accepts a process that has the key, holds the daemon's lock, and runs in no agent's terminal, even if its environment is
-// cleared.
+// A holder accepts a process that has the key, holds the daemon's lock, and runs in no
+// agent's terminal, even if its environment is cleared.
 func TestWhoIsLetIn(t *testing.T) {
 	testkit.Leaks(t)
 	open := options(t)

@@ -20,8 +20,8 @@ import (
 	"tether/platform/proc"
 )
 
-// The promise: a daemon is killed in the middle of a flood, again and again, and all output that the daemons have written together equals
-// the child's.
+// The promise: a daemon is killed in the middle of a flood, again and again, and all
+// output that the daemons have written together equals the child's.
 func TestDaemonKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
 	testkit.Leaks(t)
@@ -218,7 +218,8 @@ func follow(t *testing.T, c *holder.Client, off int64) {
 	}
 }
 
-// A hang-up is not the end of a holder, SIGTERM is; a holder that was killed leaves a socket, which List removes.
+// A hang-up is not the end of a holder, SIGTERM is; a holder that was killed leaves a
+// socket, which List removes.
 func TestSignals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -304,7 +305,8 @@ func TestListKeepsLivingHolders(t *testing.T) {
 	}
 }
 
-// The environment and the arguments of a terminal are secrets: a look at the holder shows neither, nor the daemon's environment.
+// The environment and the arguments of a terminal are secrets: a look at the holder shows
+// neither, nor the daemon's environment.
 func TestHolderShowsNothing(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
@@ -332,7 +334,8 @@ func TestHolderShowsNothing(t *testing.T) {
 	}
 }
 
-// A process that reaches the socket and sends garbage is disconnected and disturbs nobody.
+// A process that reaches the socket and sends garbage is disconnected and disturbs
+// nobody.
 func TestGarbageOnTheSocket(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)

@@ -12,9 +12,11 @@ const smallFrame = 512
 
 var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byte) }}
 
-// publish is the only writer of the connection: it writes control frames first, then output as far as the daemon's window allows. It closes
-// the connection after a last frame, and when the daemon has not read that in time. After any other failed write it only returns: frames
-// that the daemon sent earlier may still have to be read, and serve closes the connection after them.
+// publish is the only writer of the connection: it writes control frames first, then
+// output as far as the daemon's window allows. It closes the connection after a last
+// frame, and when the daemon has not read that in time. After any other failed write it
+// only returns: frames that the daemon sent earlier may still have to be read, and serve
+// closes the connection after them.
 func (s *session) publish() {
 	var small [smallFrame]byte
 	paused := time.NewTimer(0)
@@ -52,8 +54,9 @@ func (s *session) publish() {
 	}
 }
 
-// due returns what is to be written now: control frames, or n bytes of output. If there is too little output for a frame, n is 0, and pause
-// is the time after which that output is sent anyway. closing reports that the connection is to be closed instead.
+// due returns what is to be written now: control frames, or n bytes of output. If there
+// is too little output for a frame, n is 0, and pause is the time after which that output
+// is sent anyway. closing reports that the connection is to be closed instead.
 func (s *session) due() (control [][]byte, n int, pause time.Duration, closing bool) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
@@ -69,14 +72,16 @@ func (s *session) due() (control [][]byte, n int, pause time.Duration, closing b
 	return nil, n, pause, false
 }
 
-// grownLocked wakes publish if the log has grown enough for it to send output, or to wait for a pause.
+// grownLocked wakes publish if the log has grown enough for it to send output, or to wait
+// for a pause.
 func (s *session) grownLocked() {
 	if n, pause := s.dueBytesLocked(); n > 0 || pause > 0 && !s.pausing {
 		s.poke()
 	}
 }
 
-// dueBytesLocked returns how many bytes of output are to be sent now. If n is 0 and pause is not, output is to be sent after the pause.
+// dueBytesLocked returns how many bytes of output are to be sent now. If n is 0 and pause
+// is not, output is to be sent after the pause.
 func (s *session) dueBytesLocked() (n int, pause time.Duration) {
 	log := s.h.log
 	inflight := s.next - s.taken

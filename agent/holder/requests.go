@@ -14,7 +14,8 @@ var (
 	errBusy     = errors.New("too many requests at a time")
 )
 
-// feature returns the feature without which nobody sends frames of this kind, 0 if there is none.
+// feature returns the feature without which nobody sends frames of this kind, 0 if there
+// is none.
 func (k kind) feature() uint64 {
 	switch k {
 	case kindKeep:
@@ -34,7 +35,8 @@ func (k kind) feature() uint64 {
 	}
 }
 
-// handle carries out one frame. It does not block; an error ends the connection. p is valid until it returns.
+// handle carries out one frame. It does not block; an error ends the connection. p is
+// valid until it returns.
 func (s *session) handle(k kind, p []byte) error {
 	if need := k.feature(); s.features&need != need {
 		return errFrame
@@ -165,7 +167,8 @@ func (s *session) streamLocked(off, window int64) error {
 	return nil
 }
 
-// tookLocked records that the daemon has taken output up to off, which moves the floor, and how long the pump rests in a flood.
+// tookLocked records that the daemon has taken output up to off, which moves the floor,
+// and how long the pump rests in a flood.
 func (s *session) tookLocked(off int64, rest time.Duration) error {
 	h := s.h
 	if !s.streaming || off > s.next {
@@ -197,7 +200,8 @@ func (s *session) screen(f *fields) error {
 	return nil
 }
 
-// input queues bytes for writeInput. A daemon sends one piece at a time, so only a misbehaving one finds the queue full.
+// input queues bytes for writeInput. A daemon sends one piece at a time, so only a
+// misbehaving one finds the queue full.
 func (s *session) input(request uint32, p []byte) error {
 	in := input{s, request, p}
 	s.h.mu.Lock()
@@ -208,15 +212,16 @@ func (s *session) input(request uint32, p []byte) error {
 			s.h.inputs <- waiting // does not block: senders hold h.mu, so the slot is still free
 			return errBusy
 		}
-		// It came from a daemon that this one has replaced and whose end was not noticed yet. No byte of it was written.
+		// It came from a daemon that this one has replaced and whose end was not noticed
+		// yet. No byte of it was written.
 	default:
 	}
 	s.h.inputs <- in
 	return nil
 }
 
-// reading replies which of the child's processes wait for the keyboard. The daemon cannot always look itself: the kernel may show that only
-// to a program's ancestors.
+// reading replies which of the child's processes wait for the keyboard. The daemon cannot
+// always look itself: the kernel may show that only to a program's ancestors.
 func (s *session) reading(request uint32) {
 	r := reply{request, statusOK, string(encodeReading(proc.ReadsKeyboard(s.h.child.Pid())))}
 	s.h.mu.Lock()
@@ -224,7 +229,8 @@ func (s *session) reading(request uint32) {
 	s.h.mu.Unlock()
 }
 
-// kill ends the child's tree, on a goroutine of its own that a lost connection does not stop.
+// kill ends the child's tree, on a goroutine of its own that a lost connection does not
+// stop.
 func (s *session) kill(request uint32, grace time.Duration) error {
 	h := s.h
 	h.mu.Lock()

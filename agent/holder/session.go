@@ -24,8 +24,8 @@ const (
 	maxKills   = 4   // of one connection at a time
 )
 
-// session is one connected daemon. Two goroutines serve it: serve reads its frames, publish writes to it. Either may find first that the
-// connection has ended.
+// session is one connected daemon. Two goroutines serve it: serve reads its frames,
+// publish writes to it. Either may find first that the connection has ended.
 type session struct {
 	// Set at construction.
 	h        *holder
@@ -77,7 +77,8 @@ func (h *holder) serve(conn net.Conn) {
 	writer.Wait()
 }
 
-// connected makes s the connected daemon, closes the session of the former one, and queues the holder's state for s.
+// connected makes s the connected daemon, closes the session of the former one, and
+// queues the holder's state for s.
 func (h *holder) connected(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +119,8 @@ func (h *holder) connected(s *session) {
 	h.movedLocked()
 }
 
-// leave undoes connected, unless another daemon has taken over, and drops input of s that writeInput has not taken.
+// leave undoes connected, unless another daemon has taken over, and drops input of s that
+// writeInput has not taken.
 func (h *holder) leave(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,7 +154,8 @@ func (s *session) poke() {
 	}
 }
 
-// controlLocked queues a frame. It closes the connection of a daemon that lets maxControl frames pile up.
+// controlLocked queues a frame. It closes the connection of a daemon that lets maxControl
+// frames pile up.
 func (s *session) controlLocked(frame []byte) {
 	if s.closing {
 		return
@@ -165,8 +168,8 @@ func (s *session) controlLocked(frame []byte) {
 	s.poke()
 }
 
-// closeLocked has publish send the queued frames and a last one, nil for none, and then close the connection. A daemon that does not read
-// them within flushTime loses them.
+// closeLocked has publish send the queued frames and a last one, nil for none, and then
+// close the connection. A daemon that does not read them within flushTime loses them.
 func (s *session) closeLocked(last []byte) {
 	if last != nil {
 		s.controlLocked(last)

@@ -16,24 +16,29 @@ import (
 
 // Options says where holders listen and how one is started.
 type Options struct {
-	// Dir is the absolute path of the directory of the sockets, to which only this user has access; it is made if missing. Dir/ID.sock must
-	// fit into ipc.MaxPath.
+	// Dir is the absolute path of the directory of the sockets, to which only this user
+	// has access; it is made if missing. Dir/ID.sock must fit into ipc.MaxPath.
 	Dir string
-	// Key is the secret of KeyBytes by which this process and holders know each other. It is the same for all holders of the directory.
+	// Key is the secret of KeyBytes by which this process and holders know each other. It
+	// is the same for all holders of the directory.
 	Key []byte
-	// Lock is the absolute path of the lock that a daemon holds while it is connected, see ipc.Lock. With "", no lock is required.
+	// Lock is the absolute path of the lock that a daemon holds while it is connected,
+	// see ipc.Lock. With "", no lock is required.
 	Lock string
-	// Path is the absolute path of a program that calls Main, and Argv the whole argument list that makes it do so; the id is added.
+	// Path is the absolute path of a program that calls Main, and Argv the whole argument
+	// list that makes it do so; the id is added.
 	Path string
 	Argv []string
-	// Inputs records at which terminal somebody last typed, for all holders that share it: floods of the others then make room for the
-	// echo. nil means that this holder shares it with none.
+	// Inputs records at which terminal somebody last typed, for all holders that share
+	// it: floods of the others then make room for the echo. nil means that this holder
+	// shares it with none.
 	Inputs *flow.Typing
 }
 
-// environ is the whole environment of a holder: the variables that its runtime reads before Main, and the mark of an agent's terminal,
-// which marks the holder's descendants as the agent's. Of the daemon's environment it contains only where the race detector reports, in
-// tests.
+// environ is the whole environment of a holder: the variables that its runtime reads
+// before Main, and the mark of an agent's terminal, which marks the holder's descendants
+// as the agent's. Of the daemon's environment it contains only where the race detector
+// reports, in tests.
 func (s Spec) environ() []string {
 	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcFirst), "GOTRACEBACK=none"}
 	for _, entry := range s.Command.Env {
@@ -47,8 +52,9 @@ func (s Spec) environ() []string {
 	return env
 }
 
-// Spawn starts a holder and in it the child, and connects to it. It returns when the child runs. Errors: a *pty.StartError if the command
-// cannot be started, ErrInUse if the id is in use. If ctx ends first, nothing is left running.
+// Spawn starts a holder and in it the child, and connects to it. It returns when the
+// child runs. Errors: a *pty.StartError if the command cannot be started, ErrInUse if the
+// id is in use. If ctx ends first, nothing is left running.
 func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	s, err := s.withDefaults()
 	if err != nil {
@@ -112,15 +118,16 @@ func launch(ctx context.Context, path string, argv, env []string, message []byte
 	return process, faults, nil
 }
 
-// end ends a holder that is not needed and waits for it. A holder that cannot report that it is ready ends by itself; the signal is for one
-// that hangs, or has reported already.
+// end ends a holder that is not needed and waits for it. A holder that cannot report that
+// it is ready ends by itself; the signal is for one that hangs, or has reported already.
 func end(process *os.Process) {
 	_ = proc.Terminate(process)
 	_, _ = process.Wait()
 }
 
-// Dial connects to the holder with this id and replaces a connected daemon. The error is ErrGone if there is none, a *VersionError if no
-// common version exists, and a *RefusedError if it does not accept this process. It uses Dir and Key of o.
+// Dial connects to the holder with this id and replaces a connected daemon. The error is
+// ErrGone if there is none, a *VersionError if no common version exists, and a
+// *RefusedError if it does not accept this process. It uses Dir and Key of o.
 func Dial(ctx context.Context, o Options, id string) (*Client, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %.80q", ErrGone, id)

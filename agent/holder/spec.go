@@ -12,19 +12,25 @@ import (
 
 // Spec describes the child of a holder. Zero values mean the stated defaults.
 type Spec struct {
-	// ID names the holder: 1 to 64 letters, digits, '-' and '_', never used before in its directory.
+	// ID names the holder: 1 to 64 letters, digits, '-' and '_', never used before in its
+	// directory.
 	ID string
-	// Command is run as pty.Start does. Dir "" and a relative Dir start from the directory of Spawn's caller.
+	// Command is run as pty.Start does. Dir "" and a relative Dir start from the
+	// directory of Spawn's caller.
 	Command pty.Command
-	// LogBytes bounds the log, 64 KiB to 1 GiB, default 4 MiB, rounded up to a power of two. Memory is taken as it fills.
+	// LogBytes bounds the log, 64 KiB to 1 GiB, default 4 MiB, rounded up to a power of
+	// two. Memory is taken as it fills.
 	LogBytes int
 	// Meta is the daemon's, at most 64 KiB. The holder does not look into it.
 	Meta []byte
-	// AwayHold is how long a log full of bytes that no daemon took holds the child while none is connected, default 30 s.
+	// AwayHold is how long a log full of bytes that no daemon took holds the child while
+	// none is connected, default 30 s.
 	AwayHold time.Duration
-	// Stall is the same for a daemon that is connected but takes nothing, default 10 s. One that reads every half of it is never too slow.
+	// Stall is the same for a daemon that is connected but takes nothing, default 10 s.
+	// One that reads every half of it is never too slow.
 	Stall time.Duration
-	// KeepExited is how long the exit, the log and the meta wait for a daemon, default 24 h.
+	// KeepExited is how long the exit, the log and the meta wait for a daemon, default 24
+	// h.
 	KeepExited time.Duration
 }
 

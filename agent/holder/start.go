@@ -13,9 +13,11 @@ import (
 	"tether/platform/pty"
 )
 
-// The data in the pipes between a new holder and its starter: the command to run, and the confirmation that it runs, or the error.
+// The data in the pipes between a new holder and its starter: the command to run, and the
+// confirmation that it runs, or the error.
 
-// Fields of a spawn frame: key u8, length u32, value. Keys with bit 7 may be skipped by a holder that does not know them.
+// Fields of a spawn frame: key u8, length u32, value. Keys with bit 7 may be skipped by a
+// holder that does not know them.
 const (
 	fieldSocket     = 1 // directory of the socket
 	fieldID         = 2
@@ -83,7 +85,8 @@ func encodeSpawn(o Options, s Spec) ([]byte, error) {
 	return append(ourHello().encode(), endFrame(dst)...), nil
 }
 
-// readSpawn reads a new holder's command, and of its options the directory, the key and the lock.
+// readSpawn reads a new holder's command, and of its options the directory, the key and
+// the lock.
 func readSpawn(r io.Reader) (o Options, s Spec, err error) {
 	h, err := readHello(r)
 	if err != nil {

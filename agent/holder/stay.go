@@ -15,17 +15,19 @@ import (
 	"tether/platform/proc"
 )
 
-// The holder of an agent's terminal is the parent of all processes that the terminal's programs leave behind, and stays until those have
-// ended: a program that has left its session and cleared its environment still descends from a process with the agent's mark. On Windows
-// nothing leaves the agent's job, and the holder keeps that job's name.
+// The holder of an agent's terminal is the parent of all processes that the terminal's
+// programs leave behind, and stays until those have ended: a program that has left its
+// session and cleared its environment still descends from a process with the agent's
+// mark. On Windows nothing leaves the agent's job, and the holder keeps that job's name.
 
 // IsAgents reports whether an environment, as NAME=value, belongs to an agent's terminal.
 func IsAgents(environ []string) bool {
 	return slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, proc.AgentVar+"=") })
 }
 
-// stay waits until the processes that the terminal's programs have left have ended. It keeps neither the log nor any other state for a
-// daemon. If a signal asks the holder to end, those processes are ended first: see holder.stop.
+// stay waits until the processes that the terminal's programs have left have ended. It
+// keeps neither the log nor any other state for a daemon. If a signal asks the holder to
+// end, those processes are ended first: see holder.stop.
 func (h *holder) stay() {
 	if !h.left() {
 		return
@@ -55,8 +57,9 @@ func (h *holder) left() bool {
 	return proc.Children()
 }
 
-// spare reports whether a process is a daemon or one of its holders. These may have been started from the terminal but do not belong to it.
-// They are recognised by locks that only they hold.
+// spare reports whether a process is a daemon or one of its holders. These may have been
+// started from the terminal but do not belong to it. They are recognised by locks that
+// only they hold.
 func (o Options) spare(pid int) bool {
 	locks, err := filepath.Glob(filepath.Join(o.Dir, "*"+socketSuffix+lockSuffix))
 	if err != nil {
@@ -71,8 +74,9 @@ func (o Options) spare(pid int) bool {
 	})
 }
 
-// EndStaying ends the holders in dir that have no terminal any more and only stay for processes that an agent's programs have left. It ends
-// those processes, too, and returns when they are gone, or ctx ends.
+// EndStaying ends the holders in dir that have no terminal any more and only stay for
+// processes that an agent's programs have left. It ends those processes, too, and returns
+// when they are gone, or ctx ends.
 func EndStaying(ctx context.Context, dir string) (n int, err error) {
 	locks, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix+lockSuffix))
 	if err != nil {
@@ -107,7 +111,8 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 	return n, nil
 }
 
-// holds reports whether a process holds a lock. If the system cannot tell, the number in the lock file decides.
+// holds reports whether a process holds a lock. If the system cannot tell, the number in
+// the lock file decides.
 func holds(pid int, path string) bool {
 	held, err := ipc.Holds(pid, path)
 	if errors.Is(err, errors.ErrUnsupported) {

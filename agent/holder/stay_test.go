@@ -15,8 +15,8 @@ import (
 	"tether/platform/pty"
 )
 
-// leaving is a command of an agent's that leaves a program in a session of its own, without parents and environment, and writes its number
-// into the file.
+// leaving is a command of an agent's that leaves a program in a session of its own,
+// without parents and environment, and writes its number into the file.
 func leaving(file string) pty.Command {
 	c := sh("(env -i setsid sh -c 'trap \"\" HUP; echo $$ >" + file + ".new; mv " + file + ".new " + file + "; exec sleep 999' &); until test -e " + file + "; do sleep .02; done")
 	c.Env = append(c.Env, proc.Tag("x"), proc.AgentTag("claude"))
@@ -38,8 +38,9 @@ func gone(pid int) bool {
 	return err != nil || p.Zombie
 }
 
-// A process that an agent's terminal has left counts as the agent's after its leader has ended, for the next daemon, and when nobody knows
-// the terminal any more; its holder keeps nothing else, and ends with it.
+// A process that an agent's terminal has left counts as the agent's after its leader has
+// ended, for the next daemon, and when nobody knows the terminal any more; its holder
+// keeps nothing else, and ends with it.
 func TestHolderStaysForAnAgentsLeftoverProcesses(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
@@ -76,7 +77,8 @@ func TestHolderStaysForAnAgentsLeftoverProcesses(t *testing.T) {
 	})
 }
 
-// The holder ends by itself with the last process, and a kill after the leader's end ends those processes.
+// The holder ends by itself with the last process, and a kill after the leader's end ends
+// those processes.
 func TestKillEndsAnAgentsLeftoverProcesses(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)

@@ -9,26 +9,31 @@ import (
 	"time"
 )
 
-// Window bounds the output in transit: a daemon may have received so many bytes beyond Taken. It is the most that a daemon holds in memory
-// for one terminal that it does not read.
+// Window bounds the output in transit: a daemon may have received so many bytes beyond
+// Taken. It is the most that a daemon holds in memory for one terminal that it does not
+// read.
 const Window = 256 << 10 // bytes
 
-// ackEvery is how many bytes may be read without an acknowledgement while there is more to read.
+// ackEvery is how many bytes may be read without an acknowledgement while there is more
+// to read.
 const ackEvery = Window / 4 // bytes
 
-// ackLate is the time after which less than ackEvery is acknowledged, too. Otherwise the holder would treat a slow reader as one that has
-// stopped.
+// ackLate is the time after which less than ackEvery is acknowledged, too. Otherwise the
+// holder would treat a slow reader as one that has stopped.
 const ackLate = time.Second
 
-// If Direct's function has taken less than ackLittle, the acknowledgement is delayed by ackSoon: one for each key would cost daemon and
-// holder as much as the key's echo. The delay slows nothing, because the holder sends 1 KiB without waiting for an acknowledgement.
+// If Direct's function has taken less than ackLittle, the acknowledgement is delayed by
+// ackSoon: one for each key would cost daemon and holder as much as the key's echo. The
+// delay slows nothing, because the holder sends 1 KiB without waiting for an
+// acknowledgement.
 const (
 	ackLittle = 512 // bytes
 	ackSoon   = 20 * time.Millisecond
 )
 
-// inflow is output that has arrived but was not read. The Client's mu guards it, except that while filling is set, the bytes after w of the
-// last chunk belong to readData. A client with nothing to read holds no chunk.
+// inflow is output that has arrived but was not read. The Client's mu guards it, except
+// that while filling is set, the bytes after w of the last chunk belong to readData. A
+// client with nothing to read holds no chunk.
 type inflow struct {
 	streaming bool
 	pos       int64 // offset of the next byte of Read
@@ -53,8 +58,8 @@ var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 var errStreaming = errors.New("holder: StreamFrom was called before")
 
-// StreamFrom asks for the output from off on, which must not be beyond End. It must be called once before Read. If off is before Base, Read
-// returns a GapError first.
+// StreamFrom asks for the output from off on, which must not be beyond End. It must be
+// called once before Read. If off is before Base, Read returns a GapError first.
 func (c *Client) StreamFrom(off int64) error {
 	if off < 0 || off > c.state.end {
 		return fmt.Errorf("stream from %d: the holder has %d to %d", off, c.state.base, c.state.end)
@@ -123,8 +128,8 @@ func (c *Client) expect(off int64, n int, bad bool) error {
 	return nil
 }
 
-// lastChunk returns a chunk with room for output that arrives. If Direct's function may take the output, direct is true, and the chunk is a
-// new one that is not in the list.
+// lastChunk returns a chunk with room for output that arrives. If Direct's function may
+// take the output, direct is true, and the chunk is a new one that is not in the list.
 func (c *Client) lastChunk() (last *chunk, direct bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +168,8 @@ func (c *Client) WaitReadable() error {
 	return c.readableLocked()
 }
 
-// readableLocked waits until there are bytes or a gap to read, or returns the error that says that there will be none.
+// readableLocked waits until there are bytes or a gap to read, or returns the error that
+// says that there will be none.
 func (c *Client) readableLocked() error {
 	in := &c.in
 	defer func() { in.waiting = false }()
@@ -186,15 +192,17 @@ func (c *Client) readableLocked() error {
 	}
 }
 
-// acknowledge tells the holder how much output earlier calls of Read have returned: at once if nothing more waits or the last
-// acknowledgement is ackLate ago, otherwise in steps of ackEvery.
+// acknowledge tells the holder how much output earlier calls of Read have returned: at
+// once if nothing more waits or the last acknowledgement is ackLate ago, otherwise in
+// steps of ackEvery.
 func (c *Client) acknowledge() {
 	if off := c.toAcknowledge(false); off > 0 {
 		_ = c.send(takenFrame(off, c.rest())) // if it fails, readableLocked says why
 	}
 }
 
-// toAcknowledge returns the offset to acknowledge now, or 0. more says that more has arrived that is not in c.in yet.
+// toAcknowledge returns the offset to acknowledge now, or 0. more says that more has
+// arrived that is not in c.in yet.
 func (c *Client) toAcknowledge(more bool) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,9 +215,10 @@ func (c *Client) toAcknowledge(more bool) int64 {
 	return off
 }
 
-// Read returns output, io.EOF after the last byte of an exited child, a *GapError where output is missing, and the error of Err when the
-// connection is over and all arrived output was read. Returned output counts as taken with the next call of Read or WaitReadable: from then
-// on the holder may drop it when its log is full.
+// Read returns output, io.EOF after the last byte of an exited child, a *GapError where
+// output is missing, and the error of Err when the connection is over and all arrived
+// output was read. Returned output counts as taken with the next call of Read or
+// WaitReadable: from then on the holder may drop it when its log is full.
 func (c *Client) Read(p []byte) (int, error) {
 	c.acknowledge()
 	c.mu.Lock()
@@ -253,9 +262,11 @@ func (in *inflow) read(p []byte) int {
 	return n
 }
 
-// Direct makes the goroutine that reads the connection call take with output as it arrives, while a call of Read or WaitReadable waits for
-// output, so that no other goroutine must be woken. That call does not return while take runs. take must not block or keep p. If it returns
-// false it has taken nothing, and Read returns the output. Direct must be called before StreamFrom.
+// Direct makes the goroutine that reads the connection call take with output as it
+// arrives, while a call of Read or WaitReadable waits for output, so that no other
+// goroutine must be woken. That call does not return while take runs. take must not block
+// or keep p. If it returns false it has taken nothing, and Read returns the output.
+// Direct must be called before StreamFrom.
 func (c *Client) Direct(take func(p []byte) bool) { c.direct = take }
 
 // maxDirect bounds the output that is passed to Direct's function at a time.
@@ -285,9 +296,10 @@ func (c *Client) give(p []byte) bool {
 	return taken
 }
 
-// acknowledgeDirect is acknowledge for output that Direct's function has taken. It is called before each frame; if more has arrived
-// already, of whatever kind, it may leave the acknowledgement to a later call. The goroutine that reads the connection calls it, so it must
-// not wait for the end of the connection.
+// acknowledgeDirect is acknowledge for output that Direct's function has taken. It is
+// called before each frame; if more has arrived already, of whatever kind, it may leave
+// the acknowledgement to a later call. The goroutine that reads the connection calls it,
+// so it must not wait for the end of the connection.
 func (c *Client) acknowledgeDirect(in *frames) {
 	in.owes = in.r.Buffered() > 0
 	if !in.owes && c.acknowledgeSoon() {
@@ -298,8 +310,8 @@ func (c *Client) acknowledgeDirect(in *frames) {
 	}
 }
 
-// acknowledgeSoon starts the timer of ackSoon, if less than ackLittle is unacknowledged and the child has not exited. Otherwise it returns
-// false.
+// acknowledgeSoon starts the timer of ackSoon, if less than ackLittle is unacknowledged
+// and the child has not exited. Otherwise it returns false.
 func (c *Client) acknowledgeSoon() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

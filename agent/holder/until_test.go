@@ -10,7 +10,8 @@ import (
 	"tether/agent/holder"
 )
 
-// flooded returns a holder whose daemon reads all output at once and lets the child print up to the offset until.
+// flooded returns a holder whose daemon reads all output at once and lets the child print
+// up to the offset until.
 func flooded(t *testing.T, until int64) (*bench, *holder.Client) {
 	b := newBench(t, holder.Spec{LogBytes: 8 * logBytes})
 	c := b.stream(0)
@@ -60,7 +61,8 @@ func TestUntilHoldsTheChildOnlyALittle(t *testing.T) {
 	})
 }
 
-// A reader that moves lets the child continue at once; only the time that it waited is used up.
+// A reader that moves lets the child continue at once; only the time that it waited is
+// used up.
 func TestUntilMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := flooded(t, logBytes)
@@ -89,7 +91,8 @@ func TestUntilMoves(t *testing.T) {
 	})
 }
 
-// Neither the readers of a disconnected daemon nor a kill in progress make the child wait.
+// Neither the readers of a disconnected daemon nor a kill in progress make the child
+// wait.
 func TestUntilEnds(t *testing.T) {
 	for name, end := range map[string]func(*bench, *holder.Client){
 		"daemon": func(_ *bench, c *holder.Client) { c.Close() },

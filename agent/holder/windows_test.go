@@ -25,12 +25,14 @@ import (
 	"tether/platform/pty"
 )
 
-// escapes are the sequences with which a console paints. Without them and the line ends, the output of count is a row of numbers.
+// escapes are the sequences with which a console paints. Without them and the line ends,
+// the output of count is a row of numbers.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|[\r\n]")
 
 func unpainted(b []byte) string { return string(escapes.ReplaceAll(b, nil)) }
 
-// wantCounted fails the test unless text is the output of count, from the start, and returns how many numbers it holds.
+// wantCounted fails the test unless text is the output of count, from the start, and
+// returns how many numbers it holds.
 func wantCounted(t *testing.T, text string) int {
 	t.Helper()
 	for n := 0; n < len(text)/8; n++ {
@@ -69,8 +71,8 @@ func TestReconnectAnywhereOnWindows(t *testing.T) {
 	forget(t, dial(t, o, "x"))
 }
 
-// The promise: a daemon is killed in the middle of a flood, again and again, and all output that the daemons have written together equals
-// the child's.
+// The promise: a daemon is killed in the middle of a flood, again and again, and all
+// output that the daemons have written together equals the child's.
 func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
@@ -100,7 +102,8 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 	t.Logf("%d kills, %d bytes, %d numbers", kills, len(recorded), n)
 }
 
-// A holder that is asked to end takes its child along; one that is killed does so, too, since its job ends with it.
+// A holder that is asked to end takes its child along; one that is killed does so, too,
+// since its job ends with it.
 func TestEndsOfAHolderOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
@@ -148,7 +151,8 @@ func init() {
 	programs["hang"] = func([]string) int { testkit.Hang(); return 1 }
 }
 
-// leave starts a program without a console and environment, writes its number into a file, and ends.
+// leave starts a program without a console and environment, writes its number into a
+// file, and ends.
 func leave(args []string) int {
 	self, err := os.Executable()
 	if err != nil {
@@ -166,8 +170,9 @@ func leave(args []string) int {
 	return 0
 }
 
-// A process that an agent's terminal has left counts as the agent's by its job: after its leader has ended, for the next daemon, and when
-// nobody knows the terminal any more. Its holder stays for it, and ends with it.
+// A process that an agent's terminal has left counts as the agent's by its job: after its
+// leader has ended, for the next daemon, and when nobody knows the terminal any more. Its
+// holder stays for it, and ends with it.
 func TestHolderStaysForAnAgentsLeftoverProcessesOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)

@@ -13,7 +13,8 @@ const (
 	magic      = "TETHER-H"
 	minVersion = 1
 	maxVersion = 1
-	// features is the set of abilities beyond version 1 that this program has. A side uses one only when both have it.
+	// features is the set of abilities beyond version 1 that this program has. A side
+	// uses one only when both have it.
 	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading | featureFeed
 
 	featureSignal  uint64 = 1 << 0 // kindSignal
@@ -34,7 +35,8 @@ const (
 	KeyBytes = 32
 )
 
-// kind is the first byte of a frame. A receiver that does not know a kind with bit 7 may skip it.
+// kind is the first byte of a frame. A receiver that does not know a kind with bit 7 may
+// skip it.
 type kind uint8
 
 const optional kind = 0x80
@@ -43,7 +45,8 @@ const optional kind = 0x80
 //
 //   - kindStream, once per connection: send output from there on, not beyond the end. The
 //     window, 64 KiB to 16 MiB, bounds the bytes under way.
-//   - kindTaken: all before it was taken; at the latest 20 ms after all that came was read.
+//   - kindTaken: all before it was taken; at the latest 20 ms after all that came was
+//     read.
 //   - kindInput: one at a time, the next after the reply.
 //   - kindKill ends the child's tree, at most four at a time; kindCancel ends its grace.
 //   - kindForget: the exit was recorded. The holder removes the socket, replies and ends.
@@ -51,14 +54,14 @@ const optional kind = 0x80
 //     outlives the connection, unless the next daemon lacks the feature.
 //   - kindUntil: beyond it the child waits a little; 2^63-1: never. It ends with the
 //     connection.
-//   - kindScreen: dropped if its offset is not in the log. Screens are kept like notes, but
-//     none before the base.
-//   - kindReading asks who waits for the keyboard. The text of the reply is waits u8 (0 not
-//     known, 1 nobody, 2 somebody), flags u8 (1 alone, 2 relays, 4 for a limited time),
-//     pid u32.
+//   - kindScreen: dropped if its offset is not in the log. Screens are kept like notes,
+//     but none before the base.
+//   - kindReading asks who waits for the keyboard. The text of the reply is waits u8 (0
+//     not known, 1 nobody, 2 somebody), flags u8 (1 alone, 2 relays, 4 for a limited
+//     time), pid u32.
 //   - kindFeed: flag 1 says that nothing follows. Bytes before the accepted ones are
-//     skipped. The reply comes when the piece is in the pipe, and at once without bytes and
-//     flag; its text is the offset of the next byte to accept.
+//     skipped. The reply comes when the piece is in the pipe, and at once without bytes
+//     and flag; its text is the offset of the next byte to accept.
 const (
 	kindStream     kind = 0x01 // offset u64, window u32
 	kindTaken      kind = 0x02 // offset u64; may be followed by rest in microseconds u32

@@ -31,7 +31,8 @@ var record = flag.Bool("record", false, "write testdata/v1.transcript anew; vers
 
 const transcript = "testdata/v1.transcript"
 
-// steps are the events of the transcript: the daemon's calls, and the child's actions. Each begins when the one before has settled.
+// steps are the events of the transcript: the daemon's calls, and the child's actions.
+// Each begins when the one before has settled.
 var steps = []struct {
 	name string
 	call func(b *bench, c *holder.Client) error
@@ -76,8 +77,8 @@ type scene struct {
 	daemon, theHolder []byte
 }
 
-// plain is s without the features of a hello, which change, and without the nonces and proofs, which differ each time: the rest is version
-// 1.
+// plain is s without the features of a hello, which change, and without the nonces and
+// proofs, which differ each time: the rest is version 1.
 func (s scene) plain() scene {
 	if s.step == "hello" {
 		s.daemon, s.theHolder = plainWords(s.daemon), plainWords(s.theHolder)
@@ -276,7 +277,8 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// The holder answers the recorded bytes of a daemon with the recorded bytes, however they arrive.
+// The holder answers the recorded bytes of a daemon with the recorded bytes, however they
+// arrive.
 func TestTranscriptAgainstHolder(t *testing.T) {
 	for _, size := range []int{1, 3, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -390,7 +392,8 @@ func frame(kind byte, payload string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload))), payload...)
 }
 
-// A daemon two versions newer still speaks version 1 and asks for more than this holder knows.
+// A daemon two versions newer still speaks version 1 and asks for more than this holder
+// knows.
 func TestNewerDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTranscriptBench(t)
@@ -505,7 +508,8 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
-// A daemon that breaks the framing and reads nothing does not keep its connection, although the holder is writing to it.
+// A daemon that breaks the framing and reads nothing does not keep its connection,
+// although the holder is writing to it.
 func TestBadFrameWhileWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})

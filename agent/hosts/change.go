@@ -10,8 +10,8 @@ import (
 	"tether/agent/term"
 )
 
-// ChangeHost renames a paired host, makes it the default one or switches its tools. A host to which terminals are lent cannot be renamed,
-// because they are lent to its name.
+// ChangeHost renames a paired host, makes it the default one or switches its tools. A
+// host to which terminals are lent cannot be renamed, because they are lent to its name.
 func (p *Paired) ChangeHost(ctx context.Context, name string, c localapi.HostChange) (localapi.HostStatus, error) {
 	if err := p.takeTurn(ctx); err != nil {
 		return localapi.HostStatus{}, err

@@ -47,8 +47,8 @@ type running struct {
 	done     chan struct{} // closed when Run has returned
 }
 
-// watchMovesLocked begins to watch whether the machine has slept or its network has changed, for all links. Without links nothing is
-// watched.
+// watchMovesLocked begins to watch whether the machine has slept or its network has
+// changed, for all links. Without links nothing is watched.
 func (l *links) watchMovesLocked() {
 	if l.watcher != nil {
 		return
@@ -73,11 +73,12 @@ func (l *links) moved(why roam.Change) {
 	l.pool.Expire() // the machine may have slept
 }
 
-// upEvery is the shortest time between two reports that one host is up: a link may come and go every second.
+// upEvery is the shortest time between two reports that one host is up: a link may come
+// and go every second.
 const upEvery = time.Minute
 
-// cameUp returns a function for the link's goroutine to call whenever the host accepts this machine. It reports that, at most once per
-// upEvery.
+// cameUp returns a function for the link's goroutine to call whenever the host accepts
+// this machine. It reports that, at most once per upEvery.
 func (l *links) cameUp(name string) func() {
 	var reported time.Time // reported and more are used only by the link's goroutine
 	var more int
@@ -91,8 +92,9 @@ func (l *links) cameUp(name string) func() {
 	}
 }
 
-// start links to a host and replaces a link of that name. If the replaced link had another clientId, its terminals are first withdrawn,
-// which takes at most withdrawTimeout, and then lent again.
+// start links to a host and replaces a link of that name. If the replaced link had
+// another clientId, its terminals are first withdrawn, which takes at most
+// withdrawTimeout, and then lent again.
 func (l *links) start(h host, e client.Endpoint) {
 	anew := false
 	if old := l.find(h.Name); old != nil && old.clientID != h.ClientID {
@@ -120,7 +122,8 @@ func (l *links) start(h host, e client.Endpoint) {
 	}()
 }
 
-// watchedAt returns the function that receives a link's watchers, nil if nobody needs them.
+// watchedAt returns the function that receives a link's watchers, nil if nobody needs
+// them.
 func (l *links) watchedAt(name string) func(term.ID, []vocab.Watcher) {
 	if l.watched == nil {
 		return nil
@@ -128,7 +131,8 @@ func (l *links) watchedAt(name string) func(term.ID, []vocab.Watcher) {
 	return func(id term.ID, who []vocab.Watcher) { l.watched(name, id, who) }
 }
 
-// stop ends the link of that name, if there is one, and waits for its end. Before, it withdraws the tools that sessions were offered.
+// stop ends the link of that name, if there is one, and waits for its end. Before, it
+// withdraws the tools that sessions were offered.
 func (l *links) stop(name string) {
 	l.mu.Lock()
 	r := l.all[name]
@@ -141,7 +145,8 @@ func (l *links) stop(name string) {
 	}
 }
 
-// withdrawn waits until the host of that name has disposed of the terminals that were withdrawn from it, for at most withdrawTimeout.
+// withdrawn waits until the host of that name has disposed of the terminals that were
+// withdrawn from it, for at most withdrawTimeout.
 func (l *links) withdrawn(name string) {
 	wait(l.atMost(withdrawTimeout), func() bool {
 		s, ok := l.status(name)
@@ -172,7 +177,8 @@ func (l *links) status(name string) (uplink.Status, bool) {
 	return r.link.Status(), true
 }
 
-// close ends all links once their hosts know the exits of all terminals, or after the time within.
+// close ends all links once their hosts know the exits of all terminals, or after the
+// time within.
 func (l *links) close(within time.Duration) {
 	l.mu.Lock()
 	names := slices.Collect(maps.Keys(l.all))
@@ -198,7 +204,8 @@ func (l *links) close(within time.Duration) {
 	}
 }
 
-// owes reports whether the host is connected and has not been told yet of the exit of a terminal.
+// owes reports whether the host is connected and has not been told yet of the exit of a
+// terminal.
 func (l *links) owes(name string) bool {
 	s, ok := l.status(name)
 	return ok && s.State == uplink.StateOnline && slices.ContainsFunc(s.Terminals, func(t uplink.TerminalStatus) bool {
@@ -206,8 +213,8 @@ func (l *links) owes(name string) bool {
 	})
 }
 
-// wait returns when cond is true or the time is up. It polls: links do not announce their progress, and the end of a daemon does not
-// justify a mechanism for that.
+// wait returns when cond is true or the time is up. It polls: links do not announce their
+// progress, and the end of a daemon does not justify a mechanism for that.
 func wait(within time.Duration, cond func() bool) {
 	const look = 5 * time.Millisecond
 	for end := time.Now().Add(within); !cond() && time.Now().Before(end); {

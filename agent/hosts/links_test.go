@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A link that comes and goes all the time is written down once a minute, and how often that was.
+// A link that comes and goes all the time is written down once a minute, and how often
+// that was.
 func TestALinkThatFlapsFillsNoLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string

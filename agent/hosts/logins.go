@@ -15,7 +15,8 @@ import (
 
 const loginVersion = 1
 
-// Login is a person's login at a host, by `tether login`. It needs no pairing, and the daemon does not use it.
+// Login is a person's login at a host, by `tether login`. It needs no pairing, and the
+// daemon does not use it.
 type Login struct {
 	Version int       `json:"version"`
 	URL     string    `json:"url"`
@@ -24,13 +25,15 @@ type Login struct {
 	Until   time.Time `json:"until"`
 }
 
-// loginPath is the file of a login: each host has its own, so that two commands never change the same one.
+// loginPath is the file of a login: each host has its own, so that two commands never
+// change the same one.
 func loginPath(d dirs.Dirs, url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(d.State, "logins", fmt.Sprintf("%x.json", sum[:12]))
 }
 
-// SaveLogin keeps a login in a file of its own, which this user alone can read; it takes the place of an older one.
+// SaveLogin keeps a login in a file of its own, which this user alone can read; it takes
+// the place of an older one.
 func SaveLogin(d dirs.Dirs, l Login) error {
 	l.Version = loginVersion
 	path := loginPath(d, l.URL)
@@ -43,7 +46,8 @@ func SaveLogin(d dirs.Dirs, l Login) error {
 	return secret.WriteJSON(path, l)
 }
 
-// LoginAt returns the login at the host with that URL, in its canonical form; ok is false if there is none that is still valid.
+// LoginAt returns the login at the host with that URL, in its canonical form; ok is false
+// if there is none that is still valid.
 func LoginAt(d dirs.Dirs, url string) (l Login, ok bool, err error) {
 	err = secret.ReadJSON(loginPath(d, url), loginVersion, &l)
 	if errors.Is(err, fs.ErrNotExist) {

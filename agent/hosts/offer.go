@@ -69,7 +69,8 @@ func (s *attempts) waiting() bool {
 	return s.finishing > 0
 }
 
-// take removes the attempt and returns it, or nil. The caller calls done when it has ended.
+// take removes the attempt and returns it, or nil. The caller calls done when it has
+// ended.
 func (s *attempts) take(id string) *attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +89,9 @@ func (s *attempts) done() {
 	s.finishing--
 }
 
-// Offer begins to pair by a code, if the host supports that. Only this machine's key is kept yet. If this machine is paired with the host
-// already, the offer says so, and nobody at the host has to approve anything.
+// Offer begins to pair by a code, if the host supports that. Only this machine's key is
+// kept yet. If this machine is paired with the host already, the offer says so, and
+// nobody at the host has to approve anything.
 func (p *Paired) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
 	if err := p.takeTurn(ctx); err != nil { // two calls at a time would each create a key
 		return localapi.PairOffer{}, err
@@ -128,7 +130,8 @@ func (p *Paired) Offer(ctx context.Context, r localapi.PairRequest) (localapi.Pa
 		DeviceKey: pairing.Fingerprint(key.Public().(ed25519.PublicKey)), ExpiresMs: pairing.PairingTime.Milliseconds()}, nil
 }
 
-// already returns the paired host if it is paired by the given key, with all options as wanted, and still accepts this machine.
+// already returns the paired host if it is paired by the given key, with all options as
+// wanted, and still accepts this machine.
 func (p *Paired) already(ctx context.Context, want host, hostKey ed25519.PublicKey, store string) (known host, ok bool) {
 	known = p.pairedAt(want.URL, want.Name)
 	if !hostKey.Equal(ed25519.PublicKey(known.HostKey)) || known.Pin != want.Pin || !slices.Equal(known.Also, want.Also) || known.Default != want.Default ||
@@ -152,7 +155,8 @@ func (p *Paired) offers(ctx context.Context, h host) (ed25519.PublicKey, error) 
 	return c.HostKey(ctx)
 }
 
-// deviceClient returns a client with this machine's key, which it creates if there is none. The caller closes the client.
+// deviceClient returns a client with this machine's key, which it creates if there is
+// none. The caller closes the client.
 func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.PrivateKey, error) {
 	if err := p.store.settle(store); err != nil {
 		return nil, nil, err
@@ -166,8 +170,8 @@ func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.Pri
 	return c, key, err
 }
 
-// Finish waits until the offered pairing is approved at the host, then keeps the host and links to it. The attempt is over when Finish
-// returns, with any result.
+// Finish waits until the offered pairing is approved at the host, then keeps the host and
+// links to it. The attempt is over when Finish returns, with any result.
 func (p *Paired) Finish(ctx context.Context, id string) (localapi.HostStatus, error) {
 	t := p.attempts.take(id)
 	if t == nil {
@@ -218,7 +222,8 @@ func (p *Paired) redeem(ctx context.Context, h host, r localapi.PairRequest) (ho
 	return h, nil
 }
 
-// withKey makes h a host that is paired by keys. It gets a new clientId, since the host may know the former one as another machine's.
+// withKey makes h a host that is paired by keys. It gets a new clientId, since the host
+// may know the former one as another machine's.
 func (h *host) withKey(hostKey ed25519.PublicKey) {
 	h.Token, h.HostKey, h.ClientID = "", hostKey, client.NewID()
 }
@@ -237,7 +242,8 @@ func (h host) credential() string {
 // leaveTimeout bounds the wait of Unpair for the host to forget this machine's key.
 const leaveTimeout = 3 * time.Second
 
-// leave asks the host to forget this machine's key. A host that cannot be reached keeps it until it is revoked there.
+// leave asks the host to forget this machine's key. A host that cannot be reached keeps
+// it until it is revoked there.
 func (p *Paired) leave(h host) error {
 	if h.HostKey == nil {
 		return nil

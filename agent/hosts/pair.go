@@ -28,19 +28,23 @@ import (
 const (
 	// verifyTimeout bounds the one connection that Pair makes.
 	verifyTimeout = 15 * time.Second
-	// withdrawTimeout bounds the wait of Unpair until the host has disposed of the withdrawn terminals.
+	// withdrawTimeout bounds the wait of Unpair until the host has disposed of the
+	// withdrawn terminals.
 	withdrawTimeout = 2 * time.Second
 	// alsoTimeout bounds the look at a host's further addresses.
 	alsoTimeout = 5 * time.Second
 	maxToken    = 4 << 10 // bytes
 )
 
-// hostName matches valid names of hosts. It is compiled on first use: holders run this program too, and never need it.
+// hostName matches valid names of hosts. It is compiled on first use: holders run this
+// program too, and never need it.
 var hostName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Pair connects to the host once, to see whether it accepts this machine and its terminals, then keeps it and links to it. Pairing again
-// with the same URL replaces the former settings, or leaves them if the host refuses. With another token the machine gets a new clientId,
-// since the host knows the former one as the other token's, and all terminals are lent again.
+// Pair connects to the host once, to see whether it accepts this machine and its
+// terminals, then keeps it and links to it. Pairing again with the same URL replaces the
+// former settings, or leaves them if the host refuses. With another token the machine
+// gets a new clientId, since the host knows the former one as the other token's, and all
+// terminals are lent again.
 func (p *Paired) Pair(ctx context.Context, r localapi.PairRequest) (localapi.HostStatus, error) {
 	if err := p.takeTurn(ctx); err != nil {
 		return localapi.HostStatus{}, err
@@ -86,7 +90,8 @@ func (p *Paired) keep(ctx context.Context, h host) (localapi.HostStatus, error) 
 	return p.hostStatus(h), nil
 }
 
-// linksAs reports whether a link made for old serves h, too. The same clientId implies the same credential.
+// linksAs reports whether a link made for old serves h, too. The same clientId implies
+// the same credential.
 func (h host) linksAs(old host) bool {
 	return h.ClientID == old.ClientID && h.URL == old.URL && slices.Equal(h.Also, old.Also) && h.Pin == old.Pin && h.OnDispose == old.OnDispose &&
 		h.AssumeClientTerminals == old.AssumeClientTerminals && h.ClientTools == old.ClientTools
@@ -183,7 +188,8 @@ func alsoAt(first *url.URL, texts []string, pin string) (also []string, err erro
 	return also, nil
 }
 
-// sameClient reports whether the known clientId goes with this token at the host, and so may be used again.
+// sameClient reports whether the known clientId goes with this token at the host, and so
+// may be used again.
 func (p *Paired) sameClient(known host, token string) bool {
 	if s, ok := p.links.status(known.Name); known.HostKey != nil || ok && errors.Is(s.Err, uplink.ErrTaken) {
 		return false
@@ -225,7 +231,8 @@ func (p *Paired) freeName(u *url.URL) string {
 	}
 }
 
-// hostURL parses and checks the URL of a host: no credential may go to an ambiguous place, or across a network in clear text.
+// hostURL parses and checks the URL of a host: no credential may go to an ambiguous
+// place, or across a network in clear text.
 func hostURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
@@ -250,7 +257,8 @@ func hostURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// URL checks a host's URL that a person has entered and returns it in its canonical form. Errors are *localapi.Error.
+// URL checks a host's URL that a person has entered and returns it in its canonical form.
+// Errors are *localapi.Error.
 func URL(text string) (string, error) {
 	u, err := hostURL(text)
 	if err != nil {
@@ -264,7 +272,8 @@ func loopback(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// verify connects once. It uses a new clientId: a second connection with the link's would make the host close the link.
+// verify connects once. It uses a new clientId: a second connection with the link's would
+// make the host close the link.
 func (p *Paired) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
@@ -289,7 +298,8 @@ func (p *Paired) verify(ctx context.Context, h host) error {
 	return nil
 }
 
-// verifyAlso sees that what answers at the further addresses is the same host, by its key. An address that does not answer now may do so when it is needed.
+// verifyAlso sees that what answers at the further addresses is the same host, by its
+// key. An address that does not answer now may do so when it is needed.
 func (p *Paired) verifyAlso(ctx context.Context, h host) error {
 	if h.HostKey == nil {
 		return nil
@@ -344,7 +354,8 @@ func certificateTrouble(err error) string {
 	return err.Error()
 }
 
-// Unpair withdraws the terminals that are lent to the host, ends the link and forgets the host. It works if the host cannot be reached.
+// Unpair withdraws the terminals that are lent to the host, ends the link and forgets the
+// host. It works if the host cannot be reached.
 func (p *Paired) Unpair(ctx context.Context, name string) (localapi.Unpaired, error) {
 	u := localapi.Unpaired{SchemaVersion: localapi.SchemaVersion}
 	if err := p.takeTurn(ctx); err != nil {

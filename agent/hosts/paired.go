@@ -27,25 +27,31 @@ type Options struct {
 	Machine string // the name of this machine, as hosts are told it
 	Logger  *zerolog.Logger
 	Audit   func(policy.Event)
-	// Report says that something does not work, or with an empty text that it works again.
+	// Report says that something does not work, or with an empty text that it works
+	// again.
 	Report func(cause, text string)
-	// Up is called when a host has let this machine in; more counts the other times since the last call.
+	// Up is called when a host has let this machine in; more counts the other times since
+	// the last call.
 	Up func(host string, more int)
-	// Watched, if not nil, is told who watches a terminal at a host whenever the host says so. It must not block.
+	// Watched, if not nil, is told who watches a terminal at a host whenever the host
+	// says so. It must not block.
 	Watched func(host string, id term.ID, who []vocab.Watcher)
 	// HostGrants accepts grants by administrators of a host.
 	HostGrants bool
 	// Park bounds how long hosts may keep terminals while this machine is away.
 	Park time.Duration
-	// Timeout, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
+	// Timeout, if not 0, replaces the times for which a person waits at most for hosts to
+	// hear of something. For tests.
 	Timeout time.Duration
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
 }
 
-// Paired holds the hosts with which this machine is paired, and the links to them. It is safe for concurrent use once Link has returned.
+// Paired holds the hosts with which this machine is paired, and the links to them. It is
+// safe for concurrent use once Link has returned.
 //
-// Goroutines: one per link, and one that watches for moves of the machine; Close waits for them.
+// Goroutines: one per link, and one that watches for moves of the machine; Close waits
+// for them.
 type Paired struct {
 	opts     Options
 	store    *store
@@ -59,7 +65,8 @@ type Paired struct {
 	links *links
 }
 
-// Open reads the paired hosts. A list that is damaged is put aside, which is reported; one that others may read is an error.
+// Open reads the paired hosts. A list that is damaged is put aside, which is reported;
+// one that others may read is an error.
 func Open(o Options) (*Paired, error) {
 	if o.Watch == nil {
 		o.Watch = roam.Watch
@@ -68,7 +75,8 @@ func Open(o Options) (*Paired, error) {
 	return p, p.open()
 }
 
-// Link begins to link to all hosts, and lends them terminals of the pool. tools returns the tools that a host's sessions are offered.
+// Link begins to link to all hosts, and lends them terminals of the pool. tools returns
+// the tools that a host's sessions are offered.
 func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	p.pool, p.tools = pool, tools
 	p.links = &links{
@@ -80,7 +88,8 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	}
 }
 
-// Close ends all links once their hosts know the exits of all terminals, or after the time within.
+// Close ends all links once their hosts know the exits of all terminals, or after the
+// time within.
 func (p *Paired) Close(within time.Duration) { p.links.close(within) }
 
 func (p *Paired) atMost(d time.Duration) time.Duration { return cmp.Or(p.opts.Timeout, d) }
@@ -91,13 +100,15 @@ func (p *Paired) Has(name string) bool {
 	return ok
 }
 
-// Default returns the name of the host to which terminals are lent if a request names none.
+// Default returns the name of the host to which terminals are lent if a request names
+// none.
 func (p *Paired) Default() (name string, ok bool) {
 	h, ok := p.store.byDefault()
 	return h.Name, ok
 }
 
-// Announced returns how the host knows a terminal, see uplink.Link.Announced. It waits for that until ctx ends.
+// Announced returns how the host knows a terminal, see uplink.Link.Announced. It waits
+// for that until ctx ends.
 func (p *Paired) Announced(ctx context.Context, host string, id term.ID) (uri, title string, ok bool) {
 	r := p.links.find(host)
 	if r == nil {
@@ -106,7 +117,8 @@ func (p *Paired) Announced(ctx context.Context, host string, id term.ID) (uri, t
 	return r.link.Announced(ctx, id)
 }
 
-// SecretStore returns where secrets are kept, for the person to read; nil while that is not settled.
+// SecretStore returns where secrets are kept, for the person to read; nil while that is
+// not settled.
 func (p *Paired) SecretStore() *localapi.SecretStore { return p.store.place() }
 
 // auditHost records that a host was paired or forgotten.
@@ -114,7 +126,8 @@ func (p *Paired) auditHost(t policy.EventType, name, url string) {
 	p.opts.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
 }
 
-// Status returns the known state of each host in the order of pairing. It sends no request to a host.
+// Status returns the known state of each host in the order of pairing. It sends no
+// request to a host.
 func (p *Paired) Status() []localapi.HostStatus {
 	p.reportAside()
 	all := []localapi.HostStatus{}

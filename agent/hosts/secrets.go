@@ -27,8 +27,9 @@ const (
 	inKeyring = localapi.StoreKeyring
 )
 
-// keeping says where secrets are kept. It is settled once and stays: if the keyring is locked one day, tokens are not asked for again, and
-// if it comes back, they are not spread over two places.
+// keeping says where secrets are kept. It is settled once and stays: if the keyring is
+// locked one day, tokens are not asked for again, and if it comes back, they are not
+// spread over two places.
 type keeping struct {
 	Store     string `json:"store,omitempty"`      // inFile or inKeyring; "" is not settled
 	Why       string `json:"why,omitempty"`        // why Store is not the keyring
@@ -39,8 +40,8 @@ type keeping struct {
 // deviceItem names the machine's key in the keyring.
 const deviceItem = "device"
 
-// settle decides where secrets are kept: where the person wants them, or with "" in the best available place. It waits for the keyring for
-// at most a second.
+// settle decides where secrets are kept: where the person wants them, or with "" in the
+// best available place. It waits for the keyring for at most a second.
 func (s *store) settle(want string) error {
 	if want != "" && want != inFile && want != inKeyring {
 		return localapi.BadRequest("secrets are kept in the %s or in a %s, not in %.20q", inKeyring, inFile, want)
@@ -103,7 +104,8 @@ func (s *store) place() *localapi.SecretStore {
 	return p
 }
 
-// secret returns the item of that name in the keyring. It asks the keyring only once and remembers the answer.
+// secret returns the item of that name in the keyring. It asks the keyring only once and
+// remembers the answer.
 func (s *store) secret(name string) (string, error) {
 	s.mu.Lock()
 	text, ok := s.known[name]
@@ -177,10 +179,12 @@ func (s *store) sealed(h host) (host, error) {
 	return h, nil
 }
 
-// errNoDeviceKey says that something other than the daemon has removed this machine's key.
+// errNoDeviceKey says that something other than the daemon has removed this machine's
+// key.
 var errNoDeviceKey = errors.New("this machine's key is missing; pair again")
 
-// deviceKey returns this machine's key. If there is none yet, it makes the key if make is set.
+// deviceKey returns this machine's key. If there is none yet, it makes the key if make is
+// set.
 func (s *store) deviceKey(make bool) (ed25519.PrivateKey, error) {
 	s.mu.Lock()
 	kept := s.kept
@@ -214,7 +218,8 @@ func (s *store) deviceKey(make bool) (ed25519.PrivateKey, error) {
 	return key, s.update(func(all []host) []host { return all })
 }
 
-// dropDeviceKey forgets this machine's key if no host is paired by it: a host that could not be told would still let it in.
+// dropDeviceKey forgets this machine's key if no host is paired by it: a host that could
+// not be told would still let it in.
 func (s *store) dropDeviceKey() error {
 	if slices.ContainsFunc(s.list(), func(h host) bool { return h.HostKey != nil }) {
 		return nil

@@ -62,7 +62,8 @@ func (s *store) endpoint(h host) client.Endpoint {
 	return e
 }
 
-// session proves to the host, at one of its addresses, that this is the machine it was paired with.
+// session proves to the host, at one of its addresses, that this is the machine it was
+// paired with.
 func (s *store) session(ctx context.Context, h host, url string, pin client.Pin) (token string, err error) {
 	key, err := s.deviceKey(false)
 	if err != nil {
@@ -115,7 +116,8 @@ func openStore(path string, secrets Secrets) (*store, error) {
 	return &store{path: path, secrets: secrets, all: f.Hosts, kept: f.Secrets}, nil
 }
 
-// Endpoint returns the endpoint of the paired host with the name or URL where. found is false if there is none. It needs no daemon.
+// Endpoint returns the endpoint of the paired host with the name or URL where. found is
+// false if there is none. It needs no daemon.
 func Endpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
 	s, h, found, err := paired(d, where)
 	if !found || err != nil {
@@ -124,14 +126,15 @@ func Endpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err err
 	return s.endpoint(h), true, nil
 }
 
-// ByKey reports whether the host with the name or URL where is paired by this machine's key, which sees there only the terminals that the
-// daemon's own connection lends.
+// ByKey reports whether the host with the name or URL where is paired by this machine's
+// key, which sees there only the terminals that the daemon's own connection lends.
 func ByKey(d dirs.Dirs, where string) bool {
 	_, h, found, err := paired(d, where)
 	return err == nil && found && h.HostKey != nil
 }
 
-// Names returns the names of the paired hosts, in the order of pairing. It needs no daemon, and asks no keyring.
+// Names returns the names of the paired hosts, in the order of pairing. It needs no
+// daemon, and asks no keyring.
 func Names(d dirs.Dirs) ([]string, error) {
 	s, err := openStore(path(d), Secrets{})
 	if _, ok := errors.AsType[*secret.DamagedError](err); ok {
@@ -184,7 +187,8 @@ func (s *store) find(name string) (host, bool) {
 	return all[i], true
 }
 
-// byDefault returns the host to which terminals are lent if a request names none: the one marked as default, or the only one.
+// byDefault returns the host to which terminals are lent if a request names none: the one
+// marked as default, or the only one.
 func (s *store) byDefault() (host, bool) {
 	all := s.list()
 	if len(all) == 1 {
@@ -197,7 +201,8 @@ func (s *store) byDefault() (host, bool) {
 	return all[i], true
 }
 
-// put adds a host or replaces the one of that name. If it is the default, all others cease to be.
+// put adds a host or replaces the one of that name. If it is the default, all others
+// cease to be.
 func (s *store) put(h host) error { return s.replace(h.Name, h) }
 
 // replace is put for a host that was called name before.
@@ -254,8 +259,9 @@ func (s *store) update(change func([]host) []host) error {
 	return nil
 }
 
-// An unreadable list of paired hosts must not block local terminals: the daemon starts, lends to nobody, and keeps the file aside
-// unchanged. It may hold tokens that the person wants back.
+// An unreadable list of paired hosts must not block local terminals: the daemon starts,
+// lends to nobody, and keeps the file aside unchanged. It may hold tokens that the person
+// wants back.
 
 // hostsCause is the cause in status while there is such a file.
 const hostsCause = "paired hosts"
@@ -263,8 +269,9 @@ const hostsCause = "paired hosts"
 // mostAside is how many of them are kept; no more are put aside.
 const mostAside = 9
 
-// open reads the paired hosts. A damaged list is put aside. A list that others may read or that is a link is an error, and so is a list of
-// another release, which is not damaged.
+// open reads the paired hosts. A damaged list is put aside. A list that others may read
+// or that is a link is an error, and so is a list of another release, which is not
+// damaged.
 func (p *Paired) open() (err error) {
 	at := path(p.opts.Dirs)
 	p.store, err = openStore(at, p.opts.Secrets)

@@ -1,4 +1,5 @@
-// Package integrate changes how shells are started, so that they report their commands. It carries out the plans of package shellint.
+// Package integrate changes how shells are started, so that they report their commands.
+// It carries out the plans of package shellint.
 //
 //	err := integrate.Shell(&spec, dir, false)
 //
@@ -21,12 +22,15 @@ import (
 	"tether/shellint"
 )
 
-// ErrScripts is returned by Shell, wrapped, if the shell's scripts could not be written. The terminal can still be started.
+// ErrScripts is returned by Shell, wrapped, if the shell's scripts could not be written.
+// The terminal can still be started.
 var ErrScripts = errors.New("the scripts of a shell could not be written")
 
-// Shell changes how the interactive shell of spec is started, so that the shell reports its commands; it then sets spec.Nonce. Programs that
-// are not shells, and shells with unusual arguments, stay unchanged. dir holds one folder per terminal with the files that the shell reads
-// at its start; spec.Ended removes the folder. Errors: ErrScripts, wrapped, or an error of package shellint.
+// Shell changes how the interactive shell of spec is started, so that the shell reports
+// its commands; it then sets spec.Nonce. Programs that are not shells, and shells with
+// unusual arguments, stay unchanged. dir holds one folder per terminal with the files
+// that the shell reads at its start; spec.Ended removes the folder. Errors: ErrScripts,
+// wrapped, or an error of package shellint.
 func Shell(spec *term.Spec, dir string, login bool) error {
 	spec.ID = cmp.Or(spec.ID, term.NewID()) // it names the folder, which a later daemon must be able to remove
 	own, nonce := filepath.Join(dir, string(spec.ID)), rand.Text()
@@ -68,7 +72,8 @@ func write(dir string, files []shellint.File) error {
 	return nil
 }
 
-// lookup returns the value of name in env, a list of NAME=value, or "". The last entry counts.
+// lookup returns the value of name in env, a list of NAME=value, or "". The last entry
+// counts.
 func lookup(env []string, name string) string {
 	for _, e := range slices.Backward(env) {
 		if n, value, _ := strings.Cut(e, "="); n == name {
@@ -78,7 +83,8 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// Environ returns a copy of env, a list of NAME=value, with the variables in set added or replaced and those in unset removed.
+// Environ returns a copy of env, a list of NAME=value, with the variables in set added or
+// replaced and those in unset removed.
 func Environ(env []string, set map[string]string, unset []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

@@ -20,31 +20,34 @@ import (
 	"tether/platform/secret"
 )
 
-// AgentRecord is a process that is an agent: it and all its descendants act as that agent until it ends, even if the proxy and the daemon
-// end sooner.
+// AgentRecord is a process that is an agent: it and all its descendants act as that agent
+// until it ends, even if the proxy and the daemon end sooner.
 type AgentRecord struct {
 	proc.ID   `json:"-"` // in the file's name
 	Version   int        `json:"version"`
 	Principal string     `json:"principal"`
-	// Editor says that the process has terminals of its own, in which the person types: only processes without a controlling terminal are
-	// the agent's then.
+	// Editor says that the process has terminals of its own, in which the person types:
+	// only processes without a controlling terminal are the agent's then.
 	Editor bool `json:"editor,omitempty"`
 	// Confined says that it runs in a sandbox.
 	Confined bool `json:"confined,omitempty"`
-	// Group is the process group whose leader is the process itself or a wrapper that has started it; else 0.
+	// Group is the process group whose leader is the process itself or a wrapper that has
+	// started it; else 0.
 	Group int `json:"group,omitempty"`
 }
 
 const agentRecordVersion = 1
 
-// maxAgentRecord bounds a record in bytes, maxAgentRecords how many records are read: far more than there are agents at a time.
+// maxAgentRecord bounds a record in bytes, maxAgentRecords how many records are read: far
+// more than there are agents at a time.
 const (
 	maxAgentRecord  = 4 << 10
 	maxAgentRecords = 4096
 )
 
-// Agents are the records of agents' processes. Each is a file in the state directory, so that tether acp can write one even if no daemon
-// runs. It is safe for concurrent use, also by several processes. The zero value stores nothing.
+// Agents are the records of agents' processes. Each is a file in the state directory, so
+// that tether acp can write one even if no daemon runs. It is safe for concurrent use,
+// also by several processes. The zero value stores nothing.
 type Agents struct {
 	dir  string
 	used atomic.Bool
@@ -127,7 +130,8 @@ func (a *Agents) Use() error {
 	return nil
 }
 
-// Used reports whether an agent has ever used this home. If that cannot be found out, it returns true.
+// Used reports whether an agent has ever used this home. If that cannot be found out, it
+// returns true.
 func (a *Agents) Used() bool {
 	if a.used.Load() || a.dir == "" {
 		return a.used.Load()
@@ -139,7 +143,8 @@ func (a *Agents) Used() bool {
 // doors are the doors that a program may name as those of its request.
 var doors = []string{policy.DoorCLI, policy.DoorACP}
 
-// asAgent turns the request into an agent's at the given door. It refuses options that only the person may choose.
+// asAgent turns the request into an agent's at the given door. It refuses options that
+// only the person may choose.
 func asAgent(r *start.Request, door string) error {
 	r.Door = cmp.Or(door, policy.DoorCLI)
 	switch {

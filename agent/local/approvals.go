@@ -16,7 +16,8 @@ import (
 // longPoll is how long a list waits for a change.
 const longPoll = 30 * time.Second
 
-// approvals answers with the list; with ?since=VERSION, once the list differs from that version, or after longPoll.
+// approvals answers with the list; with ?since=VERSION, once the list differs from that
+// version, or after longPoll.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 	q := paramsOf(r)
 	since := q.Get("since")

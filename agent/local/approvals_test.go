@@ -50,7 +50,8 @@ func code(err error) localapi.Code {
 	return ""
 }
 
-// ask starts a request that needs a question, and returns the question and a channel for the outcome.
+// ask starts a request that needs a question, and returns the question and a channel for
+// the outcome.
 func (w *world) ask(as string, r localapi.SpawnRequest) (localapi.Approval, <-chan error) {
 	w.t.Helper()
 	done := make(chan error, 1)
@@ -334,8 +335,9 @@ func TestConfine(t *testing.T) {
 	}
 }
 
-// At each door a question shows the script that would run, and a script that has changed before the start needs a new answer. The values of
-// variables that decide which code runs are shown, too.
+// At each door a question shows the script that would run, and a script that has changed
+// before the start needs a new answer. The values of variables that decide which code
+// runs are shown, too.
 func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	for door, begin := range map[string]func(*world, string) error{

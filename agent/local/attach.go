@@ -18,8 +18,8 @@ import (
 
 const maxTail = 1 << 30 // bytes, as large as a log may be
 
-// attachment makes a client the screen of one terminal: it gets the terminal's own bytes, and what it sends is typed. The client's run owns
-// what is sent, its read what is typed.
+// attachment makes a client the screen of one terminal: it gets the terminal's own bytes,
+// and what it sends is typed. The client's run owns what is sent, its read what is typed.
 type attachment struct {
 	*client
 	terminal term.Handle
@@ -104,7 +104,8 @@ func (a *attachment) readFrom(at int64) error {
 	return nil
 }
 
-// parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the last bytes (tail=BYTES), or now.
+// parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the
+// last bytes (tail=BYTES), or now.
 func parseStart(q params) (term.ReaderOptions, error) {
 	o := term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true}
 	from, err := q.number("from", 1<<62)
@@ -157,7 +158,8 @@ func (a *attachment) step() (worked bool, err error) {
 // say sends a message that is not output.
 func (a *attachment) say(c localapi.Control) error { return a.write(websocket.MessageText, c.Encode()) }
 
-// pass sends what the client gets of earlier output that ends at the raw offset to. It does nothing once all of it was sent.
+// pass sends what the client gets of earlier output that ends at the raw offset to. It
+// does nothing once all of it was sent.
 func (a *attachment) pass(data []byte, to int64, buf []byte) error {
 	if a.earlier == nil {
 		return nil
@@ -176,7 +178,8 @@ func (a *attachment) pass(data []byte, to int64, buf []byte) error {
 	return nil
 }
 
-// sendOutput sends output, which lies behind room for its offset in frame, and ends at the raw offset to.
+// sendOutput sends output, which lies behind room for its offset in frame, and ends at
+// the raw offset to.
 func (a *attachment) sendOutput(frame []byte, to int64) error {
 	binary.BigEndian.PutUint64(frame, uint64(to))
 	if !a.offsets {
@@ -185,7 +188,8 @@ func (a *attachment) sendOutput(frame []byte, to int64) error {
 	return a.write(websocket.MessageBinary, frame)
 }
 
-// lagged tells the client how much it has missed, and sends it the screen if it wants that.
+// lagged tells the client how much it has missed, and sends it the screen if it wants
+// that.
 func (a *attachment) lagged(lost int64, buf []byte) error {
 	var at int64
 	if a.drawn {
@@ -219,7 +223,8 @@ func (a *attachment) sendFirst(buf []byte) error {
 	return nil
 }
 
-// dropped tells the client that it is disconnected because the daemon ends, or its token was revoked.
+// dropped tells the client that it is disconnected because the daemon ends, or its token
+// was revoked.
 func (a *attachment) dropped(request context.Context) {
 	c := localapi.Control{Type: localapi.ControlDropped}
 	switch {
@@ -237,7 +242,8 @@ func (a *attachment) dropped(request context.Context) {
 	_ = a.conn.Write(word, websocket.MessageText, c.Encode())
 }
 
-// accept carries out a message of the client. An error goes to run, which answers it with complain.
+// accept carries out a message of the client. An error goes to run, which answers it with
+// complain.
 func (a *attachment) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
 	var err error
 	if kind == websocket.MessageBinary {
@@ -263,7 +269,8 @@ func (a *attachment) complain(err error) error {
 	return a.say(c)
 }
 
-// typed passes input to the terminal. The policy judges an agent's input, as it does through MCP.
+// typed passes input to the terminal. The policy judges an agent's input, as it does
+// through MCP.
 func (a *attachment) typed(ctx context.Context, data []byte) error {
 	if a.line < 0 {
 		return nil
@@ -287,8 +294,8 @@ func (a *attachment) typed(ctx context.Context, data []byte) error {
 	return long
 }
 
-// passing returns the beginning of data before the first line that the terminal would cut, and an error if there is one. No further input is
-// taken then.
+// passing returns the beginning of data before the first line that the terminal would
+// cut, and an error if there is one. No further input is taken then.
 func (a *attachment) passing(data []byte) ([]byte, error) {
 	before, not := 0, "that line and the rest were"
 	if a.line > 0 {

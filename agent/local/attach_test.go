@@ -145,7 +145,8 @@ func TestBadInputIsAnswered(t *testing.T) {
 	}
 }
 
-// A client that does not read is told its loss; meanwhile the terminal continues, and others see everything.
+// A client that does not read is told its loss; meanwhile the terminal continues, and
+// others see everything.
 func TestStalledClient(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	_, child := w.spawn("a")
@@ -291,7 +292,8 @@ func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
 	}
 }
 
-// An agent's screen size does not count: it may not resize, and its request does not bound the person's screen.
+// An agent's screen size does not count: it may not resize, and its request does not
+// bound the person's screen.
 func TestAgentsScreensBoundNobody(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, err := w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
@@ -351,7 +353,8 @@ func TestTypedAtAttachmentsIsJudged(t *testing.T) {
 	testkit.Eventually(t, patience, "the person may", func() bool { return child.Typed() == "ls\rrm y\r" })
 }
 
-// A person is told who can watch even while the terminal prints without a pause: most is seen then.
+// A person is told who can watch even while the terminal prints without a pause: most is
+// seen then.
 func TestLendingsAreReportedInAFlood(t *testing.T) {
 	const ahead, most = 1 << 20, 32 << 20 // bytes
 	w := serve(t, local.Options{}, term.Options{})
@@ -384,7 +387,8 @@ func TestLendingsAreReportedInAFlood(t *testing.T) {
 	t.Errorf("after %d bytes nothing is said of the lending", most)
 }
 
-// Who attaches late sees the whole screen of a full-screen program, and then what it prints next, once.
+// Who attaches late sees the whole screen of a full-screen program, and then what it
+// prints next, once.
 func TestAttachDrawsTheScreen(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	m, child := w.spawn("counter")
@@ -410,7 +414,8 @@ func TestAttachDrawsTheScreen(t *testing.T) {
 	}
 }
 
-// Who has missed output because they did not read it gets the whole screen of a full-screen program again, whatever theirs shows.
+// Who has missed output because they did not read it gets the whole screen of a
+// full-screen program again, whatever theirs shows.
 func TestAttachRedrawsAfterALoss(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
 	m, child := w.spawn("counter")

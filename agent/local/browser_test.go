@@ -18,7 +18,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// page runs in a browser: it tries everything that a page could, with the token, and reports the results to its server.
+// page runs in a browser: it tries everything that a page could, with the token, and
+// reports the results to its server.
 const page = `<!doctype html><meta charset="utf-8"><script type="module">
 const {door, token, id} = CONFIG;
 const said = {};
@@ -97,10 +98,12 @@ func newAttacker(config map[string]string) *attacker {
 	return a
 }
 
-// browserPatience is how long a browser may take to start, and its page to try everything.
+// browserPatience is how long a browser may take to start, and its page to try
+// everything.
 const browserPatience = 3 * time.Minute
 
-// visit makes a browser run the page at an address and returns its report. rules maps names to addresses.
+// visit makes a browser run the page at an address and returns its report. rules maps
+// names to addresses.
 func visit(t *testing.T, program, address, rules string, a *attacker) map[string]string {
 	t.Helper()
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
@@ -159,7 +162,8 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	})
 	t.Run("through a rebound name", func(t *testing.T) {
-		// The page is at http://rebound.test on the door's own port, and its requests go to the door: the browser treats both as one place.
+		// The page is at http://rebound.test on the door's own port, and its requests go
+		// to the door: the browser treats both as one place.
 		bound := newAttacker(map[string]string{"door": "rebound.test:" + d.port, "token": d.token, "id": tm.ID})
 		seen := rebind(t, bound, d)
 		got := visit(t, program, "http://rebound.test:"+d.port+"/", "MAP rebound.test 127.0.0.2", bound)
@@ -199,8 +203,10 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-// rebind plays a name that resolves to the attacker for its page and to this machine for everything else: a server on the door's port, on
-// another address, that passes connections on according to their first request. seen returns how many reached the door.
+// rebind plays a name that resolves to the attacker for its page and to this machine for
+// everything else: a server on the door's port, on another address, that passes
+// connections on according to their first request. seen returns how many reached the
+// door.
 func rebind(t *testing.T, a *attacker, d *door) (seen func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:"+d.port)
@@ -229,7 +235,8 @@ func rebind(t *testing.T, a *attacker, d *door) (seen func() int) {
 	return func() int { n := <-count; count <- n; return n }
 }
 
-// handOn passes a request on unchanged, with its Host, and the whole answer; a WebSocket becomes a tunnel.
+// handOn passes a request on unchanged, with its Host, and the whole answer; a WebSocket
+// becomes a tunnel.
 func handOn(w http.ResponseWriter, r *http.Request, to string) {
 	conn, err := net.Dial("tcp", to)
 	if err != nil {

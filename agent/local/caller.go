@@ -18,13 +18,15 @@ import (
 	"tether/platform/proc"
 )
 
-// connKey is the key of the peer of a request at the socket in its context, callerKey that of a request's caller.
+// connKey is the key of the peer of a request at the socket in its context, callerKey
+// that of a request's caller.
 type (
 	connKey   struct{}
 	callerKey struct{}
 )
 
-// peer is the process at the other end of a connection, as of the time when the connection was accepted.
+// peer is the process at the other end of a connection, as of the time when the
+// connection was accepted.
 type peer struct {
 	proc.ID
 	err error // why the process is not known
@@ -32,8 +34,8 @@ type peer struct {
 
 var errPeerGone = errors.New("the program that opened the connection has ended")
 
-// peerOf identifies the peer by number and start time. It reads the start time while the kernel's handle proves that the number still
-// belongs to the peer.
+// peerOf identifies the peer by number and start time. It reads the start time while the
+// kernel's handle proves that the number still belongs to the peer.
 func peerOf(conn net.Conn) peer {
 	at, err := ipc.PeerOf(conn)
 	if err != nil {
@@ -50,7 +52,8 @@ func peerOf(conn net.Conn) peer {
 	return peer{ID: p.ID}
 }
 
-// caller returns the peer's present identity. It examines the peer before and after, so that the result cannot belong to a later process.
+// caller returns the peer's present identity. It examines the peer before and after, so
+// that the result cannot belong to a later process.
 func (s *Server) caller(p peer) Caller {
 	if p.err != nil {
 		return nobody(p.err)
@@ -86,7 +89,8 @@ func (s *Server) identify(p peer) Caller {
 	return identify(e)
 }
 
-// lookBeside looks up the leaders of the caller's session and process group if it has lost the parents that it had there.
+// lookBeside looks up the leaders of the caller's session and process group if it has
+// lost the parents that it had there.
 func (e *evidence) lookBeside() {
 	p := e.line[0]
 	if leaderIn(e.line, p.Session) >= 0 {
@@ -100,8 +104,8 @@ func (e *evidence) lookBeside() {
 	}
 }
 
-// PersonsProcess returns nil if a process counts as the person's; otherwise the error says why not. It is for a program that answers in the
-// person's name, such as a desktop.
+// PersonsProcess returns nil if a process counts as the person's; otherwise the error
+// says why not. It is for a program that answers in the person's name, such as a desktop.
 func (s *Server) PersonsProcess(pid int) error {
 	p, err := proc.Lookup(pid)
 	if err != nil {
@@ -113,11 +117,13 @@ func (s *Server) PersonsProcess(pid int) error {
 	return nil
 }
 
-// settleWithin bounds how long a caller waits for terminals that are being started by agents, or without a sign, and whose children are not
-// known yet. Usually that takes milliseconds.
+// settleWithin bounds how long a caller waits for terminals that are being started by
+// agents, or without a sign, and whose children are not known yet. Usually that takes
+// milliseconds.
 const settleWithin = 5 * time.Second
 
-// settle waits for terminals that are being started now, and reports whether there were any.
+// settle waits for terminals that are being started now, and reports whether there were
+// any.
 func (s *Server) settle() bool {
 	var timeout <-chan time.Time
 	waited := false
@@ -147,8 +153,9 @@ func callerIn(ctx context.Context) Caller {
 	return c
 }
 
-// origin returns the actor for whom a program really acts, whatever its headers say: the person, unless an agent has started it. Otherwise
-// an agent could run tether approve to answer its own questions, or claim to be another agent to leave its sandbox.
+// origin returns the actor for whom a program really acts, whatever its headers say: the
+// person, unless an agent has started it. Otherwise an agent could run tether approve to
+// answer its own questions, or claim to be another agent to leave its sandbox.
 func origin(r *http.Request) term.Actor { return callerFrom(r).Actor }
 
 // whoamiPath is also served to a caller that is nobody.
@@ -181,14 +188,16 @@ func notPrincipal(r rune) bool {
 // actorKey is the key of the actor in a request's context.
 type actorKey struct{}
 
-// ActorFrom returns the actor for whom a request is made: the local user or an agent. Handlers that are mounted here call it with their
-// request's context. Without an actor in the context it returns nobody, who may do nothing.
+// ActorFrom returns the actor for whom a request is made: the local user or an agent.
+// Handlers that are mounted here call it with their request's context. Without an actor
+// in the context it returns nobody, who may do nothing.
 func ActorFrom(ctx context.Context) term.Actor {
 	actor, _ := ctx.Value(actorKey{}).(term.Actor)
 	return actor
 }
 
-// lowered returns the actor for whom a request is made: the caller, or the agent that the request's header names. Nobody stays nobody.
+// lowered returns the actor for whom a request is made: the caller, or the agent that the
+// request's header names. Nobody stays nobody.
 func lowered(c Caller, h http.Header) (term.Actor, *localapi.Error) {
 	actor := c.Actor
 	names, there := h[localapi.PrincipalHeader]
@@ -239,7 +248,8 @@ func (s *Server) person(h handler) handler {
 	}
 }
 
-// refused records the refusal and returns it. It keeps only the route of the request, because paths may contain private data.
+// refused records the refusal and returns it. It keeps only the route of the request,
+// because paths may contain private data.
 func (s *Server) refused(r *http.Request, why *localapi.Error) *localapi.Error {
 	s.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: ActorFrom(r.Context()), Detail: r.Pattern})
 	return why

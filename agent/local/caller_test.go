@@ -100,7 +100,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// throughAnother asks through a connection that another program has opened, which has ended.
+// throughAnother asks through a connection that another program has opened, which has
+// ended.
 func throughAnother(socket string) string {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -159,8 +160,8 @@ func beAgentsServer(c *localclient.Client) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// beAgent is an agent: it has an MCP server, behind a shell, asks, ends the server, and asks again, also through a program that has lost
-// its parents.
+// beAgent is an agent: it has an MCP server, behind a shell, asks, ends the server, and
+// asks again, also through a program that has lost its parents.
 func beAgent() {
 	self, _ := os.Executable()
 	server := exec.Command("sh", "-c", `"$SELF"; true`)
@@ -203,7 +204,8 @@ func handOver(socket string) {
 	}
 }
 
-// beFlood opens 1,500 connections, sends half a request on every second one, says how many the daemon has closed, and keeps the others.
+// beFlood opens 1,500 connections, sends half a request on every second one, says how
+// many the daemon has closed, and keeps the others.
 func beFlood(socket string) {
 	var all []net.Conn
 	for i := range 1500 {
@@ -271,7 +273,8 @@ func openReal(t *testing.T, o local.Options) *real {
 	return d
 }
 
-// says runs a line of sh in a terminal of owner's, and returns the contents of the file out.tmp, which it moves to out.
+// says runs a line of sh in a terminal of owner's, and returns the contents of the file
+// out.tmp, which it moves to out.
 func (d *real) says(t *testing.T, owner term.Actor, line string, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -295,8 +298,8 @@ func (d *real) reads(t *testing.T, dir string) string {
 // askAndTell is a line that writes the test program's answer to a file.
 const askAndTell = `"$SELF" > out.tmp; mv out.tmp out`
 
-// A program that asks as its first act counts as the agent's whose terminal it runs in, also with an empty environment, which no mark is
-// in.
+// A program that asks as its first act counts as the agent's whose terminal it runs in,
+// also with an empty environment, which no mark is in.
 func TestFirstActOfAnAgentsProgram(t *testing.T) {
 	d := openReal(t, local.Options{})
 	for i := range 60 {
@@ -359,7 +362,8 @@ func TestMarksOfUnknownTerminals(t *testing.T) {
 	}
 }
 
-// A peer that has ended is nobody: it gets only that answer. Nobody becomes the person by passing a connection on.
+// A peer that has ended is nobody: it gets only that answer. Nobody becomes the person by
+// passing a connection on.
 func TestPeerThatIsGone(t *testing.T) {
 	d := openReal(t, local.Options{})
 	for _, owner := range []term.Actor{term.User, term.Agent("bob")} {
@@ -370,7 +374,8 @@ func TestPeerThatIsGone(t *testing.T) {
 	}
 }
 
-// A command that ends while it looks at something leaves no refusal in the audit log. Whoever else has ended does, with the reason.
+// A command that ends while it looks at something leaves no refusal in the audit log.
+// Whoever else has ended does, with the reason.
 func TestRefusalsOfWhoHasEnded(t *testing.T) {
 	for _, c := range []struct {
 		method, upgrade string
@@ -405,8 +410,9 @@ func TestRefusalsOfWhoHasEnded(t *testing.T) {
 	}
 }
 
-// The agent that has started tether mcp, behind a shell, is that agent, and all that it starts, also after its server has ended. The shell
-// that it was started in is the person's, before and after.
+// The agent that has started tether mcp, behind a shell, is that agent, and all that it
+// starts, also after its server has ended. The shell that it was started in is the
+// person's, before and after.
 func TestAgentRunsCommandsOutsideMCP(t *testing.T) {
 	d := openReal(t, local.Options{Agents: local.OpenAgents(t.TempDir())})
 	got := d.says(t, term.User, `exec >out.tmp; set -m; "$SELF"; TETHER_TEST_SAY=agent "$SELF"; "$SELF"; mv out.tmp out`, sayVar+"=whoami")
@@ -415,8 +421,8 @@ func TestAgentRunsCommandsOutsideMCP(t *testing.T) {
 	}
 }
 
-// A program that an agent has started acts as that agent, though it does not say so, and though it has left its parent and its session.
-// With real terminals and processes.
+// A program that an agent has started acts as that agent, though it does not say so, and
+// though it has left its parent and its session. With real terminals and processes.
 func TestOriginLowers(t *testing.T) {
 	d := openReal(t, local.Options{})
 	pool, dir := d.pool, t.TempDir()
@@ -471,7 +477,8 @@ func TestOriginLowers(t *testing.T) {
 	}
 }
 
-// An agent's program that opens as many connections as it can keeps nobody else out, and has no more than 64.
+// An agent's program that opens as many connections as it can keeps nobody else out, and
+// has no more than 64.
 func TestAnAgentFloodsTheDoor(t *testing.T) {
 	d := openReal(t, local.Options{})
 	dir := t.TempDir()

@@ -20,29 +20,35 @@ import (
 	"tether/platform/rawio"
 )
 
-// How many connections, at both doors together, are open at a time. Every wait, stream and attached client has one.
+// How many connections, at both doors together, are open at a time. Every wait, stream
+// and attached client has one.
 const (
 	maxPersonConns = 1024
 	maxAgentConns  = 64  // of one agent
 	maxAgentsConns = 192 // of all agents
-	// maxNobodysConns counts callers who are nobody, and connections over TCP that have shown no token.
+	// maxNobodysConns counts callers who are nobody, and connections over TCP that have
+	// shown no token.
 	maxNobodysConns = 64
 	// leastPersonConns are kept for the person where few files may be open.
 	leastPersonConns = 64
 )
 
 const (
-	// sortAfter is when a connection on which no request has come is assigned to its caller. Commands send one at once, and their callers are
-	// looked up only once, for the request.
+	// sortAfter is when a connection on which no request has come is assigned to its
+	// caller. Commands send one at once, and their callers are looked up only once, for
+	// the request.
 	sortAfter = 100 * time.Millisecond
-	// askedAgain is after what time a process that opens more connections is looked up again.
+	// askedAgain is after what time a process that opens more connections is looked up
+	// again.
 	askedAgain = time.Second
-	// hurry is how long the head of a request, and then its body, may take, except for the person's.
+	// hurry is how long the head of a request, and then its body, may take, except for
+	// the person's.
 	hurry = 2 * time.Second
 )
 
-// conns are the open connections of both doors. Accepting never waits for them: a connection is accepted first, and closed or refused once
-// its caller is known and has too many. So no caller keeps another from connecting.
+// conns are the open connections of both doors. Accepting never waits for them: a
+// connection is accepted first, and closed or refused once its caller is known and has
+// too many. So no caller keeps another from connecting.
 type conns struct {
 	person int // how many the person may have
 
@@ -53,7 +59,8 @@ type conns struct {
 	asked map[proc.ID]func() term.Actor // who of the processes that were looked up within askedAgain; called without mu
 }
 
-// newConns returns the table of a process that may open that many files; 0 means that the number is not known.
+// newConns returns the table of a process that may open that many files; 0 means that the
+// number is not known.
 func newConns(files uint64, who func(peer) term.Actor) *conns {
 	person := maxPersonConns
 	if files > 0 { // as many again are for terminals and everything else
@@ -85,7 +92,8 @@ type conn struct {
 // connKeyOf is the key of a request's connection in its context.
 type connKeyOf struct{}
 
-// withConn stores the connection for its requests. It does not look up the peer: net/http accepts no connection meanwhile.
+// withConn stores the connection for its requests. It does not look up the peer: net/http
+// accepts no connection meanwhile.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKeyOf{}, c)
 }
@@ -118,7 +126,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add takes a new connection into the table. One over TCP is nobody's until it shows a token.
+// add takes a new connection into the table. One over TCP is nobody's until it shows a
+// token.
 func (t *conns) add(c *conn) {
 	t.mu.Lock()
 	var drop *conn
@@ -136,8 +145,9 @@ func (t *conns) add(c *conn) {
 	}
 }
 
-// oldestFreshLocked removes the oldest connection without a known caller, for the caller to close: one on which no request has come, if there
-// is one. It returns nil if all callers are known.
+// oldestFreshLocked removes the oldest connection without a known caller, for the caller
+// to close: one on which no request has come, if there is one. It returns nil if all
+// callers are known.
 func (t *conns) oldestFreshLocked() (oldest *conn) {
 	for e := t.fresh.Front(); e != nil && (oldest == nil || oldest.busy); e = e.Next() {
 		if c := e.Value.(*conn); oldest == nil || !c.busy {
@@ -172,8 +182,9 @@ func (t *conns) countLocked(of func(term.Actor) bool) (n int) {
 	return n
 }
 
-// takeLocked removes the connection that has been in its state for the longest time, among those that count for these actors and may go,
-// for the caller to close; nil if there is none.
+// takeLocked removes the connection that has been in its state for the longest time,
+// among those that count for these actors and may go, for the caller to close; nil if
+// there is none.
 func (t *conns) takeLocked(l connLimit, but *conn) (longest *conn) {
 	for a, some := range t.of {
 		if !l.counts(a) {
@@ -213,8 +224,9 @@ func (t *conns) limitsOf(a term.Actor) []connLimit {
 
 func isAgent(a term.Actor) bool { return a.Role == term.RoleAgent }
 
-// assign makes a connection count for an actor. If that has as many as it may, its connection that has been idle for the longest time is
-// closed; if none is idle, the error says so.
+// assign makes a connection count for an actor. If that has as many as it may, its
+// connection that has been idle for the longest time is closed; if none is idle, the
+// error says so.
 func (t *conns) assign(c *conn, to term.Actor) *localapi.Error {
 	t.mu.Lock()
 	drop, err := t.assignLocked(c, to)
@@ -311,7 +323,8 @@ func moved(nc net.Conn, to http.ConnState) {
 	}
 }
 
-// look assigns a connection without a request to its caller, and closes it if its caller has too many, or has taken too long to send a head.
+// look assigns a connection without a request to its caller, and closes it if its caller
+// has too many, or has taken too long to send a head.
 func (c *conn) look() {
 	t := c.table
 	t.mu.Lock()
@@ -363,7 +376,8 @@ func (t *conns) ask(p peer) term.Actor {
 	return ask()
 }
 
-// counts returns how many connections the callers that fit have: the agents, those with the most first, then the person, then nobody.
+// counts returns how many connections the callers that fit have: the agents, those with
+// the most first, then the person, then nobody.
 func (t *conns) counts(fits func(term.Actor) bool) []localapi.Connections {
 	open := map[term.Actor]int{}
 	t.mu.Lock()
@@ -382,7 +396,8 @@ func (t *conns) counts(fits func(term.Actor) bool) []localapi.Connections {
 	return all
 }
 
-// crowded returns the agents that have as many connections as one may have, or all agents if they have as many as all may have together.
+// crowded returns the agents that have as many connections as one may have, or all agents
+// if they have as many as all may have together.
 func (t *conns) crowded() []localapi.Connections {
 	all, sum := t.counts(isAgent), 0
 	for _, c := range all {

@@ -45,7 +45,8 @@ func (w *world) open(n int, text string) (all []net.Conn) {
 	return all
 }
 
-// wait opens connections on which an agent, or the person, waits for a terminal that does not end, until there are so many.
+// wait opens connections on which an agent, or the person, waits for a terminal that does
+// not end, until there are so many.
 func (w *world) wait(n, total int, agent string) []net.Conn {
 	w.t.Helper()
 	of := term.User
@@ -57,7 +58,8 @@ func (w *world) wait(n, total int, agent string) []net.Conn {
 	return all
 }
 
-// refused asks as an agent, and returns the message of the refusal; "" if there is an answer.
+// refused asks as an agent, and returns the message of the refusal; "" if there is an
+// answer.
 func (w *world) refused(agent string) string {
 	w.t.Helper()
 	conn := w.dial()
@@ -80,8 +82,8 @@ func (w *world) refused(agent string) string {
 	return string(text)
 }
 
-// An agent has 64 connections, all agents have 192, and the next one is told so. The person and other agents are not concerned; the person
-// sees which agent it is.
+// An agent has 64 connections, all agents have 192, and the next one is told so. The
+// person and other agents are not concerned; the person sees which agent it is.
 func TestAgentsConnectionsAreBounded(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("one")
@@ -114,7 +116,8 @@ func TestAgentsConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Connections on which an agent waits for nothing make room for its next ones, the oldest first.
+// Connections on which an agent waits for nothing make room for its next ones, the oldest
+// first.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	idle := w.open(local.MaxAgentConns, request("/v1/whoami", "a"))
@@ -159,7 +162,8 @@ func TestPersonsConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Connections on which no request comes count for their callers, too. Nobody's make room for the next ones.
+// Connections on which no request comes count for their callers, too. Nobody's make room
+// for the next ones.
 func TestConnectionsWithoutARequest(t *testing.T) {
 	for who, max := range map[term.Actor]int{term.Agent("a"): local.MaxAgentConns, {}: local.MaxNobodysConns} {
 		t.Run(who.String(), func(t *testing.T) {
@@ -234,7 +238,8 @@ func TestTCPConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A head that an agent does not finish, or nobody, is waited for for 2 s, on a connection that was used before, too.
+// A head that an agent does not finish, or nobody, is waited for for 2 s, on a connection
+// that was used before, too.
 func TestHeadsThatDoNotCome(t *testing.T) {
 	for name, sent := range map[string][]string{
 		"nothing": nil, "half a head": {"GET / HTTP/1.1\r\n"}, "one byte after a request": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "G"},

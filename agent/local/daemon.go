@@ -13,7 +13,8 @@ import (
 	"tether/vocab"
 )
 
-// status answers with the daemon's status. An agent is told nothing about hosts, and nothing about terminals that it does not see.
+// status answers with the daemon's status. An agent is told nothing about hosts, and
+// nothing about terminals that it does not see.
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status := s.opts.Daemon.Status()
 	status.Waiting = s.waiting(r)
@@ -87,7 +88,8 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request, req localapi.Sa
 // Leveler is a Daemon whose log level can be changed while it runs.
 type Leveler interface {
 	LogLevel() string
-	// SetLogLevel accepts debug, info, warn or error. The level stays until the daemon ends.
+	// SetLogLevel accepts debug, info, warn or error. The level stays until the daemon
+	// ends.
 	SetLogLevel(level string) error
 }
 
@@ -123,7 +125,8 @@ const (
 	maxProfile     = 60 * time.Second
 )
 
-// profile answers with a profile of the Go runtime, for go tool pprof; with debug=1 or 2, as text.
+// profile answers with a profile of the Go runtime, for go tool pprof; with debug=1 or 2,
+// as text.
 func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if name == "profile" {
@@ -166,8 +169,9 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// metrics answers with the daemon's counters, in Prometheus' text format 0.0.4. No label contains output or typed text; hosts are labelled
-// with the names that the person gave them.
+// metrics answers with the daemon's counters, in Prometheus' text format 0.0.4. No label
+// contains output or typed text; hosts are labelled with the names that the person gave
+// them.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var m metrics.Text
 	status := s.opts.Daemon.Status()

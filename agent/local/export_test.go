@@ -83,14 +83,16 @@ type FakeTerminal struct {
 	Unsigned bool
 }
 
-// FakeSystem has facts about processes that do not exist. Process 75 may not be examined, and is privileged.
+// FakeSystem has facts about processes that do not exist. Process 75 may not be examined,
+// and is privileged.
 type FakeSystem struct {
 	Holders map[int][]int           // by the number of a terminal, the processes that have its other end open; nil: the system does not tell
 	Lines   map[int][]proc.Ancestor // lineages by the number of their first process
 }
 
-// system returns these facts as evidence. Programs are installed in /usr and below /opt and ~/.local; Electron is in directories named code
-// and Cursor, JetBrains' files are in /opt/idea and /opt/goland.
+// system returns these facts as evidence. Programs are installed in /usr and below /opt
+// and ~/.local; Electron is in directories named code and Cursor, JetBrains' files are in
+// /opt/idea and /opt/goland.
 func (f FakeSystem) system() system {
 	return system{
 		holders: func(of proc.Info, first int) ([]int, error) {
@@ -136,7 +138,8 @@ func (f FakeSystem) AgentAbove(line []proc.Ancestor) (AgentRecord, bool) {
 	return e.agentAbove("x")
 }
 
-// KnownAgents are the rows of known_agents.txt: name, programs, directories and an argument, "" if none is needed.
+// KnownAgents are the rows of known_agents.txt: name, programs, directories and an
+// argument, "" if none is needed.
 func KnownAgents() (rows [][4]string) {
 	for _, k := range knownAgents() {
 		rows = append(rows, [4]string{k.name, strings.Join(k.programs, " "), strings.Join(k.dirs, " "), k.argument})
@@ -176,7 +179,8 @@ func Guarded(h func(*http.Request) error) http.Handler {
 // MaxPersonConns is how many the person may have where so many files may be open.
 func MaxPersonConns(files uint64) int { return newConns(files, nil).person }
 
-// Table returns a listener that accepts connections of l, and the connection that one of them wraps.
+// Table returns a listener that accepts connections of l, and the connection that one of
+// them wraps.
 func Table(l net.Listener) (net.Listener, func(net.Conn) net.Conn) {
 	return &listener{Listener: l, table: newConns(0, nil)}, func(c net.Conn) net.Conn { return c.(*conn).Conn }
 }

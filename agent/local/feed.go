@@ -20,8 +20,9 @@ import (
 // feedEnd bounds the request that ends a standard input whose writer is gone.
 const feedEnd = 5 * time.Second
 
-// feed takes a command's standard input from the client that has started it. When the client is gone, the input ends; when the daemon ends
-// before, the client continues at the next one.
+// feed takes a command's standard input from the client that has started it. When the
+// client is gone, the input ends; when the daemon ends before, the client continues at
+// the next one.
 func (s *Server) feed(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	hands := hands{server: s, request: r}
 	if err := hands.mayType(h.Info()); err != nil {
@@ -75,8 +76,9 @@ type feeding struct {
 	cut      []byte // the beginning of a character with which the last piece ended
 }
 
-// run passes on pieces until the input ends, the client is gone or ctx ends. It tells the client after each piece how far the command's
-// input goes, so that the client keeps only the rest.
+// run passes on pieces until the input ends, the client is gone or ctx ends. It tells the
+// client after each piece how far the command's input goes, so that the client keeps only
+// the rest.
 func (f *feeding) run(ctx context.Context, next int64) {
 	for f.say(localapi.Control{Type: localapi.ControlFed, Offset: next}) {
 		kind, data, err := f.conn.Read(context.Background()) // without ctx, whose end closes the connection
@@ -102,7 +104,8 @@ func (f *feeding) run(ctx context.Context, next int64) {
 	}
 }
 
-// write passes on a piece that begins at off. The policy judges an agent's, as it judges what the agent types.
+// write passes on a piece that begins at off. The policy judges an agent's, as it judges
+// what the agent types.
 func (f *feeding) write(ctx context.Context, off int64, p []byte) (next int64, err error) {
 	text := append(f.cut, p...)
 	whole := len(text) - cutRune(text)

@@ -78,7 +78,8 @@ func feed(t *testing.T, c *localclient.Client, argv ...string) (*localclient.Fee
 	return f, tm
 }
 
-// taken waits for the daemon's next message, which must say that the child has so many bytes.
+// taken waits for the daemon's next message, which must say that the child has so many
+// bytes.
 func taken(t *testing.T, f *localclient.Feeder, want int64) {
 	t.Helper()
 	if got, closed, err := f.Next(t.Context()); got != want || closed || err != nil {
@@ -86,7 +87,8 @@ func taken(t *testing.T, f *localclient.Feeder, want int64) {
 	}
 }
 
-// A client writes the standard input in pieces, is told how much of it the child has, and ends it.
+// A client writes the standard input in pieces, is told how much of it the child has, and
+// ends it.
 func TestFeed(t *testing.T) {
 	r := &reader{most: 3}
 	w := serveReader(t, local.Options{}, r)
@@ -123,7 +125,8 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// When the client is gone, the child's input ends. When the daemon ends before, the input stays open for the next daemon.
+// When the client is gone, the child's input ends. When the daemon ends before, the input
+// stays open for the next daemon.
 func TestFeedEndsWithItsClient(t *testing.T) {
 	for _, drain := range []bool{false, true} {
 		r := &reader{}
@@ -149,7 +152,8 @@ func TestFeedEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// A client whose command reads no more is told so, and one whose command has a terminal as its input is refused.
+// A client whose command reads no more is told so, and one whose command has a terminal
+// as its input is refused.
 func TestFeedOfAChildThatReadsNoMore(t *testing.T) {
 	r := &reader{}
 	w := serveReader(t, local.Options{}, r)
@@ -171,8 +175,8 @@ func TestFeedOfAChildThatReadsNoMore(t *testing.T) {
 	}
 }
 
-// What an agent pipes into a shell is judged as what it types there, whatever is typed beside it; what it pipes into a program that runs none
-// of it is not.
+// What an agent pipes into a shell is judged as what it types there, whatever is typed
+// beside it; what it pipes into a program that runs none of it is not.
 func TestFeedOfAnAgentIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		program string
@@ -224,7 +228,8 @@ func TestFeedOfAnAgentIsJudged(t *testing.T) {
 	}
 }
 
-// A script's line that the terminal would cut is refused, and with it the rest. A terminal that takes keys gets it whole.
+// A script's line that the terminal would cut is refused, and with it the rest. A
+// terminal that takes keys gets it whole.
 func TestAttachedScriptsLines(t *testing.T) {
 	for _, lines := range []bool{true, false} {
 		t.Run(fmt.Sprintf("lines=%t", lines), func(t *testing.T) { // each with a server that ends

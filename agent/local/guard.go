@@ -14,7 +14,8 @@ import (
 	"tether/agent/term"
 )
 
-// guard bounds request bodies, refuses requests while the server drains, and keeps a panic in one request from ending the daemon.
+// guard bounds request bodies, refuses requests while the server drains, and keeps a
+// panic in one request from ending the daemon.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -38,8 +39,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// dueBody is the body of a request, which must arrive within a time that as sets. The part that no handler reads has that time once more:
-// net/http reads it before it answers, even to clients that were refused, and would otherwise wait for ever.
+// dueBody is the body of a request, which must arrive within a time that as sets. The
+// part that no handler reads has that time once more: net/http reads it before it
+// answers, even to clients that were refused, and would otherwise wait for ever.
 type dueBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -73,8 +75,8 @@ func (b *dueBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// onSocket identifies the caller. It refuses requests that no client of ours sends, above all those that a browser could be tricked into
-// sending.
+// onSocket identifies the caller. It refuses requests that no client of ours sends, above
+// all those that a browser could be tricked into sending.
 func (s *Server) onSocket(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := admit(r); err != nil {
@@ -93,8 +95,9 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 	})
 }
 
-// as passes on a request for the caller, or for the agent that its header names. A header that only says that the caller is an agent, as
-// tether mcp sends it, means the agent that has started the caller.
+// as passes on a request for the caller, or for the agent that its header names. A header
+// that only says that the caller is an agent, as tether mcp sends it, means the agent
+// that has started the caller.
 func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
 	if c.Actor.Role == term.RoleAgent && len(r.Header[localapi.PrincipalHeader]) == 1 && r.Header.Get(localapi.PrincipalHeader) == localapi.DefaultAgent {
 		r.Header.Del(localapi.PrincipalHeader)
@@ -132,11 +135,13 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// endsWithin is how long the end of a connection may take to be seen when its program has ended.
+// endsWithin is how long the end of a connection may take to be seen when its program has
+// ended.
 const endsWithin = 100 * time.Millisecond
 
-// abandoned reports whether the request only reads and its sender has ended with the connection, so that nobody takes an answer. Commands
-// that end while they look at something leave such requests, as a short tether run does: these are no attempts.
+// abandoned reports whether the request only reads and its sender has ended with the
+// connection, so that nobody takes an answer. Commands that end while they look at
+// something leave such requests, as a short tether run does: these are no attempts.
 func abandoned(r *http.Request, c Caller) bool {
 	if !errors.Is(c.err, errPeerGone) || r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" {
 		return false

@@ -20,7 +20,8 @@ import (
 	"tether/agent/term"
 )
 
-// ask sends raw bytes and returns the answer; nil if the connection was closed without one.
+// ask sends raw bytes and returns the answer; nil if the connection was closed without
+// one.
 func ask(t *testing.T, w *world, raw string) *http.Response {
 	t.Helper()
 	conn := w.dial()
@@ -194,7 +195,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// pipes is a port to which the test connects by pipes, whose deadlines are in the time of a bubble.
+// pipes is a port to which the test connects by pipes, whose deadlines are in the time of
+// a bubble.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -217,8 +219,8 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1234} }
 
-// Who announces a body and does not send it holds a connection for a moment, not for ever, also without a token: the others could not come
-// in any more.
+// Who announces a body and does not send it holds a connection for a moment, not for
+// ever, also without a token: the others could not come in any more.
 func TestABodyThatDoesNotCome(t *testing.T) {
 	for name, c := range map[string]struct{ auth, want string }{
 		"from anybody":           {"", "HTTP/1.1 401 "},

@@ -32,7 +32,8 @@ type fakeDaemon struct {
 	asked []string
 	specs []start.Request
 	hosts []localapi.HostStatus // of Status
-	// checked are the names that CheckAudience was asked about, by host; refuses is its answer.
+	// checked are the names that CheckAudience was asked about, by host; refuses is its
+	// answer.
 	checked map[string][]string
 	refuses error
 	told    int   // calls of AudienceTold
@@ -238,7 +239,8 @@ func next(t *testing.T, a *localclient.Attachment) localapi.Control {
 	}
 }
 
-// rooted makes absolute, on this system, the directories that are told as "cwd":"/…", and fills in args if there are any.
+// rooted makes absolute, on this system, the directories that are told as "cwd":"/…", and
+// fills in args if there are any.
 func rooted(text string, args ...any) string {
 	root := strings.TrimSuffix(strconv.Quote(testkit.Abs("/")), `"`)
 	text = strings.ReplaceAll(text, `"cwd":"/`, `"cwd":`+root)

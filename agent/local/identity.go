@@ -9,24 +9,28 @@ import (
 	"tether/platform/proc"
 )
 
-// promotedAgent is the principal of programs in a terminal that an agent has started and given to the person, if an older daemon did not
-// record which agent it was.
+// promotedAgent is the principal of programs in a terminal that an agent has started and
+// given to the person, if an older daemon did not record which agent it was.
 const promotedAgent = "promoted"
 
 // Caller is the identity of a program at this door, and the reason for it.
 type Caller struct {
-	// Actor is the person, an agent or, if neither can be established, nobody, who may do nothing.
+	// Actor is the person, an agent or, if neither can be established, nobody, who may do
+	// nothing.
 	Actor term.Actor
 	Why   string // which process or mark decided it
-	// Sign is the sign of a person's presence, or "". NoSign is why there is none. The powers of a person depend on it, see power.
+	// Sign is the sign of a person's presence, or "". NoSign is why there is none. The
+	// powers of a person depend on it, see power.
 	Sign, NoSign string
 
-	// Stranger is the name of the program whose presence takes the sign, as [identity] of the configuration may have it; else "".
+	// Stranger is the name of the program whose presence takes the sign, as [identity] of
+	// the configuration may have it; else "".
 	Stranger string
 
 	err error // why it is nobody
-	// renames: it is an agent that may give another name. An editor contains agents of several names, and what a table or a maker's mark says
-	// is only a name for want of another.
+	// renames: it is an agent that may give another name. An editor contains agents of
+	// several names, and what a table or a maker's mark says is only a name for want of
+	// another.
 	renames bool
 }
 
@@ -65,8 +69,9 @@ type evidence struct {
 	system    system
 }
 
-// identify returns the identity of the first program of the lineage: the nearest agent that has started it, else the person. This is an
-// obstacle, not a security boundary, because a program can hide its origin.
+// identify returns the identity of the first program of the lineage: the nearest agent
+// that has started it, else the person. This is an obstacle, not a security boundary,
+// because a program can hide its origin.
 func identify(e evidence) Caller {
 	if len(e.line) == 0 {
 		return nobody(errors.New("the calling program has ended or cannot be inspected"))
@@ -92,9 +97,10 @@ func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
 	return e.vendorMarked(line)
 }
 
-// named looks for the nearest agent in a lineage, without marks of agents' makers. What the daemon knows itself has priority over marks in
-// environments: otherwise an agent in a sandbox could change its marks and count as another agent, without that sandbox. Known agents come
-// last, because nobody has given them a name.
+// named looks for the nearest agent in a lineage, without marks of agents' makers. What
+// the daemon knows itself has priority over marks in environments: otherwise an agent in
+// a sandbox could change its marks and count as another agent, without that sandbox.
+// Known agents come last, because nobody has given them a name.
 func (e *evidence) named(line []proc.Ancestor) (Caller, bool) {
 	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked, e.listed} {
 		for _, p := range line {
@@ -130,8 +136,8 @@ func (e *evidence) known(p proc.Ancestor) (Caller, bool) {
 	return Caller{}, false
 }
 
-// marked looks for marks of agents and of their terminals. Marks of the person's terminals do not count, because agents that run in them
-// have these marks, too.
+// marked looks for marks of agents and of their terminals. Marks of the person's
+// terminals do not count, because agents that run in them have these marks, too.
 func (e *evidence) marked(p proc.Ancestor) (Caller, bool) {
 	if n := len(p.Agents); n > 0 {
 		return Caller{Actor: term.Agent(p.Agents[n-1]), Why: fmt.Sprintf("the environment of %s has the mark %s", processName(p), proc.AgentTag(p.Agents[n-1]))}, true
@@ -152,9 +158,10 @@ func (e *evidence) personsTerminal(p proc.Ancestor) bool {
 // noSign is why there is no sign of a person; the zero value is no reason.
 type noSign struct{ why, stranger string }
 
-// sign checks for a sign of a person: the caller is in the foreground of a controlling terminal that was started by a person, as far as is
-// known, and nothing but programs in which people start others is between them. On systems without controlling terminals, no sign is
-// required.
+// sign checks for a sign of a person: the caller is in the foreground of a controlling
+// terminal that was started by a person, as far as is known, and nothing but programs in
+// which people start others is between them. On systems without controlling terminals, no
+// sign is required.
 func (e *evidence) sign() (sign string, no noSign) {
 	p := e.line[0]
 	switch {
@@ -187,8 +194,9 @@ func (e *evidence) sign() (sign string, no noSign) {
 	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), no
 }
 
-// between looks for a program between a process and the leader of its session, both ends of line included, that is in no table: it may be an
-// agent. A process that has lost its parents hides who is there.
+// between looks for a program between a process and the leader of its session, both ends
+// of line included, that is in no table: it may be an agent. A process that has lost its
+// parents hides who is there.
 func (e *evidence) between(p proc.Ancestor, line []proc.Ancestor) (no noSign) {
 	for _, a := range line {
 		if a.Pid == e.daemon || a.Session != p.Session {
@@ -207,8 +215,8 @@ func (e *evidence) between(p proc.Ancestor, line []proc.Ancestor) (no noSign) {
 	return no
 }
 
-// stranger returns the name of a program that is neither the person's by the configuration nor in a table of programs in which people start
-// others, or "".
+// stranger returns the name of a program that is neither the person's by the
+// configuration nor in a table of programs in which people start others, or "".
 func (e *evidence) stranger(p proc.Ancestor) string {
 	if e.mine(p) {
 		return ""
@@ -228,7 +236,8 @@ func leaderIn(line []proc.Ancestor, session int) int {
 	return slices.IndexFunc(line, func(a proc.Ancestor) bool { return a.Pid == session })
 }
 
-// unsigned returns the id of the terminal in which p runs if a caller without a sign has started it, else "".
+// unsigned returns the id of the terminal in which p runs if a caller without a sign has
+// started it, else "".
 func (e *evidence) unsigned(p proc.Ancestor) string {
 	for _, t := range e.terminals {
 		if t.unsigned && (slices.Contains(p.Terminals, t.id) || t.pid > 1 && (p.Pid == t.pid || p.Session == t.pid)) {
@@ -238,8 +247,9 @@ func (e *evidence) unsigned(p proc.Ancestor) string {
 	return ""
 }
 
-// covers returns why descendants of p count as the recorded agent, or "" if they do not. A program that outlives its parents is found by
-// the session or the process group that the agent leads.
+// covers returns why descendants of p count as the recorded agent, or "" if they do not.
+// A program that outlives its parents is found by the session or the process group that
+// the agent leads.
 func (r *AgentRecord) covers(p, caller proc.Ancestor) string {
 	switch {
 	case r.Editor && caller.TTY != 0:

@@ -39,14 +39,15 @@ var knownAgents = sync.OnceValue(func() (all []knownAgent) {
 	return all
 })
 
-// Identity holds the person's changes to the tables of programs, [identity] of the configuration. It is safe for concurrent use. The zero
-// value changes nothing.
+// Identity holds the person's changes to the tables of programs, [identity] of the
+// configuration. It is safe for concurrent use. The zero value changes nothing.
 type Identity struct{ lists atomic.Pointer[identityLists] }
 
 // identityLists are names of programs as [program] returns them, or whole paths.
 type identityLists struct{ mine, agents []string }
 
-// Set replaces the names or paths of programs that are the person's own, and of those that are agents.
+// Set replaces the names or paths of programs that are the person's own, and of those
+// that are agents.
 func (i *Identity) Set(mine, agents []string) {
 	i.lists.Store(&identityLists{mine: slices.Clone(mine), agents: slices.Clone(agents)})
 }
@@ -59,7 +60,8 @@ func (i *Identity) now() identityLists {
 	return identityLists{}
 }
 
-// has reports whether a list names a process, by a name or by a path of its program. On Windows paths may be written either way.
+// has reports whether a list names a process, by a name or by a path of its program. On
+// Windows paths may be written either way.
 func has(list []string, p proc.Ancestor) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		entry = strings.ReplaceAll(entry, `\`, "/")
@@ -84,8 +86,8 @@ func (e *evidence) knownAgent(p proc.Ancestor) string {
 	return ""
 }
 
-// mine reports whether the configuration says that a program is the person's own: by its name or path, or by that of the known agent that it
-// is.
+// mine reports whether the configuration says that a program is the person's own: by its
+// name or path, or by that of the known agent that it is.
 func (e *evidence) mine(p proc.Ancestor) bool {
 	if len(e.lists.mine) == 0 {
 		return false
@@ -94,7 +96,8 @@ func (e *evidence) mine(p proc.Ancestor) bool {
 	return k != nil && slices.Contains(e.lists.mine, k.name) || has(e.lists.mine, p)
 }
 
-// rowOf returns the known agent that a process is, or nil. Also what the process calls itself counts, because to be an agent gives no rights.
+// rowOf returns the known agent that a process is, or nil. Also what the process calls
+// itself counts, because to be an agent gives no rights.
 func rowOf(p proc.Ancestor) *knownAgent {
 	names, files := append(namesOf(p), program(p.Argv)), pathsOf(p)
 	all := knownAgents()
@@ -142,7 +145,8 @@ func (e *evidence) listed(p proc.Ancestor) (Caller, bool) {
 	return Caller{Actor: term.Agent(name), Why: fmt.Sprintf("%s is the known agent %s", processName(p), name), renames: true}, true
 }
 
-// besides looks for a known agent that leads the session or the process group of a caller that has lost its parents.
+// besides looks for a known agent that leads the session or the process group of a caller
+// that has lost its parents.
 func (e *evidence) besides() (Caller, bool) {
 	for _, p := range e.beside {
 		if c, ok := e.listed(p); ok {
@@ -153,9 +157,10 @@ func (e *evidence) besides() (Caller, bool) {
 	return Caller{}, false
 }
 
-// vendorMarked looks for marks that agents set for the programs that they run. The terminals of an emulator, a multiplexer or an editor
-// that an agent has started once are the person's all the same, although their programs have its marks: there only marks count that the
-// first program of the terminal does not have.
+// vendorMarked looks for marks that agents set for the programs that they run. The
+// terminals of an emulator, a multiplexer or an editor that an agent has started once are
+// the person's all the same, although their programs have its marks: there only marks
+// count that the first program of the terminal does not have.
 func (e *evidence) vendorMarked(line []proc.Ancestor) (Caller, bool) {
 	if !slices.ContainsFunc(line, func(p proc.Ancestor) bool { return len(p.Vendors) > 0 }) {
 		return Caller{}, false
@@ -181,8 +186,8 @@ func (e *evidence) vendorMarked(line []proc.Ancestor) (Caller, bool) {
 	return Caller{}, false
 }
 
-// atPersons reports whether the first process of a lineage leads the session of a terminal that a known emulator, multiplexer or editor has
-// made.
+// atPersons reports whether the first process of a lineage leads the session of a
+// terminal that a known emulator, multiplexer or editor has made.
 func (e *evidence) atPersons(line []proc.Ancestor) bool {
 	p := line[0]
 	if p.TTY == 0 || p.Pid != p.Session {
@@ -194,7 +199,8 @@ func (e *evidence) atPersons(line []proc.Ancestor) bool {
 	})
 }
 
-// markedAgent returns the agent that sets a mark. The value of one that several set is a name, perhaps with a version: claude-code_2-1-197.
+// markedAgent returns the agent that sets a mark. The value of one that several set is a
+// name, perhaps with a version: claude-code_2-1-197.
 func markedAgent(mark string) string {
 	name, value, _ := strings.Cut(mark, "=")
 	for _, v := range proc.VendorMarks() {

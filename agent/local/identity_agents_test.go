@@ -12,7 +12,8 @@ import (
 	"tether/platform/proc"
 )
 
-// atShell is the lineage of a command that a program runs by sh -c at the person's terminal. The program's file is exe.
+// atShell is the lineage of a command that a program runs by sh -c at the person's
+// terminal. The program's file is exe.
 func atShell(exe string, argv ...string) []proc.Ancestor {
 	return lineOf([]fake{
 		{parent: 80, pid: 90, session: 50, group: 70, tty: 7, front: 70, argv: "tether|approve"},
@@ -22,8 +23,9 @@ func atShell(exe string, argv ...string) []proc.Ancestor {
 	})
 }
 
-// Every row of the table of known agents is recognised in each form: as an executable, as the script of an interpreter and of a shell, and
-// by the directories of its package. No known agent has the name of a program in another table.
+// Every row of the table of known agents is recognised in each form: as an executable, as
+// the script of an interpreter and of a shell, and by the directories of its package. No
+// known agent has the name of a program in another table.
 func TestKnownAgents(t *testing.T) {
 	rows := local.KnownAgents()
 	if len(rows) < 40 {

@@ -30,9 +30,11 @@ func thisSystem() system {
 // maxMade bounds how many nested terminals made examines.
 const maxMade = 16
 
-// made returns no reason if the terminal of a process with this lineage is a sign of a person, and otherwise why not: the program that has
-// made it is an agent, or it is unknown, or it is one such as script(1) that shows no sign itself. A program that is in no table and has no
-// controlling terminal may be a terminal emulator, so a person is assumed to sit before its terminals.
+// made returns no reason if the terminal of a process with this lineage is a sign of a
+// person, and otherwise why not: the program that has made it is an agent, or it is
+// unknown, or it is one such as script(1) that shows no sign itself. A program that is in
+// no table and has no controlling terminal may be a terminal emulator, so a person is
+// assumed to sit before its terminals.
 func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) (no noSign) {
 	if within == 0 {
 		return noSign{why: fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)}
@@ -60,14 +62,16 @@ func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) (no n
 	return no
 }
 
-// isTethers reports whether the leader of a session is the child of one of tether's terminals.
+// isTethers reports whether the leader of a session is the child of one of tether's
+// terminals.
 func (e *evidence) isTethers(leader proc.Ancestor) bool {
 	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
 }
 
-// makers returns the lineages of the processes that have the other end of a terminal open, without those that have inherited it from
-// another one; none if the system itself has made the terminal. why is set if no such process can be found. If the system does not report
-// these processes, the process above the session's leader counts as the maker.
+// makers returns the lineages of the processes that have the other end of a terminal
+// open, without those that have inherited it from another one; none if the system itself
+// has made the terminal. why is set if no such process can be found. If the system does
+// not report these processes, the process above the session's leader counts as the maker.
 func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [][]proc.Ancestor, why string) {
 	first := 0
 	if len(above) > 0 {
@@ -99,8 +103,9 @@ func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [
 	return all, ""
 }
 
-// isService reports whether a system service has started the session for somebody who has logged in. The process that has made such a
-// terminal, for example sshd's, may not be examined.
+// isService reports whether a system service has started the session for somebody who has
+// logged in. The process that has made such a terminal, for example sshd's, may not be
+// examined.
 func (e *evidence) isService(above []proc.Ancestor) bool {
 	for _, a := range above {
 		name := program(a.Argv)
@@ -114,7 +119,8 @@ func (e *evidence) isService(above []proc.Ancestor) bool {
 	return false
 }
 
-// shows returns why a terminal's maker does not act for a person, or no reason if it does.
+// shows returns why a terminal's maker does not act for a person, or no reason if it
+// does.
 func (e *evidence) shows(line []proc.Ancestor, within int) (no noSign) {
 	if len(line) == 0 {
 		return noSign{why: "the program that has made its terminal has just ended"}

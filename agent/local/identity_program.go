@@ -18,8 +18,8 @@ func processName(p proc.Ancestor) string {
 	return fmt.Sprintf("process %d (%.40q)", p.Pid, program(p.Argv))
 }
 
-// program returns a program's name as the tables contain it: without its directory, the dash of a login shell, and the extension on
-// Windows.
+// program returns a program's name as the tables contain it: without its directory, the
+// dash of a login shell, and the extension on Windows.
 func program(argv []string) string {
 	if len(argv) == 0 {
 		return ""
@@ -32,7 +32,8 @@ func program(argv []string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, ":"), "-"), ".exe"))
 }
 
-// exeName returns the name of the file that a process runs or, where that cannot be read, the name that it gives itself.
+// exeName returns the name of the file that a process runs or, where that cannot be read,
+// the name that it gives itself.
 func exeName(p proc.Ancestor) string {
 	if p.Exe == "" {
 		return program(p.Argv)
@@ -40,7 +41,8 @@ func exeName(p proc.Ancestor) string {
 	return unwrapped(program([]string{p.Exe}))
 }
 
-// unwrapped returns the name of a program that Nix has renamed to start it by a script: .claude-wrapped.
+// unwrapped returns the name of a program that Nix has renamed to start it by a script:
+// .claude-wrapped.
 func unwrapped(name string) string {
 	if inner, ok := strings.CutSuffix(strings.TrimRight(name, "_"), "-wrapped"); ok && strings.HasPrefix(inner, ".") {
 		return inner[1:]
@@ -48,8 +50,9 @@ func unwrapped(name string) string {
 	return name
 }
 
-// namesOf returns the names of a program, the best one first: of the script that an interpreter or a shell runs, also without its extension,
-// or else of its file. The list is never empty.
+// namesOf returns the names of a program, the best one first: of the script that an
+// interpreter or a shell runs, also without its extension, or else of its file. The list
+// is never empty.
 func namesOf(p proc.Ancestor) []string {
 	script := scriptOf(p)
 	switch {
@@ -64,7 +67,8 @@ func namesOf(p proc.Ancestor) []string {
 	return []string{exeName(p)}
 }
 
-// pathsOf returns the paths of a program's file and script, in lower case and with a slash before each.
+// pathsOf returns the paths of a program's file and script, in lower case and with a
+// slash before each.
 func pathsOf(p proc.Ancestor) (all []string) {
 	for _, file := range []string{p.Exe, scriptOf(p)} {
 		if file = strings.ToLower(filepath.ToSlash(file)); strings.Contains(file, "/") {
@@ -83,15 +87,17 @@ func scriptName(script string) string {
 	return unwrapped(strings.TrimSuffix(name, "-cli"))
 }
 
-// valued are options of interpreters whose value is the next argument, as far as it can be taken for a script. coded are those whose value
-// is a program, so that there is no script.
+// valued are options of interpreters whose value is the next argument, as far as it can
+// be taken for a script. coded are those whose value is a program, so that there is no
+// script.
 var (
 	valued = []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions", "-W", "-X", "-I", "-o", "+o", "-O", "+O", "--rcfile", "--init-file", "--argv0"}
 	coded  = []string{"-e", "--eval", "-p", "--print", "-c", "-pe"}
 )
 
-// scriptOf returns the script that an interpreter or a shell runs, or the program that the system's loader does, as the arguments have it; of
-// Python's modules it returns the name. It returns "" for other programs, and for those that run a text or their input.
+// scriptOf returns the script that an interpreter or a shell runs, or the program that
+// the system's loader does, as the arguments have it; of Python's modules it returns the
+// name. It returns "" for other programs, and for those that run a text or their input.
 func scriptOf(p proc.Ancestor) string {
 	name := exeName(p)
 	if !oneOf(scripted, name) && !oneOf(shells, name) && !oneOf(loaders, name) || len(p.Argv) < 2 {

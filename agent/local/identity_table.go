@@ -8,15 +8,17 @@ import (
 	"tether/platform/proc"
 )
 
-// Known programs by their names, as [program] returns them. A name that ends in * covers all names with that beginning. Except for agents,
-// a name counts only for a file that fits it, see fits.
+// Known programs by their names, as [program] returns them. A name that ends in * covers
+// all names with that beginning. Except for agents, a name counts only for a file that
+// fits it, see fits.
 var (
-	// wrappers start the program that their arguments name and wait for it, so the agent is above them. Shells can be wrappers, too, see
-	// shells.
+	// wrappers start the program that their arguments name and wait for it, so the agent
+	// is above them. Shells can be wrappers, too, see shells.
 	wrappers = []string{"env", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uv", "uvx", "pipx", "tether", "timeout", "nice", "nohup", "setsid",
 		"stdbuf", "time", "ionice", "chrt", "taskset", "direnv", "mise", "asdf", "volta", "nix", "nix-shell", "devbox", "dotenv", "dotenvx", "op", "xargs",
 		"unshare", "bwrap", "firejail", "catchsegv", "strace", "script"}
-	// runners are programs in which people start others by a key, a rule or an alias. An agent may use them, too, so it is not above them.
+	// runners are programs in which people start others by a key, a rule or an alias. An
+	// agent may use them, too, so it is not above them.
 	runners = []string{"make", "gmake", "bmake", "remake", "ninja", "just", "task", "go-task", "mage", "rake", "invoke", "fab", "doit", "nox", "tox", "gulp", "grunt", "turbo", "cargo", "bazel*",
 		"pipenv", "poetry", "conda", "mamba", "micromamba", "pixi", "rbenv", "pyenv", "bundle", "bun", "deno", "corepack", "node-gyp",
 		"git", "git-*", "gh", "glab", "hg", "jj", "tig", "lazygit", "gitui", "lazydocker", "k9s", "vi", "ex", "nvi", "nano", "micro", "less", "more", "most", "man",
@@ -40,11 +42,13 @@ var (
 	multiplexers = []string{"tmux*", "screen*", "zellij", "byobu*", "dtach", "abduco", "dvtm", "mprocs", "tether-host"}
 	// batch has services that run programs without a person.
 	batch = []string{"cron", "crond", "atd", "anacron", "fcron", "systemd*", "init", "supervise*", "runsv*", "s6-*"}
-	// makers make terminals for programs, not for people. Interpreters and shells can, too, see makesTerminals.
+	// makers make terminals for programs, not for people. Interpreters and shells can,
+	// too, see makesTerminals.
 	makers = []string{"script", "scriptlive", "expect", "autoexpect", "unbuffer", "empty", "faketty", "socat*", "rlwrap", "sexpect", "goexpect", "pexpect"}
 	// loaders are the system's, which can run any program.
 	loaders = []string{"ld-*", "ld.so*"}
-	// served has scripts of interpreters whose terminals a person sees, in a browser or on a screen.
+	// served has scripts of interpreters whose terminals a person sees, in a browser or
+	// on a screen.
 	served = []string{"jupyter*", "ipython*", "notebook*", "theia*", "wetty*", "butterfly*", "webssh*", "gateone*", "terminado*", "cockpit*"}
 	// editors are programs with terminals of their own, in which the person types.
 	editors = slices.Concat(electrons, jetbrains, zeds, []string{"java", "emacs*", "nvim*", "vim*", "helix", "hx", "kakoune", "kak", "lapce*", "sublime_text", "gvim*"})
@@ -76,7 +80,8 @@ const (
 	kindEditor
 )
 
-// kindOf looks up a program in the tables. A shell that leads its session belongs to the person.
+// kindOf looks up a program in the tables. A shell that leads its session belongs to the
+// person.
 func (e *evidence) kindOf(p proc.Ancestor) kind {
 	if p.Pid <= 1 || p.Pid == e.daemon || p.Exe == "" && len(p.Argv) == 0 {
 		return kindNever
@@ -102,7 +107,8 @@ func (e *evidence) kindOf(p proc.Ancestor) kind {
 	return kindAgent
 }
 
-// makesTerminals reports whether a program that starts a session at a terminal is known to do so for a program, not for a person.
+// makesTerminals reports whether a program that starts a session at a terminal is known
+// to do so for a program, not for a person.
 func (e *evidence) makesTerminals(p proc.Ancestor) bool {
 	name := exeName(p)
 	if oneOf(scripted, name) {
@@ -111,14 +117,15 @@ func (e *evidence) makesTerminals(p proc.Ancestor) bool {
 	return oneOf(makers, name) || oneOf(loaders, name) || oneOf(shells, name)
 }
 
-// showsTerminals reports whether a program is a known emulator, multiplexer or editor, whose terminals a person sees.
+// showsTerminals reports whether a program is a known emulator, multiplexer or editor,
+// whose terminals a person sees.
 func (e *evidence) showsTerminals(p proc.Ancestor) bool {
 	name := e.fitting(p)
 	return name != "" && (oneOf(emulators, name) || oneOf(multiplexers, name) || oneOf(editors, name) || oneOf(served, name))
 }
 
-// fitting returns the name under which the tables may have a program, or "" if its file does not fit that name: whoever names a program may
-// choose any name.
+// fitting returns the name under which the tables may have a program, or "" if its file
+// does not fit that name: whoever names a program may choose any name.
 func (e *evidence) fitting(p proc.Ancestor) string {
 	if p.Exe == "" { // of another user, or with rights from its file
 		if e.system.privileged(p) {
@@ -142,7 +149,8 @@ func (e *evidence) fitting(p proc.Ancestor) string {
 	return name
 }
 
-// fittingScript is fitting for an interpreter. Programs of npm's kind write their name over their arguments: "npm run x".
+// fittingScript is fitting for an interpreter. Programs of npm's kind write their name
+// over their arguments: "npm run x".
 func (e *evidence) fittingScript(p proc.Ancestor) (name, file string) {
 	titles := []string{"npm", "npx", "pnpm", "yarn"}
 	if script := scriptOf(p); strings.Contains(script, "/") {
@@ -159,8 +167,8 @@ func (e *evidence) fittingScript(p proc.Ancestor) (name, file string) {
 	return "", ""
 }
 
-// fits reports whether a file can be the program that has this name: it is where programs are installed or, if its maker ships it as a
-// directory, in such a one.
+// fits reports whether a file can be the program that has this name: it is where programs
+// are installed or, if its maker ships it as a directory, in such a one.
 func (e *evidence) fits(p proc.Ancestor, name, file string) bool {
 	lower := strings.ToLower(file)
 	bundle := strings.Contains(lower, ".app/contents/")
@@ -186,7 +194,8 @@ func (e *evidence) fits(p proc.Ancestor, name, file string) bool {
 	return e.system.installed(file)
 }
 
-// editorScript reports whether a file is of the server that an editor runs on a remote machine, or of its tunnel.
+// editorScript reports whether a file is of the server that an editor runs on a remote
+// machine, or of its tunnel.
 func editorScript(path string) bool {
 	for _, part := range []string{"/.vscode-server/", "/.vscode-server-insiders/", "/.vscode/cli/servers/", "/.vscode-insiders/cli/servers/", "/.cursor-server/", "/.windsurf-server/",
 		"/.vscodium-server/", "/code-server/", "/.vscode-remote/"} {
@@ -197,8 +206,8 @@ func editorScript(path string) bool {
 	return false
 }
 
-// agentAbove returns the agent that has started tether mcp, the first process of the line: its parent, or the next process above wrappers.
-// ok is false if that is no agent.
+// agentAbove returns the agent that has started tether mcp, the first process of the
+// line: its parent, or the next process above wrappers. ok is false if that is no agent.
 func (e *evidence) agentAbove(principal string) (r AgentRecord, ok bool) {
 	line := e.line
 	if len(line) == 0 || line[0].Pid == e.daemon {
@@ -221,8 +230,8 @@ func (e *evidence) agentAbove(principal string) (r AgentRecord, ok bool) {
 	return r, false
 }
 
-// groupOf returns the process group of the agent, the first process of line, if the agent or a wrapper right above it leads the group; else
-// 0.
+// groupOf returns the process group of the agent, the first process of line, if the agent
+// or a wrapper right above it leads the group; else 0.
 func (e *evidence) groupOf(line []proc.Ancestor) int {
 	agent := line[0]
 	if agent.Group == agent.Session {

@@ -16,7 +16,8 @@ import (
 	"tether/platform/proc"
 )
 
-// fake is a process of a lineage: a number, a session, a group, a terminal in whose foreground is a group, marks, and arguments.
+// fake is a process of a lineage: a number, a session, a group, a terminal in whose
+// foreground is a group, marks, and arguments.
 type fake struct {
 	parent                          int
 	pid, session, group, tty, front int
@@ -24,7 +25,8 @@ type fake struct {
 	argv, exe                       string
 }
 
-// file is the file that it runs: the given one, or the one in /usr/bin that its arguments suggest; "none" if that cannot be read.
+// file is the file that it runs: the given one, or the one in /usr/bin that its arguments
+// suggest; "none" if that cannot be read.
 func (f fake) file() string {
 	first, _, _ := strings.Cut(f.argv, "|")
 	switch name := strings.TrimPrefix(first, "-"); {
@@ -183,7 +185,8 @@ func parseAgents(t *testing.T, text string) (all []local.AgentRecord) {
 	return all
 }
 
-// parseHolders are the processes that have the other ends of terminals open, nil where the system does not tell.
+// parseHolders are the processes that have the other ends of terminals open, nil where
+// the system does not tell.
 func parseHolders(t *testing.T, text string) map[int][]int {
 	t.Helper()
 	if text == "" {

@@ -12,7 +12,8 @@ import (
 	"tether/agent/term"
 )
 
-// simulated is an agent as a real program: a file that runs the line that is its argument, as an agent runs commands.
+// simulated is an agent as a real program: a file that runs the line that is its
+// argument, as an agent runs commands.
 type simulated struct {
 	file string // below a directory of the test
 	// with is the interpreter of the text; "" means a copy of sh.
@@ -75,14 +76,16 @@ func (s simulated) put(t *testing.T, dir string) string {
 	return file + " -c"
 }
 
-// The programs that a known agent has started in a pane of the person's are that agent's from the first on, in a terminal of its own, too,
-// and after they have lost their parents. Those below an unknown program are the person's, without a sign.
+// The programs that a known agent has started in a pane of the person's are that agent's
+// from the first on, in a terminal of its own, too, and after they have lost their
+// parents. Those below an unknown program are the person's, without a sign.
 func TestProgramsBelowAgents(t *testing.T) {
 	for _, s := range simulations {
 		t.Run(s.file, func(t *testing.T) {
 			d := openReal(t, local.Options{Agents: local.OpenAgents(t.TempDir())})
 			start := s.put(t, t.TempDir())
-			// each line of the answers is one way in which the agent runs the test's program
+			// each line of the answers is one way in which the agent runs the test's
+			// program
 			const ways = `"$SELF"; echo; script -qec '"$SELF" >own' /dev/null >/dev/null; cat own; echo; (setsid sh -c '"$SELF"; echo') | cat; ("$SELF" &) | cat; echo`
 			got := d.says(t, term.User, fmt.Sprintf(`exec >out.tmp; set -m; "$SELF"; echo; %s '%s'; "$SELF"; echo; mv out.tmp out`, start, strings.ReplaceAll(ways, "'", `'\''`)), sayVar+"=whoami")
 			lines := strings.Split(strings.TrimSpace(got), "\n")
@@ -104,7 +107,8 @@ func TestProgramsBelowAgents(t *testing.T) {
 	}
 }
 
-// tether mcp --as gives a known agent its name: it is not refused as another agent, and counts for the agent's other programs from then on.
+// tether mcp --as gives a known agent its name: it is not refused as another agent, and
+// counts for the agent's other programs from then on.
 func TestKnownAgentsTakeAName(t *testing.T) {
 	agents := local.OpenAgents(t.TempDir())
 	d := openReal(t, local.Options{Agents: agents})
@@ -121,7 +125,8 @@ func TestKnownAgentsTakeAName(t *testing.T) {
 	}
 }
 
-// A program that only has the name of an editor or a wrapper is recorded as the agent that it is, and so is all that it starts.
+// A program that only has the name of an editor or a wrapper is recorded as the agent
+// that it is, and so is all that it starts.
 func TestNamesAloneAreRecorded(t *testing.T) {
 	for _, name := range []string{"java", "kiro", "cursor", "code", "zed", "tabby", "warp", "warp-terminal", "st", "op", "time", "nvim", "tmux", "npx"} {
 		t.Run(name, func(t *testing.T) {

@@ -8,11 +8,12 @@ import (
 	"tether/agent/term"
 )
 
-// leaseGrace is how long a leased terminal lives without a follower: long enough for the follower to come back after a restart of the
-// daemon.
+// leaseGrace is how long a leased terminal lives without a follower: long enough for the
+// follower to come back after a restart of the daemon.
 const leaseGrace = 15 * time.Second
 
-// leases end terminals whose leaseholder, the program that started them, has gone without ending them. The zero value is ready to use.
+// leases end terminals whose leaseholder, the program that started them, has gone without
+// ending them. The zero value is ready to use.
 //
 //	         take                      leave, and it was the last
 //	waiting ──────▶ held ─────────────────────────▶ waiting
@@ -37,7 +38,8 @@ func (l *leases) expect(h term.Handle) {
 	l.ofLocked(h)
 }
 
-// resume begins the leases of terminals that an earlier daemon has left: their followers come back, or have ended meanwhile.
+// resume begins the leases of terminals that an earlier daemon has left: their followers
+// come back, or have ended meanwhile.
 func (l *leases) resume(access func(term.Actor) term.Access) {
 	for _, h := range access(term.User).List() {
 		if i := h.Info(); i.Leased && i.Exit == nil {
@@ -48,7 +50,8 @@ func (l *leases) resume(access func(term.Actor) term.Access) {
 	}
 }
 
-// take holds the lease for actor until leave is called. Only an actor that may kill the terminal may lease it.
+// take holds the lease for actor until leave is called. Only an actor that may kill the
+// terminal may lease it.
 func (l *leases) take(actor term.Actor, h term.Handle) (leave func(), err error) {
 	if err := term.Allow(actor, term.OpKill, h.Info()); err != nil {
 		return nil, err
@@ -92,7 +95,8 @@ func (l *leases) ofLocked(h term.Handle) *lease {
 	return one
 }
 
-// lapse ends a terminal for which no follower came back. If it was promoted meanwhile, the agent may not kill it any more, and it stays.
+// lapse ends a terminal for which no follower came back. If it was promoted meanwhile,
+// the agent may not kill it any more, and it stays.
 func (l *leases) lapse(h term.Handle, one *lease) {
 	l.mu.Lock()
 	if one.followers > 0 || l.closed {

@@ -110,8 +110,8 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request, req localapi.Unl
 	return reply(w, t)
 }
 
-// keptAt returns the hosts that may keep the terminal's text after the end of its lending: of host, or of all if that is "". It returns
-// none for agents.
+// keptAt returns the hosts that may keep the terminal's text after the end of its
+// lending: of host, or of all if that is "". It returns none for agents.
 func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []localapi.KeptAt) {
 	if ActorFrom(r.Context()) != term.User {
 		return nil
@@ -126,7 +126,8 @@ func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []loca
 	return all
 }
 
-// unlendAll ends the lending of every terminal and answers with the terminals that were lent.
+// unlendAll ends the lending of every terminal and answers with the terminals that were
+// lent.
 func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request, req localapi.UnlendRequest) error {
 	if len(req.From) > 0 {
 		return localapi.BadRequest("from needs a terminal")
@@ -236,7 +237,8 @@ func audienceFrom(a *term.Audience) *localapi.Audience {
 // toldWithin bounds how long an answer waits for the host to know the audience.
 const toldWithin = 5 * time.Second
 
-// checkNames refuses names that cannot be in an audience, and those that the host refuses. A host that is offline is not asked.
+// checkNames refuses names that cannot be in an audience, and those that the host
+// refuses. A host that is offline is not asked.
 func (s *Server) checkNames(ctx context.Context, host string, names []string, denied bool) error {
 	if len(names) > term.MaxNames {
 		return localapi.BadRequest("%d names are too many; at most %d", len(names), term.MaxNames)
@@ -254,14 +256,16 @@ func (s *Server) checkNames(ctx context.Context, host string, names []string, de
 	return s.opts.Hosts.CheckAudience(ctx, host, names)
 }
 
-// awaitAudience returns when the host knows the audience, has not answered for toldWithin, or is offline.
+// awaitAudience returns when the host knows the audience, has not answered for
+// toldWithin, or is offline.
 func (s *Server) awaitAudience(ctx context.Context, host string, h term.Handle) {
 	ctx, cancel := context.WithTimeout(ctx, toldWithin)
 	defer cancel()
 	s.opts.Hosts.AudienceTold(ctx, host, h)
 }
 
-// unlendFrom removes people, groups and agents from the audience, at one host or at all hosts to which the terminal is lent.
+// unlendFrom removes people, groups and agents from the audience, at one host or at all
+// hosts to which the terminal is lent.
 func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handle, req localapi.UnlendRequest) error {
 	var change term.AudienceChange
 	for _, name := range req.From {

@@ -123,7 +123,8 @@ func TestLendIsRefused(t *testing.T) {
 	}
 }
 
-// Lending to somebody extends the audience, and keeps the end; a refusal by the host changes nothing.
+// Lending to somebody extends the audience, and keeps the end; a refusal by the host
+// changes nothing.
 func TestLendTo(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true}}

@@ -20,7 +20,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// hushed are two secrets: text that looks like a token, and the value of a variable of the terminal's.
+// hushed are two secrets: text that looks like a token, and the value of a variable of
+// the terminal's.
 const hushedValue = "hunter2-value"
 
 var hushedToken = "ghp_" + strings.Repeat("a1B2", 9)
@@ -38,7 +39,8 @@ func hushed(t *testing.T) *world {
 	})
 }
 
-// secretly has an agent's or the person's terminal print both wherever it can: output, title, name, command line and argv.
+// secretly has an agent's or the person's terminal print both wherever it can: output,
+// title, name, command line and argv.
 func (w *world) secretly(c *localclient.Client, name string) (localapi.Terminal, *testkit.Child) {
 	w.t.Helper()
 	r := localapi.SpawnRequest{Command: []string{"run", hushedToken}, Cwd: testkit.Abs("/"), Env: []string{"MY_TOKEN=" + hushedValue}, Name: name}
@@ -64,8 +66,9 @@ func tellsNone(t *testing.T, who, what string) {
 	}
 }
 
-// agentRoutes has, for each route that an agent may use, the requests of this test; ID is the person's terminal, OWN the agent's. "" is a
-// WebSocket or a session, which has a separate test.
+// agentRoutes has, for each route that an agent may use, the requests of this test; ID is
+// the person's terminal, OWN the agent's. "" is a WebSocket or a session, which has a
+// separate test.
 var agentRoutes = map[string][]string{
 	"GET /v1/status":                   {"/v1/status"},
 	"GET /v1/whoami":                   {"/v1/whoami"},
@@ -121,7 +124,8 @@ func (w *world) fetch(as, method, path string) (status int, body string, trailer
 	return resp.StatusCode, fmt.Sprint(resp.Header, string(all)), resp.Trailer
 }
 
-// No route tells an agent a secret. One that is new must be entered above, or be the person's alone.
+// No route tells an agent a secret. One that is new must be entered above, or be the
+// person's alone.
 func TestNoRouteTellsAgentsSecrets(t *testing.T) {
 	w := hushed(t)
 	shown, _ := w.secretly(w.client, "build "+hushedToken)
@@ -153,7 +157,8 @@ func TestNoRouteTellsAgentsSecrets(t *testing.T) {
 			}
 		}
 	}
-	// The same as an agent that is shown all, and as the person: the words above would be found.
+	// The same as an agent that is shown all, and as the person: the words above would be
+	// found.
 	for _, as := range []string{"cursor", ""} {
 		for _, path := range []string{"/v1/terminals", "/v1/terminals/" + shown.ID + "/output?view=raw", "/v1/terminals/" + shown.ID + "/commands", "/v1/terminals/" + shown.ID + "/screen?colours=1"} {
 			_, all, _ := w.fetch(as, http.MethodGet, path)
@@ -242,7 +247,8 @@ func TestNoHistoryTellsAgentsSecrets(t *testing.T) {
 	}
 }
 
-// No tool, no resource and no notification tells an agent a secret, and answers say how many places are masked.
+// No tool, no resource and no notification tells an agent a secret, and answers say how
+// many places are masked.
 func TestNoToolTellsAgentsSecrets(t *testing.T) {
 	w := hushed(t)
 	shown, child := w.secretly(w.client, "build "+hushedToken)

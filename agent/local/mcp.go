@@ -59,7 +59,8 @@ func (s *Server) mcpHTTP(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mcpLines turns the connection into an MCP session of lines, which tether mcp passes on between its client and the daemon.
+// mcpLines turns the connection into an MCP session of lines, which tether mcp passes on
+// between its client and the daemon.
 func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), localapi.MCPProtocol) {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "this path is for Upgrade: " + localapi.MCPProtocol, Hint: "use tether mcp, or POST /mcp for streamable HTTP"}
@@ -109,7 +110,8 @@ func (s *Server) recordAgent(r *http.Request) {
 	}
 }
 
-// lineStream is a connection that was taken over from HTTP. A client that does not read for timeout is disconnected.
+// lineStream is a connection that was taken over from HTTP. A client that does not read
+// for timeout is disconnected.
 type lineStream struct {
 	conn     net.Conn
 	buffered *bufio.Reader // has bytes that arrived after the request
@@ -132,10 +134,12 @@ func (s *Server) toolBug(tool string, stack []byte) {
 	s.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool ran into a bug")
 }
 
-// ToolsAt returns the tools that agents here have, for an agent that works in a session of a paired host. The same policy applies.
-// Terminals that it starts are lent to the host at once, it sees only terminals that are lent there, and all its output is redacted. The
-// tools give no access to this machine's loopback interface. The caller must Close the set, which ends its waiting calls; the calls also
-// end with this server. named is the host's name for the agent, for people to read.
+// ToolsAt returns the tools that agents here have, for an agent that works in a session
+// of a paired host. The same policy applies. Terminals that it starts are lent to the
+// host at once, it sees only terminals that are lent there, and all its output is
+// redacted. The tools give no access to this machine's loopback interface. The caller
+// must Close the set, which ends its waiting calls; the calls also end with this server.
+// named is the host's name for the agent, for people to read.
 func (s *Server) ToolsAt(host, session, named string) *agenttools.Set {
 	access := s.opts.Access(term.AgentAt(host, session))
 	terminals := &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}

@@ -80,7 +80,8 @@ func (w *world) spawnAway(s *agenttools.Set, command ...string) (string, *testki
 	return m.ID, <-w.children
 }
 
-// A terminal that an agent at a host starts is lent there, belongs to the agent, and is redacted.
+// A terminal that an agent at a host starts is lent there, belongs to the agent, and is
+// redacted.
 func TestToolsAtAHost(t *testing.T) {
 	w := away(t)
 	s := w.at("s1")

@@ -42,8 +42,8 @@ func over(t *testing.T, url string, via http.RoundTripper) *tools {
 	return &tools{t, s}
 }
 
-// A client over HTTP is the principal of its token or header, and the same agent as over lines. The person's own token makes no agent of
-// the person.
+// A client over HTTP is the principal of its token or header, and the same agent as over
+// lines. The person's own token makes no agent of the person.
 func TestMCPPrincipalsOverHTTP(t *testing.T) {
 	d := serveTCP(t)
 	person, _ := d.spawn("shell")
@@ -124,7 +124,8 @@ func TestMCPEndsWithToken(t *testing.T) {
 	}
 }
 
-// With more agents than are served at a time, unused ones make room, and keep their terminals.
+// With more agents than are served at a time, unused ones make room, and keep their
+// terminals.
 func TestManyAgents(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	first := w.agent("agent-first")

@@ -46,8 +46,9 @@ func (t mcpTerminal) Commands() []vocab.Command {
 	return all
 }
 
-// Read implements agenttools.Terminal. The view is the one for screens: all bytes of the child except the shell's marks, under raw offsets;
-// if the handle is masked it is the view for hosts. It never holds the child, because a model may stop reading at any time.
+// Read implements agenttools.Terminal. The view is the one for screens: all bytes of the
+// child except the shell's marks, under raw offsets; if the handle is masked it is the
+// view for hosts. It never holds the child, because a model may stop reading at any time.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from, Linear: true})
 	if err != nil {

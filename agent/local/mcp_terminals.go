@@ -14,8 +14,9 @@ import (
 	"tether/platform/pty"
 )
 
-// agentTerminals has one agent's terminals and rights, for the MCP server. It does not decide anything itself: term decides rights, and the
-// policy decides which commands may run.
+// agentTerminals has one agent's terminals and rights, for the MCP server. It does not
+// decide anything itself: term decides rights, and the policy decides which commands may
+// run.
 type agentTerminals struct {
 	server *Server
 	access term.Access
@@ -74,7 +75,8 @@ func (a *agentTerminals) Changed(ctx context.Context, since uint64) (uint64, err
 	return a.access.Changed(ctx, since)
 }
 
-// find accepts only whole ids: the beginning of an id, which a model may have made up, must not kill anything.
+// find accepts only whole ids: the beginning of an id, which a model may have made up,
+// must not kill anything.
 func (a *agentTerminals) find(id string) (term.Handle, error) {
 	h, err := a.access.Terminal(term.ID(id))
 	if err != nil {

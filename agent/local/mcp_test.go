@@ -481,7 +481,8 @@ func TestInactivity(t *testing.T) {
 	})
 }
 
-// Problems are looked for in what is printed within ten minutes after the last question, and are known when the output is gone.
+// Problems are looked for in what is printed within ten minutes after the last question,
+// and are known when the output is gone.
 func TestMatchesForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, children := bubble(t, local.Options{})

@@ -21,7 +21,8 @@ import (
 
 const (
 	maxLines = 1 << 20 // of one read; most logs have fewer
-	// lineGuess is the assumed length of a line, in bytes, at the start of the search for the last lines.
+	// lineGuess is the assumed length of a line, in bytes, at the start of the search for
+	// the last lines.
 	lineGuess = 128
 )
 
@@ -112,8 +113,9 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 	return nil // it fails only if the client is gone or stops reading
 }
 
-// copyOutput copies the reader's output up to about the raw offset end, because otherwise a child that prints for ever would keep a slower
-// client. With q.follow it also copies later output, up to the end of the command if q names one.
+// copyOutput copies the reader's output up to about the raw offset end, because otherwise
+// a child that prints for ever would keep a slower client. With q.follow it also copies
+// later output, up to the end of the command if q names one.
 func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q readQuery, end int64) {
 	buf := make([]byte, localapi.ReadChunk)
 	for {
@@ -173,7 +175,8 @@ func open(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err err
 	return nil, head, e
 }
 
-// openTail returns a reader and the text before it: the terminal's last q.lines lines, or a reader at the oldest byte kept.
+// openTail returns a reader and the text before it: the terminal's last q.lines lines, or
+// a reader at the oldest byte kept.
 func openTail(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err error) {
 	if q.lines == 0 {
 		i := h.Info()
@@ -199,7 +202,8 @@ func openTail(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err
 	}
 }
 
-// readUntil returns the available output up to about the raw offset end, as one piece, so that it returns even if a child prints for ever.
+// readUntil returns the available output up to about the raw offset end, as one piece, so
+// that it returns even if a child prints for ever.
 func readUntil(rd *term.Reader, end int64) (all term.Event, err error) {
 	for {
 		all.Data = slices.Grow(all.Data, localapi.ReadChunk)

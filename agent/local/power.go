@@ -15,20 +15,24 @@ import (
 	"tether/platform/proc"
 )
 
-// power is an operation that only a person may do. It needs a caller that no agent has started and that shows a sign of a person, see
-// [Caller]. A program that an agent has left behind without any trace of the agent does not show a sign.
+// power is an operation that only a person may do. It needs a caller that no agent has
+// started and that shows a sign of a person, see [Caller]. A program that an agent has
+// left behind without any trace of the agent does not show a sign.
 type power struct {
 	does string // as in "it may not …"
-	// early says that the power needs no sign in a home that no agent has used: there is nobody yet from whom to protect it.
+	// early says that the power needs no sign in a home that no agent has used: there is
+	// nobody yet from whom to protect it.
 	early bool
-	// when reports from the body whether a request uses the power; nil: every request does.
+	// when reports from the body whether a request uses the power; nil: every request
+	// does.
 	when func(body []byte) bool
 	// unless selects requests that need no sign; nil: none.
 	unless func(*Server, *http.Request, []byte) bool
 }
 
-// powers are the powers that each route needs. Other routes need no sign: those that end or withdraw something, lists, and starts of
-// terminals that are lent by the configuration.
+// powers are the powers that each route needs. Other routes need no sign: those that end
+// or withdraw something, lists, and starts of terminals that are lent by the
+// configuration.
 var powers = map[string][]power{
 	"POST /v1/approvals/{id}":        {{does: "approve what an agent asks for", when: body(func(a localapi.ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
 	"POST /v1/terminals/{ref}/lend":  {{does: "lend a terminal", early: true}},
@@ -50,7 +54,8 @@ var pairing = power{does: "pair with a host", early: true}
 // typingPower is typing into a terminal that a person has started; see hands.
 var typingPower = power{does: "type into a terminal of yours"}
 
-// body applies a condition to the decoded body. A body that the handler will refuse fulfils it.
+// body applies a condition to the decoded body. A body that the handler will refuse
+// fulfils it.
 func body[T any](is func(T) bool) func([]byte) bool {
 	return func(data []byte) bool {
 		var v T
@@ -58,7 +63,8 @@ func body[T any](is func(T) bool) func([]byte) bool {
 	}
 }
 
-// signed returns h, restricted to callers with a sign if a needed power requires one. h itself refuses agents.
+// signed returns h, restricted to callers with a sign if a needed power requires one. h
+// itself refuses agents.
 func (s *Server) signed(needed []power, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if ActorFrom(r.Context()) != term.User || callerFrom(r).Sign != "" {
@@ -90,8 +96,8 @@ func (p power) refuse(c Caller) *localapi.Error {
 	return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign), Hint: hint}
 }
 
-// withToken adds a sign to the caller if the request has a valid token of the person. It adds nothing to an agent or to nobody. The grant
-// is nil unless the token is the sign.
+// withToken adds a sign to the caller if the request has a valid token of the person. It
+// adds nothing to an agent or to nobody. The grant is nil unless the token is the sign.
 func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
 	if token == "" || c.Actor != term.User || c.Sign != "" {
 		return c, nil
@@ -108,7 +114,8 @@ func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
 	return c, g
 }
 
-// proxied has the requests under way that ACP proxies make for their agents, by the proxy's process. The zero value is ready to use.
+// proxied has the requests under way that ACP proxies make for their agents, by the
+// proxy's process. The zero value is ready to use.
 type proxied struct {
 	mu  sync.Mutex
 	all map[proc.ID][]*policy.Request
@@ -141,8 +148,9 @@ func (p *proxied) has(at proc.ID, q policy.Request) bool {
 	})
 }
 
-// answersOwn reports whether an ACP proxy answers a question about its own request, which it may do once: the answer comes from the person
-// at its editor. The proxy gains nothing by that, because it could run the command itself.
+// answersOwn reports whether an ACP proxy answers a question about its own request, which
+// it may do once: the answer comes from the person at its editor. The proxy gains nothing
+// by that, because it could run the command itself.
 func (s *Server) answersOwn(r *http.Request, data []byte) bool {
 	var a localapi.ApprovalAnswer
 	at, ok := r.Context().Value(connKey{}).(peer)
@@ -163,8 +171,9 @@ type hands struct {
 	recorded bool          // a missing sign is recorded once
 }
 
-// mayType returns nil if the caller may type into the terminal; a person's terminal requires a sign. A caller without a sign when it
-// connects may have one later, for example once the shell has put it into the foreground.
+// mayType returns nil if the caller may type into the terminal; a person's terminal
+// requires a sign. A caller without a sign when it connects may have one later, for
+// example once the shell has put it into the foreground.
 func (h *hands) mayType(i term.Info) error {
 	if h.signed || i.Owner != term.User || i.Unsigned || ActorFrom(h.request.Context()) != term.User {
 		return nil // the terminal decides an agent's rights

@@ -39,7 +39,8 @@ type deed struct {
 	do    func(ctx context.Context, c *localclient.Client) error
 }
 
-// deeds are all powers of a person, and requests that need no sign. A person has started the terminal mine, but not theirs.
+// deeds are all powers of a person, and requests that need no sign. A person has started
+// the terminal mine, but not theirs.
 var deeds = []deed{
 	{"approve", needsSign, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Approve(ctx, "q-none", true, 0))
@@ -144,7 +145,8 @@ func comesBack(ctx context.Context, a *localclient.Attachment) error {
 	}
 }
 
-// typeInUI types at the WebSocket of user interfaces, and gets the result before the answer to a ping.
+// typeInUI types at the WebSocket of user interfaces, and gets the result before the
+// answer to a ping.
 func typeInUI(ctx context.Context, c *localclient.Client, ref string) error {
 	t, err := c.Find(ctx, ref)
 	if err != nil {
@@ -194,7 +196,8 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// beCaller does all deeds and prints the result of each. TestMain calls it in a separate process.
+// beCaller does all deeds and prints the result of each. TestMain calls it in a separate
+// process.
 func beCaller(c *localclient.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -206,8 +209,9 @@ func beCaller(c *localclient.Client) {
 	}
 }
 
-// leavePTY starts the test's program at a terminal of its own, leaves the other end of that to a shell, and ends. The program asks once the
-// file left is there: until this process has ended, it is the maker, and no table has its name.
+// leavePTY starts the test's program at a terminal of its own, leaves the other end of
+// that to a shell, and ends. The program asks once the file left is there: until this
+// process has ended, it is the maker, and no table has its name.
 func leavePTY() {
 	env := slices.DeleteFunc(proc.WithoutTag(os.Environ()), func(e string) bool { return strings.HasPrefix(e, sayVar+"=") })
 	env = append(env, sayVar+"=powers")
@@ -237,7 +241,8 @@ func leavePTY() {
 // tokenTestVar is the token that the test's program shows.
 const tokenTestVar = "TETHER_TEST_TOKEN"
 
-// Each power of a person, for each kind of caller in testdata/powers.txt, through the socket.
+// Each power of a person, for each kind of caller in testdata/powers.txt, through the
+// socket.
 func TestPowersOfThePerson(t *testing.T) {
 	const all, early, none, agent = "all", "early", "none", "agent"
 	owners := map[string]term.Actor{"-": {}, "agent": term.Agent("bob"), "person": term.User, "unsigned": term.User}
@@ -351,7 +356,8 @@ func beReturner(c *localclient.Client) {
 	}
 }
 
-// Who attaches in the background types once the shell has put it into the foreground, and not before.
+// Who attaches in the background types once the shell has put it into the foreground, and
+// not before.
 func TestTypingFromTheForeground(t *testing.T) {
 	d := openReal(t, local.Options{})
 	if _, err := d.pool.As(term.User).Spawn(term.Spec{Name: "mine", Command: []string{"cat"}, Cwd: "/", Env: d.env}); err != nil {

@@ -100,7 +100,8 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	}
 }
 
-// A refused administrative request of an agent is recorded: the agent and the door, and nothing of its contents.
+// A refused administrative request of an agent is recorded: the agent and the door, and
+// nothing of its contents.
 func TestRefusalsOfTheDoorAreWrittenDown(t *testing.T) {
 	w, e := judged(t, nil)
 	a := w.client.As("a")

@@ -54,8 +54,9 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, localapi.Digest{SchemaVersion: localapi.SchemaVersion, Text: a.History, Masked: a.Masked})
 }
 
-// lookedAt returns the terminal in the path as the caller sees it, and a key for terminal and view. Its output is masked as for hosts,
-// unless the person, or an agent that sees everything, asks for raw=1.
+// lookedAt returns the terminal in the path as the caller sees it, and a key for terminal
+// and view. Its output is masked as for hosts, unless the person, or an agent that sees
+// everything, asks for raw=1.
 func (s *Server) lookedAt(r *http.Request, q params) (mcpTerminal, string, error) {
 	raw := q.Get("raw") == "1"
 	if err := q.unknown(); err != nil {

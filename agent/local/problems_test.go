@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// The person is shown problems and digests with secrets masked, also of a terminal that is lent to nobody, and unmasked if they say so. Agents are never.
+// The person is shown problems and digests with secrets masked, also of a terminal that
+// is lent to nobody, and unmasked if they say so. Agents are never.
 func TestProblemsAreMasked(t *testing.T) {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"tether/screen"
 )
 
-// wipe resets and clears a used terminal: it ends an incomplete sequence, leaves the alternate screen, and resets modes, style, character
-// sets and tab stops. Clients that know of Control.Redrawn have undone everything before.
+// wipe resets and clears a used terminal: it ends an incomplete sequence, leaves the
+// alternate screen, and resets modes, style, character sets and tab stops. Clients that
+// know of Control.Redrawn have undone everything before.
 const wipe = "\x18\x1b[?1049l\x1b[!p\x1b[4;20l\x1b[?1;6;9;45;66;1000;1002;1003;1004;1006;1016;2004;2026l\x1b[?7;25h\x1b[0 q\x1b]8;;\x1b\\" +
 	"\x1b(B\x1b)B\x1b*B\x1b+B\x0f\x1b[?5W\x1b[m\x1b[H\x1b[2J"
 
@@ -20,8 +21,9 @@ const clearScreen = "\x1b[m\x1b[H\x1b[2J"
 // replayImages bounds the images in earlier output, in bytes.
 const replayImages = 2 << 20
 
-// past is what a person who attaches is shown of earlier output. Their terminal must not act on it again: it passes redact.Safe. A sequence
-// that has begun before they came and ends later counts as earlier.
+// past is what a person who attaches is shown of earlier output. Their terminal must not
+// act on it again: it passes redact.Safe. A sequence that has begun before they came and
+// ends later counts as earlier.
 //
 //	from ──history──▶ live ──then: what the history does not show──▶ the rest of a sequence ──▶ unchanged
 type past struct {
@@ -38,7 +40,8 @@ func newSafe() *redact.Safe {
 	return redact.NewSafe(redact.Options{Images: replayImages, FileLinks: true, Silent: true})
 }
 
-// pass appends what the client gets of output that ends at the raw offset to. over reports that all later output is to be sent unchanged.
+// pass appends what the client gets of output that ends at the raw offset to. over
+// reports that all later output is to be sent unchanged.
 func (p *past) pass(dst, data []byte, to int64) (out []byte, over bool) {
 	at := to - int64(len(data))
 	next := func(limit int64) {
@@ -75,9 +78,10 @@ func (p *past) filter(dst, data []byte) []byte {
 	return p.safe.Append(dst, data)
 }
 
-// pastFrom returns the past of a client that begins at a raw offset. If draws, the client's terminal shows the present screen afterwards, and
-// everything is set on it that programs have set: if the history does not show that screen, it is drawn behind the history, or, on the
-// alternate screen, instead of it.
+// pastFrom returns the past of a client that begins at a raw offset. If draws, the
+// client's terminal shows the present screen afterwards, and everything is set on it that
+// programs have set: if the history does not show that screen, it is drawn behind the
+// history, or, on the alternate screen, instead of it.
 func pastFrom(h term.Handle, from int64, draws bool) (*past, error) {
 	end := h.Info().Bytes
 	p := &past{from: from, live: end, end: end, safe: newSafe()}
@@ -109,13 +113,15 @@ func pastFrom(h term.Handle, from int64, draws bool) (*past, error) {
 	return p, nil
 }
 
-// begin makes the history begin within a sequence, of which open is the part before, or in none.
+// begin makes the history begin within a sequence, of which open is the part before, or
+// in none.
 func (p *past) begin(open []byte) {
 	p.safe, p.skip = newSafe(), len(open) > 0
 	p.safe.Append(nil, open)
 }
 
-// draw decides what is drawn for a client whose terminal should show the screen is, and shows looks after the history.
+// draw decides what is drawn for a client whose terminal should show the screen is, and
+// shows looks after the history.
 func (p *past) draw(is, looks *screen.Screen) {
 	replay := is.Replay()
 	if replay == nil {
@@ -136,8 +142,9 @@ func (p *past) draw(is, looks *screen.Screen) {
 	}
 }
 
-// redraw returns bytes that clear a terminal and draw the present screen, for a client that has lost output, and the raw offset at which
-// the client continues. It returns nil if the screen is not known, or the terminal has shown nothing.
+// redraw returns bytes that clear a terminal and draw the present screen, for a client
+// that has lost output, and the raw offset at which the client continues. It returns nil
+// if the screen is not known, or the terminal has shown nothing.
 func redraw(h term.Handle) (first []byte, at int64, err error) {
 	if h.IsMasked() {
 		return nil, 0, nil // agents do not see screens

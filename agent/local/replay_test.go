@@ -48,14 +48,16 @@ func collects(t *testing.T, a *localclient.Attachment, last string) string {
 	return got
 }
 
-// acts are sequences on which a terminal acts: it answers, sets the clipboard, notifies, rings, saves a file, prints, or changes its font.
+// acts are sequences on which a terminal acts: it answers, sets the clipboard, notifies,
+// rings, saves a file, prints, or changes its font.
 var acts = []string{
 	"\x1b[c", "\x1b[>c", "\x1b[6n", "\x1b[5n", "\x1b[?6n", "\x1b]11;?\x1b\\", "\x1b]4;1;?\a", "\x1b[?u", "\x1b[>q", "\x1b[?2026$p", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x05", "\x1bZ",
 	"\x1b[21t", "\x1b[18t", "\x1b]52;c;ZXZpbA==\a", "\x1b]52;c;?\a", "\x1b]9;note\a", "\x1b]777;notify;a;b\a", "\x1b]99;;note\x1b\\", "\a", "\x1b]1337;File=name=eA==:AAAA\a", "\x1b]1337;Copy=:x\a",
 	"\x1b[5i", "\x1b[?2048h", "\x1b[?2031h", "\x1b]50;?\a", "\x1b]50;fixed\a", "\x1b_Ga=q,i=1;AAAA\x1b\\", "\x1bP@kitty-cmd{}\x1b\\",
 }
 
-// What is replayed to somebody who attaches does not act on their terminal. What comes afterwards is unchanged.
+// What is replayed to somebody who attaches does not act on their terminal. What comes
+// afterwards is unchanged.
 func TestHistoryDoesNotAct(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	m, child := w.spawn("a")
@@ -103,8 +105,8 @@ func collectsMore(t *testing.T, a *localclient.Attachment, child *testkit.Child,
 	return collects(t, a, text)
 }
 
-// A sequence that has begun before somebody attaches and ends afterwards does nothing if it would act, and draws if it draws. The text behind
-// it is shown.
+// A sequence that has begun before somebody attaches and ends afterwards does nothing if
+// it would act, and draws if it draws. The text behind it is shown.
 func TestSequencesAcrossTheSeam(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	long := "\x1b]52;c;" + strings.Repeat("ZXZpbA==", 200) + "\a"
@@ -149,7 +151,8 @@ func TestSequencesAcrossTheSeam(t *testing.T) {
 	}
 }
 
-// Who comes back has everything set again that programs have set, however long ago, and the same screen, with the history in front of it.
+// Who comes back has everything set again that programs have set, however long ago, and
+// the same screen, with the history in front of it.
 func TestComingBackSetsAgain(t *testing.T) {
 	const set = "\x1b[>1u\x1b[>7u\x1b[>4;2m\x1b[?2031h\x1b[?9001h\x1b[?1004h\x1b[4 q\x1b]11;#123456\a\x1b[?5h"
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
@@ -182,7 +185,8 @@ func TestComingBackSetsAgain(t *testing.T) {
 	}
 }
 
-// A terminal whose output was lost is redrawn as one on which nothing is set, and the client is told so.
+// A terminal whose output was lost is redrawn as one on which nothing is set, and the
+// client is told so.
 func TestRedrawnIsSaid(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: 1})
 	m, child := w.spawn("a")

@@ -14,7 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// The screen contains all that a program has drawn, even if the log has not kept it; agents see it masked.
+// The screen contains all that a program has drawn, even if the log has not kept it;
+// agents see it masked.
 func TestScreenOfATerminal(t *testing.T) {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
 	if err != nil {
@@ -67,7 +68,8 @@ func (a *tools) screen(id string) (s shown) {
 	return s
 }
 
-// counter acts like a full-screen program that draws a header once, and then one line for ever: n times.
+// counter acts like a full-screen program that draws a header once, and then one line for
+// ever: n times.
 func counter(c *testkit.Child, n int) {
 	c.Print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H")
 	for i := 0; i < n; {
@@ -79,7 +81,8 @@ func counter(c *testkit.Child, n int) {
 	}
 }
 
-// Text that a program has drawn long ago is on the screen, although the log has not kept it.
+// Text that a program has drawn long ago is on the screen, although the log has not kept
+// it.
 func TestScreenOfTrimmedLog(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	m, child := w.spawn("counter")

@@ -29,39 +29,46 @@ import (
 	"tether/problems"
 )
 
-// Daemon is the rest of the daemon that this door needs. All methods are safe for concurrent use; errors that are an *Error keep their
-// code.
+// Daemon is the rest of the daemon that this door needs. All methods are safe for
+// concurrent use; errors that are an *Error keep their code.
 type Daemon interface {
 	// Status answers at once, without asking a host.
 	Status() localapi.Status
-	// Environment returns the environment of an interactive login. With refresh, it runs the login shell again.
+	// Environment returns the environment of an interactive login. With refresh, it runs
+	// the login shell again.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
-	// HandOver makes the daemon end soon and leave the terminals to the next daemon; it does not wait for that.
+	// HandOver makes the daemon end soon and leave the terminals to the next daemon; it
+	// does not wait for that.
 	HandOver() localapi.HandOver
 	// Shutdown makes the daemon end soon; it does not wait for that.
 	Shutdown()
 }
 
-// Hosts are the hosts that this machine is paired with. All methods are safe for concurrent use; errors that are an *Error keep their code.
+// Hosts are the hosts that this machine is paired with. All methods are safe for
+// concurrent use; errors that are an *Error keep their code.
 type Hosts interface {
 	// Pair asks the host once, then stores the pairing and starts a link.
 	Pair(context.Context, localapi.PairRequest) (localapi.HostStatus, error)
-	// Offer begins pairing by a code, if the host supports that; Finish waits for the approval.
+	// Offer begins pairing by a code, if the host supports that; Finish waits for the
+	// approval.
 	Offer(context.Context, localapi.PairRequest) (localapi.PairOffer, error)
 	Finish(ctx context.Context, id string) (localapi.HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
 	ChangeHost(ctx context.Context, name string, c localapi.HostChange) (localapi.HostStatus, error)
-	// CheckAudience refuses names that may not be in the audience of a terminal at a host: because the host says so, or because it does not
-	// keep audiences apart. If the host is offline, it refuses nothing.
+	// CheckAudience refuses names that may not be in the audience of a terminal at a
+	// host: because the host says so, or because it does not keep audiences apart. If the
+	// host is offline, it refuses nothing.
 	CheckAudience(ctx context.Context, host string, names []string) error
-	// AudienceTold waits until the host knows a terminal's audience, ctx ends or the host is offline.
+	// AudienceTold waits until the host knows a terminal's audience, ctx ends or the host
+	// is offline.
 	AudienceTold(ctx context.Context, host string, h term.Handle) bool
 	// TakesTerminal says why a host does not take a terminal that is lent to it, if that
 	// is known or found out before ctx ends. If the host is offline, it returns nil.
 	TakesTerminal(ctx context.Context, host string, h term.Handle) error
 	// TakesShares returns an error if the host is offline or accepts no links for guests.
 	TakesShares(host string) error
-	// ShareTold waits until the host knows a share, and returns the beginning of its links, "" if the host did not report it.
+	// ShareTold waits until the host knows a share, and returns the beginning of its
+	// links, "" if the host did not report it.
 	ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error)
 	// LinkPrivate links to a host on loopback, to which only the terminal with that id
 	// may be lent, until end is called.
@@ -72,7 +79,8 @@ type Hosts interface {
 
 // Options configures a Server. Access, Daemon and Hosts are required.
 type Options struct {
-	// Access returns the terminals as an actor may see them: Pool.As. A client of the socket is the local user, or an agent if it says so.
+	// Access returns the terminals as an actor may see them: Pool.As. A client of the
+	// socket is the local user, or an agent if it says so.
 	Access func(term.Actor) term.Access
 	Daemon Daemon
 	Hosts  Hosts
@@ -80,8 +88,8 @@ type Options struct {
 	Declared Declarer
 	// NoShares refuses links for guests.
 	NoShares bool
-	// Tokens are the tokens that ServeTCP admits; nil if it is not used. Origins are the origins of pages that may connect, such as
-	// "https://ui.example"; default: none.
+	// Tokens are the tokens that ServeTCP admits; nil if it is not used. Origins are the
+	// origins of pages that may connect, such as "https://ui.example"; default: none.
 	Tokens  *Tokens
 	Origins []string
 	// Policy decides which commands agents may run; nil means the built-in rules.
@@ -92,18 +100,22 @@ type Options struct {
 	Agents *Agents
 	// Identity has the person's changes to the tables of programs; nil means none.
 	Identity *Identity
-	// Sandbox, if not nil, returns the command that runs an agent's own program in its sandbox, in a directory.
+	// Sandbox, if not nil, returns the command that runs an agent's own program in its
+	// sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
 	// Matchers find problems; nil means the matchers of known tools.
 	Matchers *problems.Set
 	Version  string // of this program, shown to agents
 	Machine  string // the name of this machine that hosts are told
-	// Files is how many files this process may have open, which bounds the person's connections; 0 means that the number is not known.
+	// Files is how many files this process may have open, which bounds the person's
+	// connections; 0 means that the number is not known.
 	Files uint64
-	// WriteTimeout is how long a client may stop reading before it is disconnected, default 5 min. A slow client holds its terminal for at
-	// most the pool's stall time, and delays nothing else.
+	// WriteTimeout is how long a client may stop reading before it is disconnected,
+	// default 5 min. A slow client holds its terminal for at most the pool's stall time,
+	// and delays nothing else.
 	WriteTimeout time.Duration
-	// Stirred, if not nil, is called when a user interface or an attached person connects or disconnects. It must not block.
+	// Stirred, if not nil, is called when a user interface or an attached person connects
+	// or disconnects. It must not block.
 	Stirred func()
 	Logger  *zerolog.Logger // nil means silence
 }
@@ -120,8 +132,8 @@ const (
 // maxHeader bounds the header of a request, in bytes.
 const maxHeader = 16 << 10
 
-// Server serves one daemon. Goroutines: those of net/http, and one more per attached client that reads its input; all have ended when Close
-// returns.
+// Server serves one daemon. Goroutines: those of net/http, and one more per attached
+// client that reads its input; all have ended when Close returns.
 type Server struct {
 	opts   Options
 	system system
@@ -189,7 +201,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Drain disconnects the attached clients with a close message and refuses new requests. It returns when they are gone.
+// Drain disconnects the attached clients with a close message and refuses new requests.
+// It returns when they are gone.
 func (s *Server) Drain() {
 	s.entering.Lock()
 	s.drain()
@@ -200,13 +213,15 @@ func (s *Server) Drain() {
 	s.attached.Wait()
 }
 
-// DrainKeeping is Drain for a daemon whose terminals continue: it tells attached clients to look for the next daemon.
+// DrainKeeping is Drain for a daemon whose terminals continue: it tells attached clients
+// to look for the next daemon.
 func (s *Server) DrainKeeping() {
 	s.keeping.Store(true)
 	s.Drain()
 }
 
-// enter makes Drain wait for a client until it calls attached.Done. It returns an error once the server drains.
+// enter makes Drain wait for a client until it calls attached.Done. It returns an error
+// once the server drains.
 func (s *Server) enter() error {
 	s.entering.Lock()
 	defer s.entering.Unlock()
@@ -339,7 +354,8 @@ func withBody[T any](h func(http.ResponseWriter, *http.Request, T) error) handle
 	}
 }
 
-// saysJSON refuses a body whose Content-Type is not JSON. A page of another origin cannot send JSON without a preflight request.
+// saysJSON refuses a body whose Content-Type is not JSON. A page of another origin cannot
+// send JSON without a preflight request.
 func saysJSON(r *http.Request) error {
 	kind := r.Header.Get("Content-Type")
 	if r.ContentLength == 0 && kind == "" {
@@ -355,7 +371,8 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 	return &localapi.Error{Code: localapi.CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
 }
 
-// decode decodes a body that is one JSON object. guard bounds its size and the time until it arrives.
+// decode decodes a body that is one JSON object. guard bounds its size and the time until
+// it arrives.
 func decode(r *http.Request, into any) error {
 	body, err := io.ReadAll(r.Body)
 	d := json.NewDecoder(bytes.NewReader(body))

@@ -202,7 +202,8 @@ func TestFollow(t *testing.T) {
 	left.Close()
 }
 
-// Whoever follows output and loses the connection goes on where it was, in every view, with no byte twice and none missing.
+// Whoever follows output and loses the connection goes on where it was, in every view,
+// with no byte twice and none missing.
 func TestFollowGoesOnAtItsOffset(t *testing.T) {
 	for _, o := range []localclient.ReadOptions{{}, {View: "screen"}, {View: "raw"}, {Lines: 1}} {
 		w := serve(t, local.Options{}, term.Options{})
@@ -278,7 +279,8 @@ func TestDrainRefuses(t *testing.T) {
 	}
 }
 
-// Reading a program that keeps printing ends with the output available at its start: a slower client would otherwise never finish.
+// Reading a program that keeps printing ends with the output available at its start: a
+// slower client would otherwise never finish.
 func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 	const ahead, most = 4 << 20, 16 << 20 // bytes
 	w := serve(t, local.Options{}, term.Options{LogBytes: 32 << 20})
@@ -315,7 +317,8 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 	t.Errorf("it goes on after %d bytes, when there were %d", read, ahead)
 }
 
-// A path with an empty name is answered with an error, not with a redirect to another path.
+// A path with an empty name is answered with an error, not with a redirect to another
+// path.
 func TestEmptyNamesInPaths(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	for _, path := range []string{"/v1/terminals//kill", "/v1/terminals/../kill", "/v1/terminals/./kill"} {
@@ -336,7 +339,8 @@ func TestEmptyNamesInPaths(t *testing.T) {
 	}
 }
 
-// Running terminals come before exited ones, the newest first; the order does not depend on that of the pool.
+// Running terminals come before exited ones, the newest first; the order does not depend
+// on that of the pool.
 func TestListIsNewestFirst(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC) }
 	exited := func(minute int) *vocab.Exit { return &vocab.Exit{At: at(minute)} }
@@ -358,8 +362,8 @@ func TestListIsNewestFirst(t *testing.T) {
 	}
 }
 
-// A request that was admitted just before the server drained is either waited for or refused: a WaitGroup alone covers only requests
-// counted before the wait.
+// A request that was admitted just before the server drained is either waited for or
+// refused: a WaitGroup alone covers only requests counted before the wait.
 func TestDrainWaitsForEveryRequest(t *testing.T) {
 	pool := term.NewPool(term.Options{})
 	for range 50 {

@@ -154,7 +154,8 @@ func guestPage(host string) string {
 	return scheme + "://" + u.Host + ahp.SharePath + "#"
 }
 
-// onLoopback reports whether an address is on loopback, and so leads to different machines from different places.
+// onLoopback reports whether an address is on loopback, and so leads to different
+// machines from different places.
 func onLoopback(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {

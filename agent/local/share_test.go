@@ -14,7 +14,8 @@ import (
 	"tether/agent/term"
 )
 
-// The link is told once: neither a list nor the terminal has its secret, and the loan has its hash alone.
+// The link is told once: neither a list nor the terminal has its secret, and the loan has
+// its hash alone.
 func TestShare(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.daemon.hosts = []localapi.HostStatus{{Name: "lab", Default: true}}

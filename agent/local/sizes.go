@@ -15,7 +15,8 @@ type sizes struct {
 	all map[term.ID]map[any]term.Size // by client: an *attachment or a *client
 }
 
-// want records the size of a person's screen and gives the terminal the size that fits all. Errors are those of Handle.Resize.
+// want records the size of a person's screen and gives the terminal the size that fits
+// all. Errors are those of Handle.Resize.
 func (s *sizes) want(h term.Handle, who any, size term.Size) error {
 	if min(size.Cols, size.Rows) == 0 || max(size.Cols, size.Rows) > maxSide {
 		return h.Resize(size) // returns an error, since it is invalid
@@ -55,7 +56,8 @@ func (s *sizes) leave(h term.Handle, who any) {
 // maxSide is the greatest width and height of a terminal, see term.Handle.Resize.
 const maxSide = 1000
 
-// settle gives the terminal the size that fits all and is at most want. People may come or go meanwhile; the last call makes it fit.
+// settle gives the terminal the size that fits all and is at most want. People may come
+// or go meanwhile; the last call makes it fit.
 func (s *sizes) settle(h term.Handle, want term.Size) error {
 	for {
 		size := s.fit(h.ID(), want)

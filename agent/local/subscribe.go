@@ -165,8 +165,8 @@ func (o *subscriber) end(err error) {
 	_ = o.send(x)
 }
 
-// mayRun asks the policy about a command that the caller wants to run for each event. It refuses an agent's command that would need the
-// person's approval each time.
+// mayRun asks the policy about a command that the caller wants to run for each event. It
+// refuses an agent's command that would need the person's approval each time.
 func (s *Server) mayRun(w http.ResponseWriter, r *http.Request, req localapi.MayRunRequest) error {
 	if err := req.Unpack(); err != nil {
 		return err
@@ -193,7 +193,8 @@ func (s *Server) newEvents(t agenttools.Terminals, access term.Access, find *age
 	})
 }
 
-// openPorts returns the ports on which programs of an actor's terminals listen, each once.
+// openPorts returns the ports on which programs of an actor's terminals listen, each
+// once.
 func openPorts(access term.Access) (map[string][]events.Port, error) {
 	found, err := listening(access.List()...)
 	if err != nil {

@@ -69,7 +69,8 @@ func TestEventsTellNoSecrets(t *testing.T) {
 	}
 }
 
-// A followed stream continues, and ends with the terminal; it has nothing that an agent may not see.
+// A followed stream continues, and ends with the terminal; it has nothing that an agent
+// may not see.
 func TestEventsFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	m, child := w.spawn("web")

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. By default, Linux lets it grow to 4 MiB.
+	// tcpBuffer bounds the system's buffer for a client that does not read, in bytes. By
+	// default, Linux lets it grow to 4 MiB.
 	tcpBuffer = 256 << 10
-	// tokenProtocol begins the WebSocket subprotocol that carries a token for a browser, which cannot set a header. It is never selected in
-	// the answer.
+	// tokenProtocol begins the WebSocket subprotocol that carries a token for a browser,
+	// which cannot set a header. It is never selected in the answer.
 	tokenProtocol = "tether.token."
 )
 
-// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 means any free port. It refuses an address that other machines
-// could reach.
+// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 means any free
+// port. It refuses an address that other machines could reach.
 func ListenLoopback(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -56,7 +57,8 @@ func (l tcpListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// ServeTCP serves connections of l, which ListenLoopback has made, until Close, and closes l. Clients must send a token of Options.Tokens.
+// ServeTCP serves connections of l, which ListenLoopback has made, until Close, and
+// closes l. Clients must send a token of Options.Tokens.
 func (s *Server) ServeTCP(l net.Listener) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	if !ok || s.opts.Tokens == nil {
@@ -75,10 +77,13 @@ func (s *Server) ServeTCP(l net.Listener) error {
 	return err
 }
 
-// onTCP admits clients through TCP, where every program of every user of this machine and every page in a browser can connect. It checks in
-// this order: the Host must be ours, so that a name which an attacker resolves to this machine is refused; a browser's page must have a
-// listed origin; the request must have a valid token. The process that sends the token then determines the identity, see tcpCaller. Before
-// that, no request gets an answer from a handler. Everything that a token has opened ends when the token is revoked.
+// onTCP admits clients through TCP, where every program of every user of this machine and
+// every page in a browser can connect. It checks in this order: the Host must be ours, so
+// that a name which an attacker resolves to this machine is refused; a browser's page
+// must have a listed origin; the request must have a valid token. The process that sends
+// the token then determines the identity, see tcpCaller. Before that, no request gets an
+// answer from a handler. Everything that a token has opened ends when the token is
+// revoked.
 func (s *Server) onTCP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -114,8 +119,8 @@ func bound(r *http.Request, g *grant) (with *http.Request, end func()) {
 	return r.WithContext(ctx), func() { stop(); cancel(nil) }
 }
 
-// tcpClient is the client's end of a TCP connection. Its processes are looked up once, at the first valid token, so that clients without a
-// token cost nothing.
+// tcpClient is the client's end of a TCP connection. Its processes are looked up once, at
+// the first valid token, so that clients without a token cost nothing.
 type tcpClient struct {
 	client, server net.Addr
 
@@ -148,9 +153,11 @@ func (c *tcpClient) find() {
 	}
 }
 
-// tcpCaller returns the identity of a request with the token of g. The processes at the other end have priority, as at the socket: an agent
-// among them outweighs the token. If none can be found, an agent's token counts. With a person's token, another user's process counts as
-// the person without a sign, and any other as an agent: a program that an agent has started can hide.
+// tcpCaller returns the identity of a request with the token of g. The processes at the
+// other end have priority, as at the socket: an agent among them outweighs the token. If
+// none can be found, an agent's token counts. With a person's token, another user's
+// process counts as the person without a sign, and any other as an agent: a program that
+// an agent has started can hide.
 func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
 	conn, ok := r.Context().Value(tcpKey{}).(*tcpClient)
 	if !ok {
@@ -197,7 +204,8 @@ func (c *tcpClient) unfound(g *grant) Caller {
 // overTCP reports whether a request came through TCP.
 func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
 
-// onlySocket returns h, restricted to clients of the socket: whoever has stolen a token must not manage tokens.
+// onlySocket returns h, restricted to clients of the socket: whoever has stolen a token
+// must not manage tokens.
 func (s *Server) onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) {
@@ -228,8 +236,8 @@ func (s *Server) ourHost(host string) bool {
 	return false
 }
 
-// admitPage refuses a foreign Host, and requests from pages whose origin is not listed. It returns the page's origin if it is listed, and
-// "" if no browser sent the request.
+// admitPage refuses a foreign Host, and requests from pages whose origin is not listed.
+// It returns the page's origin if it is listed, and "" if no browser sent the request.
 func (s *Server) admitPage(r *http.Request) (string, *localapi.Error) {
 	if !s.ourHost(r.Host) {
 		return "", &localapi.Error{Code: localapi.CodeForbidden, Message: "this address accepts only the Host localhost, 127.0.0.1 or [::1] with its port"}
@@ -248,8 +256,8 @@ func (s *Server) admitPage(r *http.Request) (string, *localapi.Error) {
 	return origins[0], nil
 }
 
-// allowPage lets a page with a listed origin read answers and send the same requests as a program. Other pages do not get these
-// permissions.
+// allowPage lets a page with a listed origin read answers and send the same requests as a
+// program. Other pages do not get these permissions.
 func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Allow-Origin", page)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
@@ -259,8 +267,9 @@ func allowPage(h http.Header, page string) {
 	h.Set("Access-Control-Max-Age", "600")
 }
 
-// takeToken returns the token of a request and removes it, so that no handler can pass it on. A browser's WebSocket sends it as a
-// subprotocol. A token in the URL is not accepted, because URLs end up in logs and histories.
+// takeToken returns the token of a request and removes it, so that no handler can pass it
+// on. A browser's WebSocket sends it as a subprotocol. A token in the URL is not
+// accepted, because URLs end up in logs and histories.
 func takeToken(r *http.Request) string {
 	token := ""
 	if values := r.Header["Authorization"]; len(values) == 1 {

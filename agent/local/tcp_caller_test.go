@@ -31,7 +31,8 @@ const tcpVar = "TETHER_TEST_TCP"
 
 const whoamiRequest = "GET /v1/whoami HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n"
 
-// askTCP asks on a connection for its program's identity, and returns "actor|why|sign|no sign".
+// askTCP asks on a connection for its program's identity, and returns "actor|why|sign|no
+// sign".
 func askTCP(conn net.Conn, token string) string {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err.Error()
@@ -54,8 +55,8 @@ func readWhoami(conn net.Conn) string {
 	return fmt.Sprintf("%s|%s|%s|%s", w.Actor, w.Why, w.Sign, w.NoSign)
 }
 
-// beTCPClient asks over TCP. Its argument selects more: "hand" passes the connection to the program at descriptor 3 after its question was
-// answered, "hide" before.
+// beTCPClient asks over TCP. Its argument selects more: "hand" passes the connection to
+// the program at descriptor 3 after its question was answered, "hide" before.
 func beTCPClient(what string) {
 	conn, err := net.Dial("tcp", os.Getenv(tcpVar))
 	if err != nil {
@@ -80,7 +81,8 @@ func beTCPClient(what string) {
 	}
 }
 
-// realTCP is a real server with a door on TCP too, the person's token and one of agent eve.
+// realTCP is a real server with a door on TCP too, the person's token and one of agent
+// eve.
 type realTCP struct {
 	*real
 	tokens      *local.Tokens
@@ -117,7 +119,8 @@ func listenTCP(t *testing.T) *realTCP {
 	return d
 }
 
-// Over TCP the process that has opened the connection has priority over the token, which is in a file that agents can read.
+// Over TCP the process that has opened the connection has priority over the token, which
+// is in a file that agents can read.
 func TestCallersOnTCP(t *testing.T) {
 	d := listenTCP(t)
 	d.serve()
@@ -165,7 +168,8 @@ func TestCallersOnTCP(t *testing.T) {
 	}
 }
 
-// connPair is for a program that passes a connection on: theirs is its descriptor 3, receive takes the connection.
+// connPair is for a program that passes a connection on: theirs is its descriptor 3,
+// receive takes the connection.
 func connPair(t *testing.T) (theirs *os.File, receive func() net.Conn) {
 	t.Helper()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -215,7 +219,8 @@ func TestTCPClientThatIsGone(t *testing.T) {
 	}
 }
 
-// A connection that no process has while its request is answered, such as one on its way between two, makes nobody the person.
+// A connection that no process has while its request is answered, such as one on its way
+// between two, makes nobody the person.
 func TestTCPClientThatHides(t *testing.T) {
 	d := listenTCP(t)
 	theirs, receive := connPair(t)
@@ -235,8 +240,8 @@ func TestTCPClientThatHides(t *testing.T) {
 	}
 }
 
-// If no process can be found the token identifies the caller, but gives no power of a person; and not even that where the socket is the
-// person's.
+// If no process can be found the token identifies the caller, but gives no power of a
+// person; and not even that where the socket is the person's.
 func TestTCPClientThatCannotBeFound(t *testing.T) {
 	d := listenTCP(t)
 	for _, c := range []struct {

@@ -63,7 +63,8 @@ func serveTCPFor(t *testing.T, origin string) *door {
 	return d
 }
 
-// ask sends raw bytes, with PORT and TOKEN replaced, and returns the answer with its body.
+// ask sends raw bytes, with PORT and TOKEN replaced, and returns the answer with its
+// body.
 func (d *door) ask(raw string) (*http.Response, string) {
 	d.t.Helper()
 	conn, err := net.Dial("tcp", d.addr)

@@ -40,7 +40,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, all)
 }
 
-// newestFirst compares for the order of lists: running terminals, the newest first, then exited ones, the last to exit first.
+// newestFirst compares for the order of lists: running terminals, the newest first, then
+// exited ones, the last to exit first.
 func newestFirst(a, b localapi.Terminal) int {
 	switch {
 	case a.Exit == nil && b.Exit != nil:
@@ -188,7 +189,8 @@ func terminalFrom(i term.Info) localapi.Terminal {
 	return t
 }
 
-// start starts the request's command, if the policy admits it. It may wait for the person's answer, at most until the daemon ends.
+// start starts the request's command, if the policy admits it. It may wait for the
+// person's answer, at most until the daemon ends.
 func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

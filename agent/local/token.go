@@ -36,18 +36,21 @@ const (
 // ErrRevoked is the cause of the end of connections opened with a revoked token.
 var ErrRevoked = errors.New("the token was revoked")
 
-// UserTokenPath returns the path of the file with the person's own token, for the daemon with this state directory. The file exists once
-// loopback TCP was enabled or Tokens.User was called.
+// UserTokenPath returns the path of the file with the person's own token, for the daemon
+// with this state directory. The file exists once loopback TCP was enabled or Tokens.User
+// was called.
 func UserTokenPath(state string) string { return filepath.Join(state, "local.token") }
 
-// Tokens admit clients at the local door on TCP, and prove at the socket that a person is behind a script. The person's own token, for TCP,
-// is stored in a file that only they can read, so that their programs find it. Of other tokens only hashes are stored. It is safe for
-// concurrent use.
+// Tokens admit clients at the local door on TCP, and prove at the socket that a person is
+// behind a script. The person's own token, for TCP, is stored in a file that only they
+// can read, so that their programs find it. Of other tokens only hashes are stored. It is
+// safe for concurrent use.
 type Tokens struct {
 	// Set at construction.
 	userPath, madePath string
-	// Changed, if not nil, is called after a token was made, renewed or revoked and that was stored. It gets the principal, never the
-	// token. It must be set before use, and may be called by several goroutines at once.
+	// Changed, if not nil, is called after a token was made, renewed or revoked and that
+	// was stored. It gets the principal, never the token. It must be set before use, and
+	// may be called by several goroutines at once.
 	Changed func(act TokenAct, principal string)
 
 	mu   sync.Mutex
@@ -195,11 +198,12 @@ func (t *Tokens) setUserLocked(r tokenRecord) {
 	t.user = newGrant(r)
 }
 
-// Create makes a token for the agent called principal, which must not have one yet, and stores its hash. The token cannot be shown again
-// later.
+// Create makes a token for the agent called principal, which must not have one yet, and
+// stores its hash. The token cannot be shown again later.
 func (t *Tokens) Create(principal string) (string, error) { return t.create(principal, false) }
 
-// CreatePerson is Create for the person's scripts: name distinguishes the token from others.
+// CreatePerson is Create for the person's scripts: name distinguishes the token from
+// others.
 func (t *Tokens) CreatePerson(name string) (string, error) { return t.create(name, true) }
 
 func (t *Tokens) create(principal string, person bool) (string, error) {
@@ -232,7 +236,8 @@ func (t *Tokens) createLocked(principal string, person bool) (string, error) {
 	return token, nil
 }
 
-// Revoke ends the token of that name and all that it has opened. Revoking "user" renews the person's own.
+// Revoke ends the token of that name and all that it has opened. Revoking "user" renews
+// the person's own.
 func (t *Tokens) Revoke(principal string) error {
 	act, do := TokenRevoked, t.revokeLocked
 	if principal == userToken {
@@ -289,8 +294,10 @@ func (t *Tokens) keepLocked(next []*grant) error {
 	return nil
 }
 
-// find returns the grant of a token, nil if it is invalid. Tokens for scripts count only at the socket, as a sign of a person; the others
-// count only on TCP, where they admit a client. The search takes the same time for all tokens, so that nobody can guess one piece by piece.
+// find returns the grant of a token, nil if it is invalid. Tokens for scripts count only
+// at the socket, as a sign of a person; the others count only on TCP, where they admit a
+// client. The search takes the same time for all tokens, so that nobody can guess one
+// piece by piece.
 func (t *Tokens) find(token string, script bool) *grant {
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()

@@ -28,7 +28,8 @@ type typing struct {
 	lines map[typedAt]*typedLine
 }
 
-// typedAt is where a line is typed: at a terminal, or at the pipe that is its command's standard input.
+// typedAt is where a line is typed: at a terminal, or at the pipe that is its command's
+// standard input.
 type typedAt struct {
 	id   term.ID
 	pipe bool
@@ -61,13 +62,14 @@ func (t *typing) of(at typedAt, gone func(term.ID) bool) *typedLine {
 	return l
 }
 
-// typeInto types p into the terminal. An agent's input into its own terminal is judged before: whatever of it reaches a shell is a command
-// like any other.
+// typeInto types p into the terminal. An agent's input into its own terminal is judged
+// before: whatever of it reaches a shell is a command like any other.
 func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) error {
 	return a.judged(ctx, h, false, p, func() error { return h.Write(ctx, p) })
 }
 
-// judged calls write unless p is refused, which write types or, with pipe, writes to the standard input of the terminal's command.
+// judged calls write unless p is refused, which write types or, with pipe, writes to the
+// standard input of the terminal's command.
 func (a *agentTerminals) judged(ctx context.Context, h term.Handle, pipe bool, p []byte, write func() error) error {
 	i := h.InfoAsIs()
 	if i.Owner.Role != term.RoleAgent {
@@ -124,9 +126,11 @@ func parseTyped(line, text string) typed {
 	return t
 }
 
-// checkTyped refuses input that the rules forbid. At the prompt of a shell, or of what may be one, it also refuses input that changes the
-// line invisibly, and input for which the person would have to be asked. Any other program that reads the keyboard may be an unknown shell:
-// there it refuses only lines that would be denied. Nobody is asked about input in another language, such as Python or SQL.
+// checkTyped refuses input that the rules forbid. At the prompt of a shell, or of what
+// may be one, it also refuses input that changes the line invisibly, and input for which
+// the person would have to be asked. Any other program that reads the keyboard may be an
+// unknown shell: there it refuses only lines that would be denied. Nobody is asked about
+// input in another language, such as Python or SQL.
 func (a *agentTerminals) checkTyped(i term.Info, pipe bool, text string, t typed) error {
 	taker, secret := a.taker(i)
 	if base := command.Takes(i.Command); pipe && taker != command.TakesLines && base != command.TakesData {
@@ -166,7 +170,8 @@ func (a *agentTerminals) checkTyped(i term.Info, pipe bool, text string, t typed
 	return opts.Policy.Typed(request)
 }
 
-// checkLines refuses lines that would be denied, both as they were typed and as a terminal that edits lines would send them.
+// checkLines refuses lines that would be denied, both as they were typed and as a
+// terminal that edits lines would send them.
 func (a *agentTerminals) checkLines(i term.Info, r policy.Request, t typed) error {
 	for _, line := range t.lines {
 		forms := []string{screen.Clean(line), screen.Clean(edited(line))}
@@ -192,7 +197,8 @@ func (a *agentTerminals) refuseTyped(i term.Info, d policy.Decision) error {
 	return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
 }
 
-// taker says what the foreground program does with typed input. secret reports that the program does not echo it.
+// taker says what the foreground program does with typed input. secret reports that the
+// program does not echo it.
 func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	base := command.Takes(i.Command)
 	f, ok := proc.Front(i.Pid)
@@ -216,8 +222,8 @@ var history = lazyregexp.New(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`)
 
 var quoted = lazyregexp.New(`'[^']*'`)
 
-// unseen returns why text may not be typed at a shell's prompt, because a part of it changes the line other than by adding to it; "" if it
-// may.
+// unseen returns why text may not be typed at a shell's prompt, because a part of it
+// changes the line other than by adding to it; "" if it may.
 func unseen(text string) string {
 	if !utf8.ValidString(text) {
 		return "only UTF-8 text may be typed at a shell's prompt"
@@ -233,7 +239,8 @@ func unseen(text string) string {
 	return ""
 }
 
-// edited returns the line after the keys that a terminal handles itself: backspace, ^W and ^U.
+// edited returns the line after the keys that a terminal handles itself: backspace, ^W
+// and ^U.
 func edited(line string) string {
 	var out []rune
 	for _, r := range line {

@@ -36,8 +36,8 @@ const (
 	asks    = "nothing was typed: the line needs the user's approval"
 )
 
-// An agent's input is judged wherever a shell may read it: in a shell, in a program that contains one, and, as far as it would be denied,
-// in an unknown program.
+// An agent's input is judged wherever a shell may read it: in a shell, in a program that
+// contains one, and, as far as it would be denied, in an unknown program.
 func TestTypedLines(t *testing.T) {
 	shells := []string{"bash -i", "env bash", "script -q /dev/null", "screen", "tmux", "ssh host", "docker exec -it c bash", "dtach -A s bash", "sudo -s", "fish"}
 	w, _ := typists(t, nil, "bash", "env", "script", "screen", "tmux", "ssh", "docker", "dtach", "sudo", "fish", "python3", "psql", "ghci", "cat", "npm", "gdb")
@@ -122,7 +122,8 @@ func TestLinesInPieces(t *testing.T) {
 	}
 }
 
-// A line that is asked about is refused with the question's id, and passes once that is approved.
+// A line that is asked about is refused with the question's id, and passes once that is
+// approved.
 func TestTypedLinesAreAskedAbout(t *testing.T) {
 	w, e := typists(t, nil, "bash")
 	a := w.agent("claude")

@@ -24,11 +24,13 @@ const (
 	ackWindow         = 256 << 10 // bytes of text sent but not acknowledged at which sending pauses, for a client that acknowledges
 )
 
-// protocol is the WebSocket subprotocol that the server selects if the client offers subprotocols. Browsers pass their token in one.
+// protocol is the WebSocket subprotocol that the server selects if the client offers
+// subprotocols. Browsers pass their token in one.
 const protocol = "tether.pty.v1"
 
-// ui serves user interfaces on the WebSocket /pty. One client attaches to any number of terminals, and gets the events of all terminals
-// that its caller may see. The zero value is ready. It is safe for concurrent use.
+// ui serves user interfaces on the WebSocket /pty. One client attaches to any number of
+// terminals, and gets the events of all terminals that its caller may see. The zero value
+// is ready. It is safe for concurrent use.
 type ui struct {
 	bulk bulk // bounds the rate of the data for all clients
 
@@ -36,7 +38,8 @@ type ui struct {
 	viewers map[term.Actor]int // how many clients each caller has
 }
 
-// come counts a client until leave is called. It returns an error if its caller has as many as it may.
+// come counts a client until leave is called. It returns an error if its caller has as
+// many as it may.
 func (u *ui) come(a term.Actor) (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -71,9 +74,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request, h term.Handle) e
 }
 
 // serveClient serves a client until it disconnects, the server drains, or the request's
-// context ends because its token was revoked. come admits it, and returns what is to be done
-// when it has gone. serveClient returns an error if the WebSocket was not opened and the
-// request has no answer yet.
+// context ends because its token was revoked. come admits it, and returns what is to be
+// done when it has gone. serveClient returns an error if the WebSocket was not opened and
+// the request has no answer yet.
 func (s *Server) serveClient(w http.ResponseWriter, r *http.Request, come func(*client) (leave func(), err error)) error {
 	c := &client{
 		server: s, access: s.access(r), hands: hands{server: s, request: r},
@@ -103,14 +106,16 @@ func (s *Server) serveClient(w http.ResponseWriter, r *http.Request, come func(*
 	return nil
 }
 
-// upgrade accepts a WebSocket. If that fails, it answers the request. The caller must have checked the Origin: the library's own check is
-// off, because it would compare the Origin with the Host header, which an attacker controls by DNS rebinding.
+// upgrade accepts a WebSocket. If that fails, it answers the request. The caller must
+// have checked the Origin: the library's own check is off, because it would compare the
+// Origin with the Host header, which an attacker controls by DNS rebinding.
 func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{protocol}})
 }
 
-// hijacked remembers the network connection that a handler takes over, so that it can be closed at once. Closing the websocket.Conn would
-// wait for other goroutines that read or close it.
+// hijacked remembers the network connection that a handler takes over, so that it can be
+// closed at once. Closing the websocket.Conn would wait for other goroutines that read or
+// close it.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -123,8 +128,8 @@ func (h *hijacked) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
 	return conn, rw, err
 }
 
-// ptySpawn is the body of POST /pty/spawn. Every field is optional. Without a body the person's login shell is started in their home
-// directory.
+// ptySpawn is the body of POST /pty/spawn. Every field is optional. Without a body the
+// person's login shell is started in their home directory.
 type ptySpawn struct {
 	Cwd     string   `json:"cwd"`
 	Command []string `json:"command"` // argv instead of the shell
@@ -165,7 +170,8 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, ptySpawned{OK: true, ID: string(i.ID), Terminal: sessionFrom(i)})
 }
 
-// decodeTyped decodes a body whose Content-Type is JSON; an empty body leaves into as it is.
+// decodeTyped decodes a body whose Content-Type is JSON; an empty body leaves into as it
+// is.
 func decodeTyped(r *http.Request, into any) error {
 	if err := saysJSON(r); err != nil || r.ContentLength == 0 {
 		return err

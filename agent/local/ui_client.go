@@ -19,22 +19,24 @@ const (
 	chunk      = 32 << 10  // most bytes of text in one pty:output
 	keptFrame  = 512 << 10 // size in bytes up to which a buffer is kept for later messages
 
-	// messageRate and messageBurst limit the number of messages that are read from one client, per second and at once. Nobody types that
-	// fast.
+	// messageRate and messageBurst limit the number of messages that are read from one
+	// client, per second and at once. Nobody types that fast.
 	messageRate  = 4000
 	messageBurst = 10000
 
-	// inputTimeout is how long input waits for a child that does not read. Meanwhile nothing else is read from this client.
+	// inputTimeout is how long input waits for a child that does not read. Meanwhile
+	// nothing else is read from this client.
 	inputTimeout = 2 * time.Second
 
 	closeTimeout = 500 * time.Millisecond // bounds the close message and handshake
 )
 
-// client is one user interface on its WebSocket, attached to any number of terminals, or the screen of one terminal. It has three goroutines: run writes to the socket,
-// read reads from it, and watch waits for changes of the pool.
+// client is one user interface on its WebSocket, attached to any number of terminals, or
+// the screen of one terminal. It has three goroutines: run writes to the socket, read
+// reads from it, and watch waits for changes of the pool.
 //
-// No output is queued for a client: run reads it from the terminals' logs when it can send it. A client that reads too slowly loses its
-// place in the logs, and is told so.
+// No output is queued for a client: run reads it from the terminals' logs when it can
+// send it. A client that reads too slowly loses its place in the logs, and is told so.
 type client struct {
 	// Set at construction.
 	server *Server
@@ -59,7 +61,8 @@ type client struct {
 	buf     *buffer // nil while there is nothing to send
 }
 
-// ask is a request for run to answer. If err is not nil, the request is invalid, and the answer says why.
+// ask is a request for run to answer. If err is not nil, the request is invalid, and the
+// answer says why.
 type ask struct {
 	request
 	err error
@@ -122,8 +125,8 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// turn sends the next messages: all answers, then events, and if there are none, one message of one terminal. So a flood of output delays
-// anything else by one message only.
+// turn sends the next messages: all answers, then events, and if there are none, one
+// message of one terminal. So a flood of output delays anything else by one message only.
 func (c *client) turn() (worked bool, err error) {
 	for more := true; more; {
 		select {
@@ -185,7 +188,8 @@ func (c *client) wait(ctx context.Context) error {
 	return nil
 }
 
-// answer carries out a request that concerns the streams, which run owns. It sends an error message if the request fails.
+// answer carries out a request that concerns the streams, which run owns. It sends an
+// error message if the request fails.
 func (c *client) answer(a ask) error {
 	if c.screen != nil {
 		return c.screen.complain(a.err)
@@ -219,9 +223,10 @@ func (c *client) send(frame []byte) error {
 	return c.write(websocket.MessageText, frame)
 }
 
-// write writes one message. A client that does not read it within WriteTimeout is dropped. Until then its terminal waits or continues
-// without it, see term.Reader. The write has no context that ends with the server, because that would close the connection before the close
-// message; serve handles the server's end.
+// write writes one message. A client that does not read it within WriteTimeout is
+// dropped. Until then its terminal waits or continues without it, see term.Reader. The
+// write has no context that ends with the server, because that would close the connection
+// before the close message; serve handles the server's end.
 func (c *client) write(kind websocket.MessageType, frame []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.server.opts.WriteTimeout)
 	defer cancel()

@@ -10,8 +10,9 @@ import (
 	"tether/vocab"
 )
 
-// previewSize and previewEvery bound the previews of background terminals to which a client is not attached: a preview has at most the
-// newest previewSize bytes of text, and comes at most once in previewEvery.
+// previewSize and previewEvery bound the previews of background terminals to which a
+// client is not attached: a preview has at most the newest previewSize bytes of text, and
+// comes at most once in previewEvery.
 const (
 	previewSize  = 4 << 10
 	previewEvery = time.Second
@@ -20,7 +21,8 @@ const (
 // eventKind is the kind of a terminal's event.
 type eventKind string
 
-// The events of terminals. A client gets the events of all terminals that it may see, but eventOutput only of background terminals.
+// The events of terminals. A client gets the events of all terminals that it may see, but
+// eventOutput only of background terminals.
 const (
 	eventCreated  eventKind = "created"
 	eventPromoted eventKind = "promoted"
@@ -76,8 +78,9 @@ type terminalEvent struct {
 
 // uiEvents records of which terminals a client was told. Only run uses it.
 //
-// Events are made from the difference between this record and the pool when they can be sent, so that none is queued. A client that reads
-// late gets fewer events, for the difference that there is then.
+// Events are made from the difference between this record and the pool when they can be
+// sent, so that none is queued. A client that reads late gets fewer events, for the
+// difference that there is then.
 type uiEvents struct {
 	known    map[term.ID]*knownTerminal
 	previews []*preview
@@ -93,8 +96,8 @@ type knownTerminal struct {
 // background reports whether this is an agent's terminal that the person is not shown.
 func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.Visible }
 
-// begin records the existing terminals, for which there are no events. It runs before the first answer, so that a client that has got an
-// answer misses no later output.
+// begin records the existing terminals, for which there are no events. It runs before the
+// first answer, so that a client that has got an answer misses no later output.
 func (e *uiEvents) begin(c *client) {
 	e.known = map[term.ID]*knownTerminal{}
 	for _, h := range c.access.List() {
@@ -113,8 +116,9 @@ func (e *uiEvents) end() {
 	e.previews = nil
 }
 
-// attached ends the preview of a terminal to which the client has attached. detached makes the next step compare the record with the pool,
-// which may begin the preview again.
+// attached ends the preview of a terminal to which the client has attached. detached
+// makes the next step compare the record with the pool, which may begin the preview
+// again.
 func (e *uiEvents) attached(id string) { e.drop(term.ID(id)) }
 
 func (e *uiEvents) detached() { e.dirty = true }
@@ -191,7 +195,8 @@ func (e *uiEvents) compare(c *client) (worked bool, err error) {
 	return worked, err
 }
 
-// look starts or ends the preview of a terminal as needed. The preview of an exited terminal continues to its last output.
+// look starts or ends the preview of a terminal as needed. The preview of an exited
+// terminal continues to its last output.
 func (e *uiEvents) look(c *client, h term.Handle, k *knownTerminal, attached bool) {
 	switch {
 	case attached || !background(k.info):
@@ -227,8 +232,8 @@ func (e *uiEvents) sweep() {
 	})
 }
 
-// arm makes the previews that are due wake run at the next output. It returns when the first of the other previews is due; zero if there is
-// none.
+// arm makes the previews that are due wake run at the next output. It returns when the
+// first of the other previews is due; zero if there is none.
 func (e *uiEvents) arm(now time.Time) (first time.Time) {
 	for _, p := range e.previews {
 		switch {

@@ -121,7 +121,8 @@ func streamText(u *ui, n int) string {
 	return text(all)
 }
 
-// What a terminal prints to ask or to write a clipboard reaches no interface: it would answer in the person's name.
+// What a terminal prints to ask or to write a clipboard reaches no interface: it would
+// answer in the person's name.
 func TestQueriesAndClipboardStayInside(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
@@ -182,8 +183,8 @@ func flood(child *testkit.Child) (stop func() int) {
 	return sync.OnceValue(func() int { close(end); return <-done })
 }
 
-// A client that does not read for a while is slow alone: it harms no other, loses its place, and is told by a fresh pty:attached with the
-// newest output.
+// A client that does not read for a while is slow alone: it harms no other, loses its
+// place, and is told by a fresh pty:attached with the newest output.
 func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
 	tm, child := w.spawn("flood")
@@ -212,7 +213,8 @@ func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 			}
 		}
 	}
-	// What is being printed is on the heap, too, until the next collection: the least of some looks counts.
+	// What is being printed is on the heap, too, until the next collection: the least of
+	// some looks counts.
 	testkit.Eventually(t, patience, "not more than 8 MiB more on the heap while a client does not read", func() bool {
 		return int64(heap())-int64(before) <= 8<<20
 	})
@@ -391,7 +393,8 @@ func (d deaf) Write(p []byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// Input for a child that does not read ends in an error, not in silence, and holds no other client up.
+// Input for a child that does not read ends in an error, not in silence, and holds no
+// other client up.
 func TestInputThatIsNotTaken(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return deaf{testkit.NewChild()}, nil }})
 	tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})

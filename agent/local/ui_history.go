@@ -10,8 +10,8 @@ import (
 	"tether/screen"
 )
 
-// maxSizes bounds the number of sizes in one pty:attached. If the terminal had more, only the newest are sent, and the screen counts as
-// truncated.
+// maxSizes bounds the number of sizes in one pty:attached. If the terminal had more, only
+// the newest are sent, and the screen counts as truncated.
 const maxSizes = 1024
 
 // sizeAt is the size that a terminal has from a text offset on.
@@ -20,14 +20,16 @@ type sizeAt struct {
 	size term.Size
 }
 
-// historyStart is the screen at the beginning of a history, with the text offset and the size there.
+// historyStart is the screen at the beginning of a history, with the text offset and the
+// size there.
 type historyStart struct {
 	is *screen.Screen
 	at sizeAt
 }
 
-// history opens a new reader and returns the newest text of the terminal, at most historySize bytes, with the screen before it. It reads up
-// to about the raw offset until, where it leaves the stream's reader.
+// history opens a new reader and returns the newest text of the terminal, at most
+// historySize bytes, with the screen before it. It reads up to about the raw offset
+// until, where it leaves the stream's reader.
 func (st *stream) history(c *client, until int64) (attached, error) {
 	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
 		return attached{}, err
@@ -53,8 +55,8 @@ func (st *stream) history(c *client, until int64) (attached, error) {
 	return said, nil
 }
 
-// startAt returns the screen at the position of the stream's reader. If the oldest known screen is after that position, startAt moves the
-// reader to that screen.
+// startAt returns the screen at the position of the stream's reader. If the oldest known
+// screen is after that position, startAt moves the reader to that screen.
 func (st *stream) startAt(c *client) (historyStart, error) {
 	old, err := st.terminal.Reader(term.ReaderOptions{View: term.ViewText, Wake: c.wake})
 	if err != nil {
@@ -81,7 +83,8 @@ func (st *stream) startAt(c *client) (historyStart, error) {
 	return from, nil
 }
 
-// advance moves the screen forward to a text offset with the output that the reader returns. buf is scratch memory.
+// advance moves the screen forward to a text offset with the output that the reader
+// returns. buf is scratch memory.
 func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
 	buf = slices.Grow(buf[:0], chunk)[:chunk]
 	for s.at.off < to {
@@ -109,8 +112,9 @@ func (s *historyStart) resize(size term.Size) {
 	s.at.size = size
 }
 
-// cut shortens t to its newest n bytes and advances the screen to the beginning of these. It returns the sizes that the terminal had in
-// them; the first is the size at their beginning.
+// cut shortens t to its newest n bytes and advances the screen to the beginning of these.
+// It returns the sizes that the terminal had in them; the first is the size at their
+// beginning.
 func (s *historyStart) cut(t *taken, n int) []sizeAt {
 	whole, sizes := t.piece, t.sizes
 	t.piece = whole.newest(n)

@@ -11,8 +11,10 @@ import (
 	"tether/agent/term"
 )
 
-// read reads messages until the connection ends. It writes input and sizes to the terminal itself and passes the rest to run. It reads
-// without a context, because the end of a context would close the connection before the close message; serve closes the connection.
+// read reads messages until the connection ends. It writes input and sizes to the
+// terminal itself and passes the rest to run. It reads without a context, because the end
+// of a context would close the connection before the close message; serve closes the
+// connection.
 func (c *client) read(ctx context.Context) {
 	for pace := rate.NewLimiter(messageRate, messageBurst); pace.Wait(ctx) == nil; {
 		kind, data, err := c.conn.Read(context.Background())
@@ -31,8 +33,8 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// accept carries out input and resize messages, and returns other messages for run. If the result has neither a type nor an error, nothing
-// is left to do.
+// accept carries out input and resize messages, and returns other messages for run. If
+// the result has neither a type nor an error, nothing is left to do.
 func (c *client) accept(ctx context.Context, kind websocket.MessageType, data []byte) (left ask) {
 	if c.screen != nil {
 		return c.screen.accept(ctx, kind, data)
@@ -121,8 +123,9 @@ func (c *client) unsize(id string) {
 	}
 }
 
-// persons returns the terminal if the person owns it. This protocol accepts input and sizes only for the person's terminals, so that a
-// user interface that shows an agent's terminal does not disturb it. The Handle makes all other checks.
+// persons returns the terminal if the person owns it. This protocol accepts input and
+// sizes only for the person's terminals, so that a user interface that shows an agent's
+// terminal does not disturb it. The Handle makes all other checks.
 func (c *client) persons(id string) (term.Handle, error) {
 	h, err := c.access.Terminal(term.ID(id))
 	if err != nil {

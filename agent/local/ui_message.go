@@ -14,8 +14,9 @@ import (
 	"tether/vocab"
 )
 
-// The messages of the WebSocket /pty. Existing user interfaces know the fields type, id, data, history, exitCode, error, cols and rows; all
-// other fields and types are additions that they may ignore.
+// The messages of the WebSocket /pty. Existing user interfaces know the fields type, id,
+// data, history, exitCode, error, cols and rows; all other fields and types are additions
+// that they may ignore.
 const (
 	ptyAttach = "pty:attach" // client: asks for the terminal's output
 	ptyDetach = "pty:detach" // client: ends that
@@ -39,21 +40,24 @@ const sessionNotFound = "Session not found"
 // maxID bounds the ids in requests, in bytes. Ids of terminals have 12.
 const maxID = 64
 
-// request is a client's message. parse has checked that its type is known and that the fields of that type are present and in range.
+// request is a client's message. parse has checked that its type is known and that the
+// fields of that type are present and in range.
 type request struct {
 	Type string  `json:"type"`
 	ID   string  `json:"id"`
 	Data *string `json:"data"`
 	Cols *uint16 `json:"cols"`
 	Rows *uint16 `json:"rows"`
-	// Since, in pty:attach, is the offset up to which the client has the output. Absent means that it has none.
+	// Since, in pty:attach, is the offset up to which the client has the output. Absent
+	// means that it has none.
 	Since *int64 `json:"since"`
 	// Ack, in pty:attach, announces that the client will send pty:ack.
 	Ack bool  `json:"ack"`
 	End int64 `json:"end"`
 }
 
-// needs maps each type to a check of its fields. The check returns a description of the fault, "" if there is none.
+// needs maps each type to a check of its fields. The check returns a description of the
+// fault, "" if there is none.
 var needs = map[string]func(*request) string{
 	ptyAttach: func(r *request) string {
 		if r.Since != nil && *r.Since < 0 {
@@ -85,8 +89,9 @@ var needs = map[string]func(*request) string{
 
 var errOtherField = errors.New("a field besides type, id and data")
 
-// decodeText decodes a message that has only the fields type, id and data. It gives the same result as encoding/json, which takes 10 µs
-// longer for a key after a pause. ok is false for all other messages, including faulty ones.
+// decodeText decodes a message that has only the fields type, id and data. It gives the
+// same result as encoding/json, which takes 10 µs longer for a key after a pause. ok is
+// false for all other messages, including faulty ones.
 func decodeText(data []byte) (r request, ok bool) {
 	var text string
 	err := jsonspan.Object(data, func(key, value []byte) error {
@@ -108,8 +113,8 @@ func decodeText(data []byte) (r request, ok bool) {
 	return r, err == nil
 }
 
-// parse parses and checks a message. If it returns an error, the request has only the message's id for the answer, or "" if the message had
-// no usable id.
+// parse parses and checks a message. If it returns an error, the request has only the
+// message's id for the answer, or "" if the message had no usable id.
 func parse(data []byte) (request, error) {
 	if err := jsonspan.CheckText(data); err != nil {
 		return request{}, localapi.BadRequest("message: %v", err)
@@ -172,8 +177,8 @@ type attached struct {
 	lost      int64    // bytes between the last output that the client was sent and the history
 }
 
-// The following encoders append one message each to dst. They are written by hand for speed, since a flood of output is a flood of
-// messages.
+// The following encoders append one message each to dst. They are written by hand for
+// speed, since a flood of output is a flood of messages.
 
 func appendAttached(dst []byte, a attached) []byte {
 	dst = appendHead(dst, ptyAttached, a.id)
@@ -270,7 +275,8 @@ func appendInt(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// newest returns at most the last n bytes of p. They begin at the start of a line if there is one, else at the start of a character.
+// newest returns at most the last n bytes of p. They begin at the start of a line if
+// there is one, else at the start of a character.
 func (p piece) newest(n int) piece {
 	if len(p.Data) <= n {
 		return p
@@ -285,7 +291,8 @@ func (p piece) newest(n int) piece {
 	return piece{p.Data[cut:], p.Off + int64(cut)}
 }
 
-// lineStart returns the index of the first start of a line in p at or after i, or len(p) if there is none.
+// lineStart returns the index of the first start of a line in p at or after i, or len(p)
+// if there is none.
 func lineStart(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		if i == 0 || p[i-1] == '\n' {

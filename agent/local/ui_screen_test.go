@@ -27,7 +27,8 @@ func (m said) stream() xterm.Stream {
 	return xterm.Joined(cols, rows, before, text, 0, sizes)
 }
 
-// An interface that joins at any moment shows what one shows that was there from the start, by the history alone.
+// An interface that joins at any moment shows what one shows that was there from the
+// start, by the history alone.
 func TestInterfacesJoinAtTheScreen(t *testing.T) {
 	for round := range testkit.Rounds(t, 4, 1000) {
 		rng := rand.New(rand.NewPCG(uint64(round), 21))

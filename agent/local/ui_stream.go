@@ -13,8 +13,9 @@ import (
 
 // stream is one terminal that a client is attached to. Only run uses it.
 //
-// The client gets the text as observers see it, without integration marks, terminal queries and clipboard access. So no user interface
-// answers a child's query or changes the person's clipboard.
+// The client gets the text as observers see it, without integration marks, terminal
+// queries and clipboard access. So no user interface answers a child's query or changes
+// the person's clipboard.
 type stream struct {
 	id       string
 	terminal term.Handle
@@ -27,7 +28,8 @@ type stream struct {
 	exit     *vocab.Exit // the exit, if it was read but not yet sent
 }
 
-// errStreamEnded is returned when the last message of a stream was sent, so that the stream is to be dropped.
+// errStreamEnded is returned when the last message of a stream was sent, so that the
+// stream is to be dropped.
 var errStreamEnded = errors.New("the terminal has exited")
 
 // attach starts a stream, or restarts it.
@@ -90,8 +92,9 @@ func (st *stream) close() {
 	}
 }
 
-// begin opens a new reader, and returns the history that the client is to be sent. A client that has all output before the offset since
-// gets the output from there on, if it is still kept. A client without such an offset gets the newest output.
+// begin opens a new reader, and returns the history that the client is to be sent. A
+// client that has all output before the offset since gets the output from there on, if it
+// is still kept. A client without such an offset gets the newest output.
 func (st *stream) begin(c *client, since *int64) (attached, error) {
 	if since != nil {
 		if said, ok, err := st.resume(c, *since); ok || err != nil {
@@ -101,8 +104,9 @@ func (st *stream) begin(c *client, since *int64) (attached, error) {
 	return st.history(c, st.terminal.Info().Bytes)
 }
 
-// resume opens a new reader at the text offset since, and returns the output from there on as history. ok is false if there is no such
-// offset, its output is not kept any more, or there is too much of it for one message.
+// resume opens a new reader at the text offset since, and returns the output from there
+// on as history. ok is false if there is no such offset, its output is not kept any more,
+// or there is too much of it for one message.
 func (st *stream) resume(c *client, since int64) (said attached, ok bool, err error) {
 	until := st.terminal.Info().Bytes
 	if err := st.open(c, term.ReaderOptions{}); err != nil {
@@ -130,7 +134,8 @@ func (st *stream) open(c *client, o term.ReaderOptions) error {
 	return nil
 }
 
-// said returns the content of the pty:attached for the text that was read, and records that the client has this text.
+// said returns the content of the pty:attached for the text that was read, and records
+// that the client has this text.
 func (st *stream) said(t taken, truncated bool) attached {
 	st.sent, st.acked, st.exit = t.end(), t.Off, t.exit
 	said := attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
@@ -148,8 +153,9 @@ type taken struct {
 	exit   *vocab.Exit // the terminal's exit, if it was reached
 }
 
-// collect reads the available text into buf. It stops at about the raw offset until, so that it ends although the child goes on printing,
-// and after limit bytes, exceeding that by less than a chunk. Of the marks it returns only sizes and the exit.
+// collect reads the available text into buf. It stops at about the raw offset until, so
+// that it ends although the child goes on printing, and after limit bytes, exceeding that
+// by less than a chunk. Of the marks it returns only sizes and the exit.
 func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
@@ -235,8 +241,9 @@ func (st *stream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st
 // full reports whether the client must acknowledge output before more is sent.
 func (st *stream) full() bool { return st.acks && st.sent-st.acked >= ackWindow }
 
-// arm makes the reader wake run at the next output, unless the client must acknowledge first. If the stream has to pause before it may send
-// more, arm returns when the pause ends instead; else due is zero.
+// arm makes the reader wake run at the next output, unless the client must acknowledge
+// first. If the stream has to pause before it may send more, arm returns when the pause
+// ends instead; else due is zero.
 func (st *stream) arm(now time.Time) (due time.Time) {
 	switch {
 	case st.due.After(now):
@@ -247,23 +254,25 @@ func (st *stream) arm(now time.Time) (due time.Time) {
 	return time.Time{}
 }
 
-// bulkRate and bulkBurst bound the text that is sent to all user interfaces together, in bytes per second and in bytes at once. That is
-// more than a user interface can show, and leaves processor time for echoes while a flood goes to many viewers. Messages with less than
-// bulkLeast bytes never wait.
+// bulkRate and bulkBurst bound the text that is sent to all user interfaces together, in
+// bytes per second and in bytes at once. That is more than a user interface can show, and
+// leaves processor time for echoes while a flood goes to many viewers. Messages with less
+// than bulkLeast bytes never wait.
 const (
 	bulkRate  = 64 << 20
 	bulkBurst = 4 << 20
 	bulkLeast = 4 << 10
 )
 
-// bulk shares bulkRate among all streams of a Handler, in the order in which they send. The zero value is ready to use. It is safe for
-// concurrent use.
+// bulk shares bulkRate among all streams of a Handler, in the order in which they send.
+// The zero value is ready to use. It is safe for concurrent use.
 type bulk struct {
 	mu   sync.Mutex
 	next time.Time // when the text that was sent so far is paid for at bulkRate; guarded by mu
 }
 
-// reserve records that n bytes are sent, and returns when their sender may send more; a zero time means at once.
+// reserve records that n bytes are sent, and returns when their sender may send more; a
+// zero time means at once.
 func (b *bulk) reserve(n int, now time.Time) time.Time {
 	if n < bulkLeast {
 		return time.Time{}

@@ -16,7 +16,8 @@ import (
 // maxWait bounds the durations in a request to wait.
 const maxWait = 7 * 24 * time.Hour
 
-// wait answers when a condition is met. It waits as MCP's wait_terminal does, but without a time limit of its own.
+// wait answers when a condition is met. It waits as MCP's wait_terminal does, but without
+// a time limit of its own.
 func (s *Server) wait(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	req, err := parseWait(paramsOf(r), h.Info())
 	if err != nil {

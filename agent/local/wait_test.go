@@ -79,7 +79,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A wait ends with the daemon and with its client, and an agent waits only for terminals that it sees.
+// A wait ends with the daemon and with its client, and an agent waits only for terminals
+// that it sees.
 func TestWaitEnds(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("web")

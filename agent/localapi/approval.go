@@ -6,7 +6,8 @@ import (
 	"tether/agent/audit"
 )
 
-// Approval is a question that waits for the person, one that nobody answered in time, or an approval that stands.
+// Approval is a question that waits for the person, one that nobody answered in time, or
+// an approval that stands.
 type Approval struct {
 	ID        string         `json:"id"`    // "q-…" for a question, "g-…" for an approval
 	State     string         `json:"state"` // waiting, expired, granted
@@ -43,7 +44,8 @@ const (
 	ApprovalGranted = "granted"
 )
 
-// ApprovalList is the answer to a request for the list: waiting questions, oldest first, then expired ones, then grants.
+// ApprovalList is the answer to a request for the list: waiting questions, oldest first,
+// then expired ones, then grants.
 type ApprovalList struct {
 	SchemaVersion int        `json:"schema_version"`
 	Version       uint64     `json:"version"` // changes whenever the list does
@@ -53,7 +55,8 @@ type ApprovalList struct {
 // ApprovalAnswer answers a question.
 type ApprovalAnswer struct {
 	Allow bool `json:"allow"`
-	// ForSeconds is for how many seconds the approval stands; 0 approves the command once.
+	// ForSeconds is for how many seconds the approval stands; 0 approves the command
+	// once.
 	ForSeconds int64 `json:"for_seconds,omitempty"`
 }
 

@@ -11,8 +11,9 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Arguments, variables and directories of Unix may be any bytes, and those of Windows may have half of a surrogate pair, which Go represents as
-// bytes that are not UTF-8. JSON cannot carry either, and package json would replace them without a word.
+// Arguments, variables and directories of Unix may be any bytes, and those of Windows may
+// have half of a surrogate pair, which Go represents as bytes that are not UTF-8. JSON
+// cannot carry either, and package json would replace them without a word.
 
 // byteField is a list of texts, with the field for the bytes of those that are not UTF-8.
 type byteField struct {
@@ -22,8 +23,8 @@ type byteField struct {
 	bytes *map[int][]byte
 }
 
-// pack moves what is not UTF-8 into the fields for bytes. It returns the first such element in words, "" if there is none. The slices of texts
-// stay as they are.
+// pack moves what is not UTF-8 into the fields for bytes. It returns the first such
+// element in words, "" if there is none. The slices of texts stay as they are.
 func pack(cwd *string, cwdBytes *[]byte, lists ...byteField) (what string) {
 	for _, list := range lists {
 		*list.text, *list.bytes = jsonspan.Pack(*list.text)
@@ -83,7 +84,8 @@ func (r *MayRunRequest) Pack() (what string) { return (*SandboxRequest)(r).Pack(
 // Unpack is SpawnRequest.Unpack.
 func (r *MayRunRequest) Unpack() error { return (*SandboxRequest)(r).Unpack() }
 
-// NotText returns the first text in a request that is not UTF-8, in words, "" if there is none: package json would replace it.
+// NotText returns the first text in a request that is not UTF-8, in words, "" if there is
+// none: package json would replace it.
 func NotText(request any) string { return notText("", reflect.ValueOf(request)) }
 
 func notText(name string, v reflect.Value) string {

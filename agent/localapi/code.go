@@ -38,8 +38,8 @@ const (
 	CodeInternal        Code = "internal"         // a bug, or an error of the system
 )
 
-// Exit statuses of the command line; docs/CLI.md is the contract. ExitDropped and ExitCannotAttach are for commands that attach to a
-// terminal.
+// Exit statuses of the command line; docs/CLI.md is the contract. ExitDropped and
+// ExitCannotAttach are for commands that attach to a terminal.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1

@@ -2,7 +2,8 @@ package localapi
 
 import "time"
 
-// Status is what the daemon knows of itself, its hosts and its terminals. It asks nobody for it.
+// Status is what the daemon knows of itself, its hosts and its terminals. It asks nobody
+// for it.
 type Status struct {
 	SchemaVersion int            `json:"schema_version"`
 	Running       bool           `json:"running"` // false only if no daemon is running

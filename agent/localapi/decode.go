@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// BadRequest returns the error for a request or message that is not understood, or has a value out of range.
+// BadRequest returns the error for a request or message that is not understood, or has a
+// value out of range.
 func BadRequest(format string, args ...any) *Error {
 	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// JSONProblem describes an error of decoding JSON into the struct at into. It says which field needs which kind of value, in the terms of
-// JSON instead of Go.
+// JSONProblem describes an error of decoding JSON into the struct at into. It says which
+// field needs which kind of value, in the terms of JSON instead of Go.
 func JSONProblem(err error, into any) string {
 	var wrong *json.UnmarshalTypeError
 	switch {

@@ -10,29 +10,34 @@ import (
 type PairRequest struct {
 	Name string `json:"name,omitempty"` // "" means a name made from the URL
 	URL  string `json:"url"`
-	// Also has further URLs of the same host, which may have several nodes. If one does not answer, the link tries another.
+	// Also has further URLs of the same host, which may have several nodes. If one does
+	// not answer, the link tries another.
 	Also    []string `json:"also,omitempty"`
 	Token   string   `json:"token,omitempty"`
 	Pin     string   `json:"pin,omitempty"`     // client.Pin of the host's certificate
 	Default bool     `json:"default,omitempty"` // lend to this host if a request names none; the first host is always the default
-	// AssumeClientTerminals allows pairing with a host that does not announce that it takes client-executed terminals.
+	// AssumeClientTerminals allows pairing with a host that does not announce that it
+	// takes client-executed terminals.
 	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
 	OnDispose             string `json:"on_dispose,omitempty"` // auto, kill or unlend
-	// Store is where secrets are kept, keyring or file; "" means the present place, or before the first pairing the best one.
+	// Store is where secrets are kept, keyring or file; "" means the present place, or
+	// before the first pairing the best one.
 	Store string `json:"store,omitempty"`
 }
 
 // PairOffer is a pairing by a code. It waits until somebody at the host has confirmed it.
 type PairOffer struct {
 	SchemaVersion int `json:"schema_version"`
-	// ID names the offer for Finish. It is "" if the host pairs by tokens alone, or if there is nothing to do.
+	// ID names the offer for Finish. It is "" if the host pairs by tokens alone, or if
+	// there is nothing to do.
 	ID   string `json:"id,omitempty"`
 	Code string `json:"code,omitempty"` // to be compared with the code that the host shows
 	// HostKey is the fingerprint of the host's key, DeviceKey that of this machine's key.
 	HostKey   string `json:"host_key,omitempty"`
 	DeviceKey string `json:"device_key,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"` // how long the offer is valid from now on
-	// Paired is the host if this machine is already paired with it by keys, with the same settings, and the host lets it in.
+	// Paired is the host if this machine is already paired with it by keys, with the same
+	// settings, and the host lets it in.
 	Paired *HostStatus `json:"paired,omitempty"`
 }
 
@@ -77,7 +82,8 @@ type HostChange struct {
 	Retry   bool   `json:"retry,omitempty"`   // true tries to connect at once, if there is no connection
 }
 
-// HostTools says whether sessions at a host are offered this machine's tools, and counts their calls.
+// HostTools says whether sessions at a host are offered this machine's tools, and counts
+// their calls.
 type HostTools struct {
 	On       bool   `json:"on"`
 	Sessions int    `json:"sessions"` // sessions that are offered the tools now
@@ -90,11 +96,12 @@ type HostTools struct {
 // Unpaired describes what a host that was forgotten here may still have of this machine.
 type Unpaired struct {
 	SchemaVersion int `json:"schema_version"`
-	// Keeps says why the host could not be told that the pairing has ended, so that it may still accept this machine's key. It is "" if the
-	// host was told, or has no such key.
+	// Keeps says why the host could not be told that the pairing has ended, so that it
+	// may still accept this machine's key. It is "" if the host was told, or has no such
+	// key.
 	Keeps string `json:"keeps,omitempty"`
-	// Withdrawn is the number of terminals that the host may still keep, since it is offline and was not told, and KeptUntil is until when;
-	// see HostStatus.
+	// Withdrawn is the number of terminals that the host may still keep, since it is
+	// offline and was not told, and KeptUntil is until when; see HostStatus.
 	Withdrawn int       `json:"withdrawn,omitempty"`
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 }

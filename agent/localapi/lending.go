@@ -9,10 +9,11 @@ import (
 // LendRequest lends a terminal.
 type LendRequest struct {
 	Host string `json:"host,omitempty"` // "" means the default host
-	// ForMs is after how many milliseconds the lending ends; 0 means that it does not end by itself.
+	// ForMs is after how many milliseconds the lending ends; 0 means that it does not end
+	// by itself.
 	ForMs int64 `json:"for_ms,omitempty"`
-	// To lists who else at the host may watch: NAME, group:NAME, agent:NAME or everyone. They see all retained output; with FromNow, only
-	// output from now on.
+	// To lists who else at the host may watch: NAME, group:NAME, agent:NAME or everyone.
+	// They see all retained output; with FromNow, only output from now on.
 	To      []string `json:"to,omitempty"`
 	FromNow bool     `json:"from_now,omitempty"`
 }
@@ -20,8 +21,9 @@ type LendRequest struct {
 // UnlendRequest ends the lending of a terminal to a host. An empty Host means all hosts.
 type UnlendRequest struct {
 	Host string `json:"host,omitempty"`
-	// From, if it is not empty, lists who may not watch any more, while the lending continues. NAME and agent:NAME may not watch even if
-	// something else lets them; group:NAME and everyone lose their access if the terminal was lent to them.
+	// From, if it is not empty, lists who may not watch any more, while the lending
+	// continues. NAME and agent:NAME may not watch even if something else lets them;
+	// group:NAME and everyone lose their access if the terminal was lent to them.
 	From []string `json:"from,omitempty"`
 }
 
@@ -38,8 +40,8 @@ type Loan struct {
 	Watchers  *vocab.Watchers `json:"host_says,omitempty"` // never for agents
 }
 
-// KeptAt is a host that may still keep the text of a terminal although its sharing was ended, because the host is offline. It is told when
-// the connection is back.
+// KeptAt is a host that may still keep the text of a terminal although its sharing was
+// ended, because the host is offline. It is told when the connection is back.
 type KeptAt struct {
 	Host  string    `json:"host"`
 	Until time.Time `json:"until"` // when the host forgets the text at the latest
@@ -53,7 +55,8 @@ const (
 	LoanRefused = "refused"
 )
 
-// Audience lists who may watch a terminal at a host. The owner of this machine there always may.
+// Audience lists who may watch a terminal at a host. The owner of this machine there
+// always may.
 type Audience struct {
 	To         []string `json:"to"`          // NAME, group:NAME, agent:NAME or everyone
 	FromNow    []string `json:"from_now"`    // of to: those who see only later output

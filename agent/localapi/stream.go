@@ -11,7 +11,8 @@ import (
 // ControlType is the kind of a Control.
 type ControlType string
 
-// The types of controls, with the side that sends them and the fields that they use. Either side ignores unknown types.
+// The types of controls, with the side that sends them and the fields that they use.
+// Either side ignores unknown types.
 const (
 	ControlResize  ControlType = "resize"  // client: Cols, Rows are the client's size now
 	ControlResized ControlType = "resized" // server: Cols, Rows are the terminal's size now
@@ -23,8 +24,8 @@ const (
 	ControlFed     ControlType = "fed"     // server, only to the writer of a standard input: Offset is the next byte that the command lacks
 )
 
-// Control is what a stream of a terminal has beside bytes: a text frame on the WebSocket of an attached terminal, or a piece of followed
-// output.
+// Control is what a stream of a terminal has beside bytes: a text frame on the WebSocket
+// of an attached terminal, or a piece of followed output.
 type Control struct {
 	Type    ControlType `json:"type"`
 	Cols    uint16      `json:"cols,omitempty"`
@@ -66,13 +67,14 @@ type EventsRequest struct {
 	Raw           bool             `json:"raw,omitempty"`    // do not mask secrets; has no effect for agents that may not see them
 }
 
-// EventLine is one line of the stream of events. At most one of Event, Active, End and Dropped is set. If none is, Cursor says how far the
-// log was examined.
+// EventLine is one line of the stream of events. At most one of Event, Active, End and
+// Dropped is set. If none is, Cursor says how far the log was examined.
 type EventLine struct {
 	Sub    int           `json:"sub"` // index of the subscription
 	Event  *events.Event `json:"event,omitempty"`
 	Active bool          `json:"active,omitempty"` // the subscription begins at Cursor, or goes on there after missing output
-	// Truncated, with Active, says that output is missing after the requested cursor, or after the last event.
+	// Truncated, with Active, says that output is missing after the requested cursor, or
+	// after the last event.
 	Truncated bool   `json:"truncated,omitempty"`
 	Cursor    string `json:"cursor,omitempty"` // cursor from which to continue the subscription
 	End       bool   `json:"end,omitempty"`    // the subscription has ended; Error says why, if something is wrong
@@ -90,7 +92,8 @@ type MayRunRequest struct {
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 }
 
-// MayRun is the answer to a MayRunRequest if the command may run. Otherwise the answer is an Error.
+// MayRun is the answer to a MayRunRequest if the command may run. Otherwise the answer is
+// an Error.
 type MayRun struct {
 	SchemaVersion int `json:"schema_version"`
 }

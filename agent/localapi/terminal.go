@@ -58,7 +58,8 @@ type SpawnRequest struct {
 	Shell bool   `json:"shell,omitempty"` // start it as a login shell
 	// NoIntegration starts a shell without the scripts that report commands.
 	NoIntegration bool `json:"no_integration,omitempty"`
-	// Env is the whole environment, NAME=value. Absent means the environment of the person's interactive login.
+	// Env is the whole environment, NAME=value. Absent means the environment of the
+	// person's interactive login.
 	Env []string `json:"env,omitempty"`
 	// SetEnv is added to the environment, NAME=value; the last value of a name wins.
 	SetEnv  []string `json:"set_env,omitempty"`
@@ -68,30 +69,35 @@ type SpawnRequest struct {
 	Rows    uint16   `json:"rows,omitempty"`
 	Private bool     `json:"private,omitempty"`
 	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
-	// LendTo names hosts; absent means the default host, if there is one and the terminal is not private.
+	// LendTo names hosts; absent means the default host, if there is one and the terminal
+	// is not private.
 	LendTo []string `json:"lend_to,omitempty"`
-	// Leased binds the terminal to its followers: it is killed some seconds after the last Follow with Lease has ended, or some seconds
-	// after its start if none has begun.
+	// Leased binds the terminal to its followers: it is killed some seconds after the
+	// last Follow with Lease has ended, or some seconds after its start if none has
+	// begun.
 	Leased bool `json:"leased,omitempty"`
-	// Feed gives the command a pipe as its standard input. The client fills it, see Controls of ControlFed; it ends some seconds after the
-	// start if nobody does.
+	// Feed gives the command a pipe as its standard input. The client fills it, see
+	// Controls of ControlFed; it ends some seconds after the start if nobody does.
 	Feed bool `json:"feed,omitempty"`
 	// Limits are the umask, nice value and soft limits of the caller, for the command.
 	// Absent means the umask 022, or a stricter one that the person's login has, and the
 	// daemon's others. With FeatureLimits.
 	Limits *proc.Limits `json:"limits,omitempty"`
-	// CommandBytes, EnvBytes and SetEnvBytes have, by their index, the elements of Command, Env and SetEnv that are not UTF-8, and CwdBytes has
-	// such a Cwd. They replace the text, which only shows what it can. With FeatureBytes.
+	// CommandBytes, EnvBytes and SetEnvBytes have, by their index, the elements of
+	// Command, Env and SetEnv that are not UTF-8, and CwdBytes has such a Cwd. They
+	// replace the text, which only shows what it can. With FeatureBytes.
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"`
 	EnvBytes     map[int][]byte `json:"env_bytes,omitempty"`
 	SetEnvBytes  map[int][]byte `json:"set_env_bytes,omitempty"`
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
-	// Door is the door through which an agent's request came, for the policy: "cli" (the default) or "acp".
+	// Door is the door through which an agent's request came, for the policy: "cli" (the
+	// default) or "acp".
 	Door string `json:"door,omitempty"`
 	// Attaches says that the client attaches a terminal at once, which answers what the
 	// program asks. It is sent as attaches=1 in the query, which older daemons ignore.
 	Attaches bool `json:"-"`
-	// Approved names the person or program that approved exactly this request at that door.
+	// Approved names the person or program that approved exactly this request at that
+	// door.
 	Approved string `json:"approved,omitempty"`
 }
 

@@ -13,21 +13,25 @@ import (
 	"tether/agent/localapi"
 )
 
-// AttachOptions says where the output of an attachment begins. The zero value means from now on.
+// AttachOptions says where the output of an attachment begins. The zero value means from
+// now on.
 type AttachOptions struct {
 	FromStart bool  // begin with all output that is kept
 	Tail      int64 // begin with at most this many of the newest bytes, from the start of a line
-	// Screen, with Tail, begins with a clear and the present screen instead if those bytes alone would not show the screen. The same comes
-	// after each ControlLagged.
+	// Screen, with Tail, begins with a clear and the present screen instead if those
+	// bytes alone would not show the screen. The same comes after each ControlLagged.
 	Screen bool
 	From   int64 // if not 0: begin at this raw offset, such as a Message.Raw
-	// Script says that no terminal is attached, which would answer. Otherwise Tail's bytes come without what would act on one again, such as questions.
+	// Script says that no terminal is attached, which would answer. Otherwise Tail's
+	// bytes come without what would act on one again, such as questions.
 	Script bool
-	// Lines says that the input is a script's. A line that the terminal would cut is refused, and with it all input after it.
+	// Lines says that the input is a script's. A line that the terminal would cut is
+	// refused, and with it all input after it.
 	Lines bool
 }
 
-// Attach attaches to the terminal that ref names. ctx bounds only the opening. The caller must Close the attachment.
+// Attach attaches to the terminal that ref names. ctx bounds only the opening. The caller
+// must Close the attachment.
 func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Attachment, error) {
 	q := url.Values{"offsets": {"1"}}
 	if o.Lines {
@@ -59,14 +63,16 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 	return nil, plain(err)
 }
 
-// Attachment is the connection of a person to a terminal. Next is for one goroutine; Write and Resize may be called from any.
+// Attachment is the connection of a person to a terminal. Next is for one goroutine;
+// Write and Resize may be called from any.
 type Attachment struct {
 	conn    *websocket.Conn
 	offsets bool // the daemon sends raw offsets
 }
 
-// Next waits for the next message. ControlExit and ControlDropped are the last. If the connection ends without them, Next returns
-// ErrDropped. When ctx ends, the attachment is closed.
+// Next waits for the next message. ControlExit and ControlDropped are the last. If the
+// connection ends without them, Next returns ErrDropped. When ctx ends, the attachment is
+// closed.
 func (a *Attachment) Next(ctx context.Context) (Message, error) {
 	kind, data, err := a.conn.Read(ctx)
 	if err != nil {
@@ -99,7 +105,8 @@ func (a *Attachment) data(p []byte) (Message, error) {
 	return Message{Data: p[localapi.OffsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
 }
 
-// Write sends input. It blocks while the child does not read and much input is in transit already.
+// Write sends input. It blocks while the child does not read and much input is in transit
+// already.
 func (a *Attachment) Write(ctx context.Context, p []byte) error {
 	for len(p) > 0 {
 		n := min(len(p), localapi.AttachChunk)

@@ -1,5 +1,6 @@
-// Package localclient is the client of the local door, with which the command line talks to the daemon. It finds the daemon or starts it,
-// waits while a daemon is replaced by the next, and notices if a daemon does not answer. agent/localapi has the types.
+// Package localclient is the client of the local door, with which the command line talks
+// to the daemon. It finds the daemon or starts it, waits while a daemon is replaced by
+// the next, and notices if a daemon does not answer. agent/localapi has the types.
 //
 //	c := localclient.New(socket)
 //	defer c.Close()
@@ -30,18 +31,20 @@ import (
 	"tether/platform/ipc"
 )
 
-// ErrNotRunning says that no daemon listens on the socket. errors.Is finds it in the errors of all methods of Client.
+// ErrNotRunning says that no daemon listens on the socket. errors.Is finds it in the
+// errors of all methods of Client.
 var ErrNotRunning = ipc.ErrNotRunning
 
-// ErrDropped says that the daemon has ended the connection, although the terminal may still run. ErrStopped is the same of a daemon that
-// was shut down in order.
+// ErrDropped says that the daemon has ended the connection, although the terminal may
+// still run. ErrStopped is the same of a daemon that was shut down in order.
 var (
 	ErrDropped = errors.New("the daemon closed the connection")
 	ErrStopped = fmt.Errorf("%w: it was shut down", ErrDropped)
 )
 
-// Client talks to the daemon behind a socket. It is safe for concurrent use. Methods block until the daemon has answered or ctx ends. If
-// the daemon refuses a request, the error is a *localapi.Error.
+// Client talks to the daemon behind a socket. It is safe for concurrent use. Methods
+// block until the daemon has answered or ctx ends. If the daemon refuses a request, the
+// error is a *localapi.Error.
 type Client struct {
 	socket string
 	http   http.Client
@@ -52,7 +55,8 @@ type Client struct {
 	sign    time.Duration     // signWithin, except in tests
 }
 
-// New returns a client for the socket at the absolute path. It does not connect yet. Close closes its idle connections.
+// New returns a client for the socket at the absolute path. It does not connect yet.
+// Close closes its idle connections.
 func New(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPatiently(ctx, socket) }
 	return &Client{socket: socket, after: silentAfter, sign: signWithin, http: http.Client{
@@ -61,17 +65,18 @@ func New(socket string) *Client {
 	}}
 }
 
-// As returns a client that acts as the agent called principal, whose name has 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -. An agent may
-// do less than the person: it sees its own terminals and the person's, and starts terminals in the background. The client shares its
-// connections with c, so that closing one of the two is enough.
+// As returns a client that acts as the agent called principal, whose name has 1 to 64 of
+// the characters A-Z a-z 0-9 . _ : @ -. An agent may do less than the person: it sees its
+// own terminals and the person's, and starts terminals in the background. The client
+// shares its connections with c, so that closing one of the two is enough.
 func (c *Client) As(principal string) *Client {
 	as := *c
 	as.header = http.Header{localapi.PrincipalHeader: {principal}}
 	return &as
 }
 
-// With returns a client that sends one of the person's tokens, as proof that the person makes the requests. "" means no token. The client
-// shares its connections with c.
+// With returns a client that sends one of the person's tokens, as proof that the person
+// makes the requests. "" means no token. The client shares its connections with c.
 func (c *Client) With(token string) *Client {
 	with := *c
 	if token != "" {
@@ -83,8 +88,9 @@ func (c *Client) With(token string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// HTTP returns an HTTP client that sends requests to the daemon as c does, for paths without a method here, such as /mcp and /pty. It
-// shares its connections with c, so that closing c is enough.
+// HTTP returns an HTTP client that sends requests to the daemon as c does, for paths
+// without a method here, such as /mcp and /pty. It shares its connections with c, so that
+// closing c is enough.
 func (c *Client) HTTP() *http.Client {
 	h := c.http
 	h.Transport = withHeader{c.http.Transport, c.header}
@@ -123,7 +129,8 @@ func (c *Client) do(ctx context.Context, method, path string, in any) error {
 	return err
 }
 
-// send sends a request, with in as JSON unless it is nil, and returns the daemon's answer if it is not an error.
+// send sends a request, with in as JSON unless it is nil, and returns the daemon's answer
+// if it is not an error.
 func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -149,8 +156,9 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 }
 
-// repeatable reports whether a request that failed is to be sent again: the daemon is being replaced, or it has ended without an answer on a
-// new connection, and the request changes nothing.
+// repeatable reports whether a request that failed is to be sent again: the daemon is
+// being replaced, or it has ended without an answer on a new connection, and the request
+// changes nothing.
 func repeatable(ctx context.Context, method string, err error) bool {
 	if answer, ok := errors.AsType[*localapi.Error](err); ok {
 		return answer.Code == localapi.CodeClosing
@@ -159,7 +167,8 @@ func repeatable(ctx context.Context, method string, err error) bool {
 	return !silent && !errors.Is(err, ErrNotRunning) && ctx.Err() == nil && method == http.MethodGet
 }
 
-// roundTrip sends a request once. Until the answer begins, it watches whether the daemon is alive.
+// roundTrip sends a request once. Until the answer begins, it watches whether the daemon
+// is alive.
 func (c *Client) roundTrip(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	asking, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(asking, method, "http://"+localapi.Host+path, bytes.NewReader(body))
@@ -243,13 +252,16 @@ func (c *Client) needsBytes(ctx context.Context, what string) error {
 }
 
 const (
-	// handOverTimeout is how long a client waits while a daemon starts, or is replaced by another.
+	// handOverTimeout is how long a client waits while a daemon starts, or is replaced by
+	// another.
 	handOverTimeout = 5 * time.Second
-	// secondLook is after what time a client looks again, in case it looked between the end of one daemon and the start of the next.
+	// secondLook is after what time a client looks again, in case it looked between the
+	// end of one daemon and the start of the next.
 	secondLook = 10 * time.Millisecond
 )
 
-// dialPatiently connects to the daemon. If a daemon is about to start, it waits for that daemon.
+// dialPatiently connects to the daemon. If a daemon is about to start, it waits for that
+// daemon.
 func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	for end, looks := time.Now().Add(handOverTimeout), 0; ; looks++ {
 		conn, err := ipc.Dial(ctx, socket)
@@ -262,8 +274,10 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	}
 }
 
-// locked reports whether another process holds NextName or LockName, so that a daemon starts or ends. It looks at NextName first, because
-// the next daemon holds that file before the previous one releases LockName. A process that replaces the daemon does not wait for itself.
+// locked reports whether another process holds NextName or LockName, so that a daemon
+// starts or ends. It looks at NextName first, because the next daemon holds that file
+// before the previous one releases LockName. A process that replaces the daemon does not
+// wait for itself.
 func locked(socket string) bool {
 	for _, name := range []string{localapi.NextName, localapi.LockName} {
 		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
@@ -300,10 +314,12 @@ func errorIn(resp *http.Response) error {
 	return e
 }
 
-// segment returns name as one segment of a path. Dots are escaped because servers interpret the segments "." and "..".
+// segment returns name as one segment of a path. Dots are escaped because servers
+// interpret the segments "." and "..".
 func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
 
-// checkPath returns an error for a path that contains a name that cannot be part of a path: "", or "/".
+// checkPath returns an error for a path that contains a name that cannot be part of a
+// path: "", or "/".
 func checkPath(path string) error {
 	path, _, _ = strings.Cut(path, "?")
 	for s := range strings.SplitSeq(path[1:], "/") {

@@ -17,7 +17,8 @@ func (c *Client) Status(ctx context.Context) (localapi.Status, error) {
 	return ask[localapi.Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// Environment returns the environment of an interactive login, as the daemon remembers it. With refresh, the daemon determines it anew.
+// Environment returns the environment of an interactive login, as the daemon remembers
+// it. With refresh, the daemon determines it anew.
 func (c *Client) Environment(ctx context.Context, refresh bool) (localapi.Environment, error) {
 	if refresh {
 		return ask[localapi.Environment](ctx, c, http.MethodPost, "/v1/environment", struct{}{})
@@ -30,8 +31,9 @@ func (c *Client) Declare(ctx context.Context, r localapi.DeclareRequest) (locala
 	return ask[localapi.DeclaredList](ctx, c, http.MethodPost, "/v1/declared", r)
 }
 
-// HandOver asks the daemon to end and leave its terminals to the next one. It does not wait for the end. If the daemon does not know this
-// request, the error is a *localapi.Error with CodeNotFound.
+// HandOver asks the daemon to end and leave its terminals to the next one. It does not
+// wait for the end. If the daemon does not know this request, the error is a
+// *localapi.Error with CodeNotFound.
 func (c *Client) HandOver(ctx context.Context) (localapi.HandOver, error) {
 	return ask[localapi.HandOver](ctx, c, http.MethodPost, "/v1/handover", struct{}{})
 }
@@ -46,18 +48,20 @@ func (c *Client) Pair(ctx context.Context, r localapi.PairRequest) (localapi.Hos
 	return ask[localapi.HostStatus](ctx, c, http.MethodPost, "/v1/hosts", r)
 }
 
-// Offer begins to pair by a code. An offer without an ID says that the host pairs by tokens alone, or, if Paired is set, that it is paired
-// already.
+// Offer begins to pair by a code. An offer without an ID says that the host pairs by
+// tokens alone, or, if Paired is set, that it is paired already.
 func (c *Client) Offer(ctx context.Context, r localapi.PairRequest) (localapi.PairOffer, error) {
 	return ask[localapi.PairOffer](ctx, c, http.MethodPost, "/v1/pairings", r)
 }
 
-// Finish blocks until the offer with that ID was approved at the host or has expired, or ctx ends. The offer is over then.
+// Finish blocks until the offer with that ID was approved at the host or has expired, or
+// ctx ends. The offer is over then.
 func (c *Client) Finish(ctx context.Context, id string) (localapi.HostStatus, error) {
 	return ask[localapi.HostStatus](ctx, c, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{})
 }
 
-// ChangeHost renames the paired host of that name, makes it the default one, switches its tools or tries to reach it now.
+// ChangeHost renames the paired host of that name, makes it the default one, switches its
+// tools or tries to reach it now.
 func (c *Client) ChangeHost(ctx context.Context, name string, change localapi.HostChange) (localapi.HostStatus, error) {
 	return ask[localapi.HostStatus](ctx, c, http.MethodPost, "/v1/hosts/"+segment(name), change)
 }
@@ -67,8 +71,8 @@ func (c *Client) Unpair(ctx context.Context, name string) (localapi.Unpaired, er
 	return ask[localapi.Unpaired](ctx, c, http.MethodDelete, "/v1/hosts/"+segment(name), nil)
 }
 
-// Approvals returns the waiting and expired questions and the grants. If since is not nil, it first waits until the list's version is
-// another one, at most for half a minute.
+// Approvals returns the waiting and expired questions and the grants. If since is not
+// nil, it first waits until the list's version is another one, at most for half a minute.
 func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.ApprovalList, error) {
 	path := "/v1/approvals"
 	if since != nil {
@@ -77,8 +81,9 @@ func (c *Client) Approvals(ctx context.Context, since *uint64) (localapi.Approva
 	return ask[localapi.ApprovalList](ctx, c, http.MethodGet, path, nil)
 }
 
-// Approve answers the question called id. An approval stands for the duration standing. If that is 0, it is for this once, or, if the
-// question has expired, for the next few minutes.
+// Approve answers the question called id. An approval stands for the duration standing.
+// If that is 0, it is for this once, or, if the question has expired, for the next few
+// minutes.
 func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (localapi.Approved, error) {
 	req := localapi.ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}
 	return ask[localapi.Approved](ctx, c, http.MethodPost, "/v1/approvals/"+segment(id), req)
@@ -95,7 +100,8 @@ func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
 	return h.Head, err
 }
 
-// MayRun returns an error if the caller may not start the command itself when an event comes.
+// MayRun returns an error if the caller may not start the command itself when an event
+// comes.
 func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
 	r := localapi.MayRunRequest{Command: command, Cwd: cwd}
 	if err := c.needsBytes(ctx, r.Pack()); err != nil {
@@ -129,7 +135,8 @@ func (c *Client) CreateToken(ctx context.Context, principal string) (localapi.Ne
 	return ask[localapi.NewToken](ctx, c, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: principal})
 }
 
-// CreatePersonToken makes a token for the person's scripts. name distinguishes it from other tokens.
+// CreatePersonToken makes a token for the person's scripts. name distinguishes it from
+// other tokens.
 func (c *Client) CreatePersonToken(ctx context.Context, name string) (localapi.NewToken, error) {
 	return ask[localapi.NewToken](ctx, c, http.MethodPost, "/v1/tokens", localapi.TokenRequest{Principal: name, Person: true})
 }
@@ -139,8 +146,8 @@ func (c *Client) UserToken(ctx context.Context) (localapi.NewToken, error) {
 	return ask[localapi.NewToken](ctx, c, http.MethodPost, "/v1/token", struct{}{})
 }
 
-// RevokeToken revokes the token of that name and closes all connections that were opened with it. "user" is the token that acts as the
-// person; it is replaced by another.
+// RevokeToken revokes the token of that name and closes all connections that were opened
+// with it. "user" is the token that acts as the person; it is replaced by another.
 func (c *Client) RevokeToken(ctx context.Context, principal string) error {
 	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil)
 }
@@ -161,7 +168,8 @@ func (c *Client) Health(ctx context.Context) (localapi.Health, error) {
 // Metrics returns the daemon's counters, in Prometheus' text format.
 func (c *Client) Metrics(ctx context.Context) ([]byte, error) { return c.text(ctx, "/v1/metrics") }
 
-// Profile returns a profile of the daemon's runtime: heap, goroutine and so on. debug 0 is for go tool pprof, 1 and 2 are text.
+// Profile returns a profile of the daemon's runtime: heap, goroutine and so on. debug 0
+// is for go tool pprof, 1 and 2 are text.
 func (c *Client) Profile(ctx context.Context, name string, debug int) ([]byte, error) {
 	return c.text(ctx, "/debug/pprof/"+name+"?debug="+strconv.Itoa(debug))
 }

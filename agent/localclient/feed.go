@@ -11,8 +11,9 @@ import (
 	"tether/agent/localapi"
 )
 
-// Feed opens the standard input of the command in the terminal that ref names, which was started with SpawnRequest.Feed. ctx bounds only the
-// opening. The caller must Close the Feeder.
+// Feed opens the standard input of the command in the terminal that ref names, which was
+// started with SpawnRequest.Feed. ctx bounds only the opening. The caller must Close the
+// Feeder.
 func (c *Client) Feed(ctx context.Context, ref string) (*Feeder, error) {
 	conn, resp, err := websocket.Dial(ctx, "ws://"+localapi.Host+terminalPath(ref, "/input"), &websocket.DialOptions{HTTPClient: &c.http, HTTPHeader: c.header})
 	switch {
@@ -25,15 +26,18 @@ func (c *Client) Feed(ctx context.Context, ref string) (*Feeder, error) {
 	return nil, plain(err)
 }
 
-// Feeder writes a command's standard input. One goroutine may call Next and another one Write. If the connection ends, the input ends, unless the
-// daemon has ended: then it continues with the next Feed, if that comes in time.
+// Feeder writes a command's standard input. One goroutine may call Next and another one
+// Write. If the connection ends, the input ends, unless the daemon has ended: then it
+// continues with the next Feed, if that comes in time.
 type Feeder struct {
 	conn *websocket.Conn
 	buf  []byte
 }
 
-// Next waits until the daemon tells how far the command's input goes: once at the beginning, and after each piece. closed says that the input has
-// ended, or that the command reads no more; nothing follows. Errors: ErrDropped, or a *localapi.Error if the daemon refuses the input.
+// Next waits until the daemon tells how far the command's input goes: once at the
+// beginning, and after each piece. closed says that the input has ended, or that the
+// command reads no more; nothing follows. Errors: ErrDropped, or a *localapi.Error if the
+// daemon refuses the input.
 func (f *Feeder) Next(ctx context.Context) (offset int64, closed bool, err error) {
 	for {
 		_, data, err := f.conn.Read(ctx)
@@ -52,7 +56,8 @@ func (f *Feeder) Next(ctx context.Context) (offset int64, closed bool, err error
 	}
 }
 
-// Write sends a piece, at most localapi.FeedChunk bytes, that begins at offset off of the input. Without bytes, the input ends there.
+// Write sends a piece, at most localapi.FeedChunk bytes, that begins at offset off of the
+// input. Without bytes, the input ends there.
 func (f *Feeder) Write(ctx context.Context, off int64, p []byte) error {
 	f.buf = append(binary.BigEndian.AppendUint64(f.buf[:0], uint64(off)), p...)
 	return f.conn.Write(ctx, websocket.MessageBinary, f.buf)

@@ -18,8 +18,9 @@ import (
 	"tether/platform/proc"
 )
 
-// TellVar is an environment variable that is set for a daemon that EnsureDaemon starts. The daemon's standard input is then a pipe. If it
-// cannot start, it writes a localapi.Error in JSON into the pipe, since the disk with Launch.Output may be full.
+// TellVar is an environment variable that is set for a daemon that EnsureDaemon starts.
+// The daemon's standard input is then a pipe. If it cannot start, it writes a
+// localapi.Error in JSON into the pipe, since the disk with Launch.Output may be full.
 const TellVar = "TETHER_TELL"
 
 // Launch says how to start a daemon.
@@ -27,24 +28,27 @@ type Launch struct {
 	Path string   // absolute path of the program
 	Argv []string // arguments, the program's own name first
 	Env  []string
-	// Output is the absolute path of a file for the daemon's output outside its log, such as why it could not start, or a crash.
+	// Output is the absolute path of a file for the daemon's output outside its log, such
+	// as why it could not start, or a crash.
 	Output string
 }
 
 const (
 	startTimeout = 15 * time.Second
-	// outcome is how long EnsureDaemon still waits for another daemon after the daemon that it started has ended, because the other was
-	// faster.
+	// outcome is how long EnsureDaemon still waits for another daemon after the daemon
+	// that it started has ended, because the other was faster.
 	outcome   = time.Second
 	firstLook = time.Millisecond
 	lastLook  = 25 * time.Millisecond
-	// maxOutput is the size in bytes from which Output is truncated before the next start.
+	// maxOutput is the size in bytes from which Output is truncated before the next
+	// start.
 	maxOutput = 256 << 10
 )
 
-// EnsureDaemon starts a daemon if none runs, and returns when a daemon listens. If another process starts or replaces the daemon, it waits
-// for that daemon. If two callers start daemons at once, only the daemon that gets the socket's lock stays. The error includes the daemon's
-// message.
+// EnsureDaemon starts a daemon if none runs, and returns when a daemon listens. If
+// another process starts or replaces the daemon, it waits for that daemon. If two callers
+// start daemons at once, only the daemon that gets the socket's lock stays. The error
+// includes the daemon's message.
 func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	conn, err := dialPatiently(ctx, c.socket)
 	if err == nil {
@@ -95,8 +99,9 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	return failed
 }
 
-// oneLeft makes sure that only one daemon is left. If another daemon than the started one listens, it waits until the started one has
-// ended, which otherwise might take the other's place when that is stopped.
+// oneLeft makes sure that only one daemon is left. If another daemon than the started one
+// listens, it waits until the started one has ended, which otherwise might take the
+// other's place when that is stopped.
 func (c *Client) oneLeft(ctx context.Context, started int, ended <-chan struct{}) error {
 	s, err := c.Status(ctx)
 	if err != nil || s.Pid == started {

@@ -13,8 +13,10 @@ import (
 	"tether/platform/ipc"
 )
 
-// MCP opens an MCP session, in which each line is one JSON-RPC message. It acts as the client's principal, or as DefaultAgent if the client
-// has none. ctx bounds only the opening. The caller must Close the session; CloseWrite tells the server that no more messages follow.
+// MCP opens an MCP session, in which each line is one JSON-RPC message. It acts as the
+// client's principal, or as DefaultAgent if the client has none. ctx bounds only the
+// opening. The caller must Close the session; CloseWrite tells the server that no more
+// messages follow.
 func (c *Client) MCP(ctx context.Context) (*MCPStream, error) {
 	conn, err := ipc.Dial(ctx, c.socket)
 	if err != nil {
@@ -58,20 +60,23 @@ func (c *Client) upgrade(conn net.Conn) (*MCPStream, error) {
 	return &MCPStream{conn: conn, in: in}, nil
 }
 
-// MCPStream is an MCP session whose messages are lines. One goroutine may read while another writes.
+// MCPStream is an MCP session whose messages are lines. One goroutine may read while
+// another writes.
 type MCPStream struct {
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// Read reads from the server's messages. It returns io.EOF when the server has ended the session.
+// Read reads from the server's messages. It returns io.EOF when the server has ended the
+// session.
 func (m *MCPStream) Read(p []byte) (int, error) { return m.in.Read(p) }
 
 // Write sends bytes of messages to the server.
 func (m *MCPStream) Write(p []byte) (int, error) { return m.conn.Write(p) }
 
-// CloseWrite tells the server that no more messages follow. Answers that are still to come can be read. It returns errors.ErrUnsupported if
-// the connection cannot be closed in one direction, as on Windows.
+// CloseWrite tells the server that no more messages follow. Answers that are still to
+// come can be read. It returns errors.ErrUnsupported if the connection cannot be closed
+// in one direction, as on Windows.
 func (m *MCPStream) CloseWrite() error {
 	if half, ok := m.conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

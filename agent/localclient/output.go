@@ -25,16 +25,19 @@ type ReadOptions struct {
 	Command int    // number of the command whose output is read; 0 means all output
 	Follow  bool   // continue until the terminal exits, or the command ends
 	From    int64  // with Follow: if not 0, begin at this raw offset, such as Message.Raw
-	// Marks, with Follow, adds sizes, losses and the exit, for Output.Next. Meanwhile the terminal may wait for the reader.
+	// Marks, with Follow, adds sizes, losses and the exit, for Output.Next. Meanwhile the
+	// terminal may wait for the reader.
 	Marks bool
-	// Lease, with Marks, keeps a leased terminal alive while it is followed and some seconds longer, see SpawnRequest.Leased. Only whoever may
-	// kill the terminal may set it.
+	// Lease, with Marks, keeps a leased terminal alive while it is followed and some
+	// seconds longer, see SpawnRequest.Leased. Only whoever may kill the terminal may set
+	// it.
 	Lease bool
 }
 
-// Read returns the terminal's output. The caller must Close it. The output ends early when ctx ends. If the daemon ends before, it goes on
-// with the next one as back says; without back, reading returns ErrDropped. With back, ref must be an id, because the next daemon's terminal
-// of that name could be another one.
+// Read returns the terminal's output. The caller must Close it. The output ends early
+// when ctx ends. If the daemon ends before, it goes on with the next one as back says;
+// without back, reading returns ErrDropped. With back, ref must be an id, because the
+// next daemon's terminal of that name could be another one.
 func (c *Client) Read(ctx context.Context, ref string, o ReadOptions, back *Comeback) (*Output, error) {
 	f := &Output{ctx: ctx, client: c, ref: ref, o: o, back: back, at: o.From}
 	return f, f.open()
@@ -94,7 +97,8 @@ func (f *Output) open() error {
 	return nil
 }
 
-// Masked returns the number of masked places in the output, for an agent. Without offsets, it is known once the output was read to its end.
+// Masked returns the number of masked places in the output, for an agent. Without
+// offsets, it is known once the output was read to its end.
 func (f *Output) Masked() int {
 	if f.in != nil {
 		return f.masked
@@ -121,7 +125,8 @@ func (f *Output) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Next returns the next piece of output that is followed. It returns io.EOF at the end, and ErrDropped if the daemon is gone for good.
+// Next returns the next piece of output that is followed. It returns io.EOF at the end,
+// and ErrDropped if the daemon is gone for good.
 func (f *Output) Next() (Message, error) {
 	for {
 		m, err := f.next()
@@ -134,7 +139,8 @@ func (f *Output) Next() (Message, error) {
 	}
 }
 
-// next reads a piece. It is passed on only when it is whole: a client that goes on after it misses nothing and repeats nothing.
+// next reads a piece. It is passed on only when it is whole: a client that goes on after
+// it misses nothing and repeats nothing.
 func (f *Output) next() (m Message, err error) {
 	var head [localapi.PieceBytes]byte
 	if f.in == nil {
@@ -164,7 +170,8 @@ func (f *Output) next() (m Message, err error) {
 	return m, nil
 }
 
-// ended returns ErrDropped or ErrStopped for an error by which the daemon ends a followed output before the terminal does.
+// ended returns ErrDropped or ErrStopped for an error by which the daemon ends a followed
+// output before the terminal does.
 func (f *Output) ended(err error) error {
 	switch {
 	case !f.o.Follow || err == nil || f.ctx.Err() != nil:
@@ -179,8 +186,9 @@ func (f *Output) ended(err error) error {
 // Close ends the reading.
 func (f *Output) Close() error { return f.resp.Body.Close() }
 
-// Events subscribes to events. The caller must Close the stream. It ends early when ctx ends. If the daemon ends before, it goes on with the
-// next one as back says, at the last cursors.
+// Events subscribes to events. The caller must Close the stream. It ends early when ctx
+// ends. If the daemon ends before, it goes on with the next one as back says, at the last
+// cursors.
 func (c *Client) Events(ctx context.Context, r localapi.EventsRequest, back *Comeback) (*EventStream, error) {
 	r.Subscriptions = slices.Clone(r.Subscriptions) // Next moves their cursors
 	h := &EventStream{ctx: ctx, client: c, request: r, back: back}
@@ -210,7 +218,8 @@ func (h *EventStream) open() error {
 	return nil
 }
 
-// Next waits for the next line. It returns io.EOF when all subscriptions have ended, and ErrDropped when the daemon is gone for good.
+// Next waits for the next line. It returns io.EOF when all subscriptions have ended, and
+// ErrDropped when the daemon is gone for good.
 func (h *EventStream) Next() (localapi.EventLine, error) {
 	for {
 		x, err := h.next()
@@ -254,5 +263,6 @@ func (h *EventStream) Close() {
 	}
 }
 
-// maxHappening bounds one line of an EventStream, in bytes: an event, and a cursor for many terminals.
+// maxHappening bounds one line of an EventStream, in bytes: an event, and a cursor for
+// many terminals.
 const maxHappening = 256 << 10

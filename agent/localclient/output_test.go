@@ -13,7 +13,8 @@ import (
 	"tether/platform/ipc"
 )
 
-// A piece of output that has not arrived whole when the daemon dies is passed on by no reader: it comes again from the next daemon.
+// A piece of output that has not arrived whole when the daemon dies is passed on by no
+// reader: it comes again from the next daemon.
 func TestHalfAPieceIsNotRead(t *testing.T) {
 	piece := func(raw, masked int, data string) []byte {
 		head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(raw)), uint32(masked))

@@ -11,22 +11,26 @@ import (
 	"tether/internal/retry"
 )
 
-// Set once, before anything runs. Tests of commands raise them, so that they do not depend on the speed of the machine.
+// Set once, before anything runs. Tests of commands raise them, so that they do not
+// depend on the speed of the machine.
 var (
 	// AwayTimeout is how long a stream waits for the next daemon.
 	AwayTimeout = 10 * time.Second
-	// MissingTimeout is how long it waits for the terminal once a daemon answers, because the daemon may resume terminals late.
+	// MissingTimeout is how long it waits for the terminal once a daemon answers, because
+	// the daemon may resume terminals late.
 	MissingTimeout = 5 * time.Second
 )
 
 const (
 	firstPause = 5 * time.Millisecond   // between two attempts; each further one is twice as long
 	lastPause  = 100 * time.Millisecond // the longest
-	// steady is how long a stream must have lasted before it gets the whole time for the next comeback, which is tried at once.
+	// steady is how long a stream must have lasted before it gets the whole time for the
+	// next comeback, which is tried at once.
 	steady = time.Second
 )
 
-// Comeback makes a stream go on at the next daemon when the present one is killed or replaced. One goroutine may use it.
+// Comeback makes a stream go on at the next daemon when the present one is killed or
+// replaced. One goroutine may use it.
 type Comeback struct {
 	ID      string                      // of the terminal, for messages; "" if the stream is not of one
 	Timeout time.Duration               // how long it waits for the next daemon; default AwayTimeout
@@ -37,8 +41,8 @@ type Comeback struct {
 	back  time.Time // when the last one has succeeded
 }
 
-// Do calls open until it succeeds, after the stream has ended with cause. open may return ErrDropped to give up. The error is ctx's, or
-// wraps ErrDropped.
+// Do calls open until it succeeds, after the stream has ended with cause. open may return
+// ErrDropped to give up. The error is ctx's, or wraps ErrDropped.
 func (b *Comeback) Do(ctx context.Context, cause error, open func() error) error {
 	pause, next := time.Duration(0), firstPause
 	if time.Since(b.back) > steady {

@@ -14,7 +14,8 @@ import (
 
 var errAway = errors.New("nobody answers")
 
-// comeback tries until open succeeds, and returns how often it tried and how long that took.
+// comeback tries until open succeeds, and returns how often it tried and how long that
+// took.
 func comeback(b *localclient.Comeback, cause error, open func(after time.Duration) error) (tries int, took time.Duration, err error) {
 	began := time.Now()
 	err = b.Do(context.Background(), cause, func() error {
@@ -81,7 +82,8 @@ func TestComeback(t *testing.T) {
 	}
 }
 
-// The pauses double up to a tenth of a second, and a stream that breaks at once has no new time.
+// The pauses double up to a tenth of a second, and a stream that breaks at once has no
+// new time.
 func TestComebackPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &localclient.Comeback{}

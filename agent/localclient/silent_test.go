@@ -17,8 +17,9 @@ import (
 	"tether/platform/ipc"
 )
 
-// gated is a daemon that stops: while it is closed, connections are accepted and nothing is answered, as the system does it for a process
-// that was stopped. Requests that are open may be answered late.
+// gated is a daemon that stops: while it is closed, connections are accepted and nothing
+// is answered, as the system does it for a process that was stopped. Requests that are
+// open may be answered late.
 type gated struct {
 	stopped atomic.Bool
 	changed chan struct{} // closed to go on
@@ -64,7 +65,8 @@ func startGated(t *testing.T) (*gated, *localclient.Client) {
 	return g, c
 }
 
-// A request that a stopped daemon does not answer fails, with the status of a timeout, and reports whether it may have begun.
+// A request that a stopped daemon does not answer fails, with the status of a timeout,
+// and reports whether it may have begun.
 func TestStoppedDaemon(t *testing.T) {
 	g, c := startGated(t)
 	g.stopped.Store(true)
@@ -128,7 +130,8 @@ func TestPatientClient(t *testing.T) {
 	}
 }
 
-// curt closes the first connections without a word, as a daemon does that makes way in that instant.
+// curt closes the first connections without a word, as a daemon does that makes way in
+// that instant.
 type curt struct {
 	net.Listener
 	left atomic.Int32

@@ -13,17 +13,20 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// List returns all terminals: running ones, the newest first, then exited ones, the last to exit first.
+// List returns all terminals: running ones, the newest first, then exited ones, the last
+// to exit first.
 func (c *Client) List(ctx context.Context) (localapi.TerminalList, error) {
 	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals", nil)
 }
 
-// ListPorts does what List does, and adds the ports on which the terminals' programs listen, if the system tells them.
+// ListPorts does what List does, and adds the ports on which the terminals' programs
+// listen, if the system tells them.
 func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
 	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals?ports=1", nil)
 }
 
-// Spawn starts a terminal. It refuses a request that the daemon does not understand because it is older than this program.
+// Spawn starts a terminal. It refuses a request that the daemon does not understand
+// because it is older than this program.
 func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.Terminal, error) {
 	if r.Feed {
 		if err := c.needs(ctx, localapi.FeatureFeed, "would change input that comes from a pipe or file"); err != nil {
@@ -75,12 +78,14 @@ func (c *Client) Screen(ctx context.Context, ref string, colours bool) (localapi
 	return ask[localapi.Screen](ctx, c, http.MethodGet, path, nil)
 }
 
-// WaitOptions are the conditions of Wait, which ends when the first of them is met. The terminal's exit always ends a wait.
+// WaitOptions are the conditions of Wait, which ends when the first of them is met. The
+// terminal's exit always ends a wait.
 type WaitOptions struct {
 	Pattern string        // RE2 regular expression that a line of output must match
 	Idle    time.Duration // how long nothing must be printed
 	Command bool          // the shell in it runs no command
-	// Verified lets only commands end a wait for Command whose marks carried the terminal's nonce.
+	// Verified lets only commands end a wait for Command whose marks carried the
+	// terminal's nonce.
 	Verified bool
 	Port     int           // TCP port of the loopback interface that must be open
 	URL      string        // http or https URL of the loopback interface that must answer with 2xx
@@ -89,7 +94,8 @@ type WaitOptions struct {
 	Timeout  time.Duration // 0 means none
 }
 
-// Wait returns when a condition is met, the terminal has exited, or the timeout is over. Reason in the answer says which.
+// Wait returns when a condition is met, the terminal has exited, or the timeout is over.
+// Reason in the answer says which.
 func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (localapi.Waited, error) {
 	q := url.Values{}
 	set := func(name, value string, is bool) {
@@ -150,12 +156,14 @@ func (c *Client) Unlend(ctx context.Context, ref, host string) (localapi.Termina
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host})
 }
 
-// UnlendFrom makes the names in from lose the right to watch the terminal at that host, or at all hosts if host is "".
+// UnlendFrom makes the names in from lose the right to watch the terminal at that host,
+// or at all hosts if host is "".
 func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string) (localapi.Terminal, error) {
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, From: from})
 }
 
-// UnlendAll does what Unlend does, for every terminal. It returns the terminals that were lent.
+// UnlendAll does what Unlend does, for every terminal. It returns the terminals that were
+// lent.
 func (c *Client) UnlendAll(ctx context.Context, host string) (localapi.TerminalList, error) {
 	return ask[localapi.TerminalList](ctx, c, http.MethodPost, "/v1/unlend", localapi.UnlendRequest{Host: host})
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// ask lets the person decide about r, unless r is approved already. The decision that it returns is final, except with the refusal
-// CodeWaiting. The question is nil if r was approved already, or could not be asked about. r must come from bind.
+// ask lets the person decide about r, unless r is approved already. The decision that it
+// returns is final, except with the refusal CodeWaiting. The question is nil if r was
+// approved already, or could not be asked about. r must come from bind.
 func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decision) (Decision, *pending, error) {
 	if known := e.approved(r); known != "" {
 		d := Decision{Allow, why.Rule, known}
@@ -34,7 +35,8 @@ func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decis
 	return d, p, err
 }
 
-// approved returns a sentence about the approval that the request has already, "" if it has none.
+// approved returns a sentence about the approval that the request has already, "" if it
+// has none.
 func (e *Engine) approved(r Request) string {
 	if g, ok := e.questions.granted(r); ok {
 		return "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID

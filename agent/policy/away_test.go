@@ -16,8 +16,8 @@ func away(session string, argv ...string) policy.Request {
 	return policy.Request{Door: policy.DoorAHP, Actor: term.AgentAt("lab", session), Argv: argv, Cwd: "/home/p/src", Background: true}
 }
 
-// A command that is allowed only because no rule denies it needs a question if it comes from a host, unless the person has made rules for
-// agents at hosts.
+// A command that is allowed only because no rule denies it needs a question if it comes
+// from a host, unless the person has made rules for agents at hosts.
 func TestAgentsAtHostsAreAskedAbout(t *testing.T) {
 	allow := func(name string) func(*config.Policy) {
 		return func(c *config.Policy) { c.Principals = []config.PolicyIdentity{{Name: name, Default: "allow"}} }

@@ -11,8 +11,9 @@ import (
 	"tether/internal/clip"
 )
 
-// Besides the words of the command, an approval covers the values of the variables that the request sets and the contents of the files that
-// it runs. Both are examined when the question is asked and again right before the start.
+// Besides the words of the command, an approval covers the values of the variables that
+// the request sets and the contents of the files that it runs. Both are examined when the
+// question is asked and again right before the start.
 
 // Script is a file that a request runs, as it was when the question was put.
 type Script struct {
@@ -27,8 +28,9 @@ const (
 	maxSetting = 8 << 10  // bytes of a variable's value that are shown
 )
 
-// bind returns the request in the form that a question and a grant keep: with a sum over its settings and scripts, and with only those
-// values of variables that the person is shown.
+// bind returns the request in the form that a question and a grant keep: with a sum over
+// its settings and scripts, and with only those values of variables that the person is
+// shown.
 func (e *Engine) bind(r Request) (Request, []Script) {
 	h := sha256.New()
 	for _, v := range r.Env {
@@ -46,7 +48,8 @@ func (e *Engine) bind(r Request) (Request, []Script) {
 	return r, scripts
 }
 
-// shown returns a variable as the person sees it: with its value if that decides which code runs, otherwise with secrets masked.
+// shown returns a variable as the person sees it: with its value if that decides which
+// code runs, otherwise with secrets masked.
 func (e *Engine) shown(variable string) string {
 	name, value, _ := strings.Cut(variable, "=")
 	switch {
@@ -69,7 +72,8 @@ func EnvNames(env []string) []string {
 	return names
 }
 
-// scriptsOf examines the files that the request runs. It looks for each in r.Cwd and in all directories to which the line changes.
+// scriptsOf examines the files that the request runs. It looks for each in r.Cwd and in
+// all directories to which the line changes.
 func scriptsOf(r Request) []Script {
 	read := Read(r)
 	dirs := []string{r.Cwd}

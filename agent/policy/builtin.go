@@ -13,8 +13,9 @@ import (
 	"tether/internal/lazyregexp"
 )
 
-// Blocked is the reason given for requests that the block list denies, word for word as in the document of the block list that agents know.
-// A question gives the rule's reason instead.
+// Blocked is the reason given for requests that the block list denies, word for word as
+// in the document of the block list that agents know. A question gives the rule's reason
+// instead.
 const Blocked = "Command blocked for security reasons"
 
 // The built-in rules, by the names that they have in the configuration and in decisions.
@@ -65,7 +66,8 @@ func (b builtin) decide(rule, format string, args ...any) Decision {
 	return Decision{b[rule], rule, fmt.Sprintf(format, args...)}
 }
 
-// blocked is decide for a rule of the block list, whose denials all have the reason Blocked.
+// blocked is decide for a rule of the block list, whose denials all have the reason
+// Blocked.
 func (b builtin) blocked(rule, format string, args ...any) Decision {
 	if b[rule] == Deny {
 		return Decision{Deny, rule, Blocked}
@@ -73,7 +75,8 @@ func (b builtin) blocked(rule, format string, args ...any) Decision {
 	return b.decide(rule, format, args...)
 }
 
-// onCommand judges one command by its words. outer says that the command only runs another command.
+// onCommand judges one command by its words. outer says that the command only runs
+// another command.
 func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 	name := c.Name()
 	var all []Decision
@@ -125,8 +128,8 @@ func (b builtin) onFinding(f command.Finding) Decision {
 	return b.decide(ruleUnparsed, "this command cannot be parsed: %s", f.Text)
 }
 
-// onWrite judges writing to the file, as seen from cwd. moved says that the line may have changed before to a directory that is not below
-// cwd.
+// onWrite judges writing to the file, as seen from cwd. moved says that the line may have
+// changed before to a directory that is not below cwd.
 func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	if !file.Fixed {
 		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is only known when it runs: %s", brief(file.Text))}
@@ -152,8 +155,9 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 
 var harmlessDevice = lazyregexp.New(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
 
-// asLine judges the words of an argv as if they were a shell line. They are executed as an argv, where "|" or "$(id)" have no special
-// meaning; an agent that sends these probably meant a line.
+// asLine judges the words of an argv as if they were a shell line. They are executed as
+// an argv, where "|" or "$(id)" have no special meaning; an agent that sends these
+// probably meant a line.
 func (b builtin) asLine(r Request) []Decision {
 	meant := func(w string) bool {
 		return strings.Contains(w, "`") || strings.Contains(w, "$(") || slices.Contains([]string{"|", "|&", ">", ">>", ">|", "&>", "<("}, w)
@@ -187,7 +191,8 @@ func (b builtin) asLine(r Request) []Decision {
 // blockedPatterns is the block list's own list of patterns.
 var blockedPatterns = []string{"rm -rf /", "> /dev/", "| sh", "| bash", "eval", "`", "$("}
 
-// onText applies the block list literally: its commands to the first word, its patterns to any part of the text.
+// onText applies the block list literally: its commands to the first word, its patterns
+// to any part of the text.
 func (b builtin) onText(r Request) []Decision {
 	text := cmp.Or(r.Line, strings.Join(r.Argv, " "))
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")

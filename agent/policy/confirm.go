@@ -9,9 +9,10 @@ import (
 // confirmFor is how long a question of Confirm waits before it is asked anew.
 const confirmFor = MaxGrant
 
-// Confirm asks the person whether a change of the daemon's own settings is to take effect, and waits for the answer until ctx ends. change
-// says what is to change, in the form of the configuration file in the directory dir. It may be answered like a question about a command.
-// The question and the answer are audited.
+// Confirm asks the person whether a change of the daemon's own settings is to take
+// effect, and waits for the answer until ctx ends. change says what is to change, in the
+// form of the configuration file in the directory dir. It may be answered like a question
+// about a command. The question and the answer are audited.
 func (e *Engine) Confirm(ctx context.Context, rule, change, dir, reason string) (allow bool, err error) {
 	r, why := Request{Door: DoorConfig, Actor: term.User, Setting: true, Line: change, Cwd: dir}, Decision{Ask, rule, reason}
 	for {

@@ -11,7 +11,8 @@ import (
 	"tether/agent/policy"
 )
 
-// A change of a setting is asked about until it is answered, also when nobody answers for days and as long as agents' questions fill the queue.
+// A change of a setting is asked about until it is answered, also when nobody answers for
+// days and as long as agents' questions fill the queue.
 func TestConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := policy.New(policy.Options{})

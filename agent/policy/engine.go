@@ -14,8 +14,8 @@ import (
 	"tether/agent/term"
 )
 
-// Options configures an Engine. The zero value gives an engine that has the built-in rules and default limits and keeps the end of its
-// audit log in memory.
+// Options configures an Engine. The zero value gives an engine that has the built-in
+// rules and default limits and keeps the end of its audit log in memory.
 type Options struct {
 	// Config is the section [policy]; the zero value means config.Default's.
 	Config config.Policy
@@ -23,12 +23,13 @@ type Options struct {
 	AuditPath string
 	// Home is the meaning of "~" in the configuration; "" asks the system.
 	Home string
-	// Mask, if not nil, masks secrets in a text that is shown, and also the values of those variables in env whose names suggest a secret.
-	// It may take a moment.
+	// Mask, if not nil, masks secrets in a text that is shown, and also the values of
+	// those variables in env whose names suggest a secret. It may take a moment.
 	Mask func(text string, env []string) string
 }
 
-// Engine decides about requests and keeps questions, grants and counts. It is safe for concurrent use. It has no goroutines.
+// Engine decides about requests and keeps questions, grants and counts. It is safe for
+// concurrent use. It has no goroutines.
 type Engine struct {
 	// Set at construction.
 	config    config.Policy
@@ -45,7 +46,8 @@ type Engine struct {
 	recent []Record // the newest events, oldest first; only without a file
 }
 
-// New returns an engine, or an error that names everything that is wrong with the configuration. Close ends the engine.
+// New returns an engine, or an error that names everything that is wrong with the
+// configuration. Close ends the engine.
 func New(o Options) (*Engine, error) {
 	if o.Config.BlockList == "" {
 		o.Config = config.Default().Policy
@@ -75,10 +77,13 @@ func (e *Engine) Close() error {
 // Check returns the decision of the rules alone: it counts, asks and writes nothing.
 func (e *Engine) Check(r Request) Decision { return e.book.check(r) }
 
-// Spawn decides about a request and, if it is allowed, calls start, which starts the terminal. Rules come first, then limits. If a question
-// is needed, it waits at most the configured time for the answer; see Request.Again. If a script has changed by the time the approved
-// request starts, the person is asked again. The decision, and the answer, are audited. The terminal takes one of the principal's places
-// until it has exited or was promoted; if start fails, nothing is counted. Errors: a *Refusal, ctx's, or start's error.
+// Spawn decides about a request and, if it is allowed, calls start, which starts the
+// terminal. Rules come first, then limits. If a question is needed, it waits at most the
+// configured time for the answer; see Request.Again. If a script has changed by the time
+// the approved request starts, the person is asked again. The decision, and the answer,
+// are audited. The terminal takes one of the principal's places until it has exited or
+// was promoted; if start fails, nothing is counted. Errors: a *Refusal, ctx's, or start's
+// error.
 func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
 	var d Decision
 	var p *place
@@ -113,9 +118,10 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 // ruleDeclared is the rule that allows a restart.
 const ruleDeclared = "terminal.agents"
 
-// Restart decides about an agent's restart of a terminal whose declaration lets agents do that; r is the command that the person has
-// declared. A rule that would ask allows it, a rule that denies refuses it, and restarts count among the agent's starts per minute. The
-// decision is audited. Errors: a *Refusal.
+// Restart decides about an agent's restart of a terminal whose declaration lets agents do
+// that; r is the command that the person has declared. A rule that would ask allows it, a
+// rule that denies refuses it, and restarts count among the agent's starts per minute.
+// The decision is audited. Errors: a *Refusal.
 func (e *Engine) Restart(r Request, id term.ID) error {
 	if d := e.Check(r); d.Effect == Deny {
 		return e.refuse(r, &Refusal{d, CodeBlocked})
@@ -155,8 +161,8 @@ func (e *Engine) Sandboxed() bool {
 	return slices.ContainsFunc(e.book.identities, func(i identity) bool { return i.sandbox.Kind != "" })
 }
 
-// Granted returns the directories in which agents with a sandbox may run a command or change files, also by the names to which links lead
-// now.
+// Granted returns the directories in which agents with a sandbox may run a command or
+// change files, also by the names to which links lead now.
 func (e *Engine) Granted() []string {
 	var dirs []string
 	for _, i := range e.book.identities {
@@ -170,16 +176,18 @@ func (e *Engine) Granted() []string {
 	return dirs
 }
 
-// Adopt counts an agent's terminal that runs already, because an earlier daemon started it or because the connection to its holder was lost
-// and it was adopted again. It ignores other terminals.
+// Adopt counts an agent's terminal that runs already, because an earlier daemon started
+// it or because the connection to its holder was lost and it was adopted again. It
+// ignores other terminals.
 func (e *Engine) Adopt(h term.Handle) {
 	if h.Info().Owner.Role == term.RoleAgent {
 		e.limits.adopt(h)
 	}
 }
 
-// admit decides about a request, and takes a place if it is allowed. bound is the request that the approval covers, nil if no question was
-// needed. changed says that a script has changed since the request was approved.
+// admit decides about a request, and takes a place if it is allowed. bound is the request
+// that the approval covers, nil if no question was needed. changed says that a script has
+// changed since the request was approved.
 func (e *Engine) admit(ctx context.Context, r Request, changed bool) (d Decision, p *place, bound *Request, err error) {
 	d = e.Check(r)
 	if d.Effect == Deny {
@@ -224,8 +232,9 @@ func (e *Engine) refuse(r Request, refused *Refusal) error {
 	return refused
 }
 
-// Questions returns the questions that wait for the person, oldest first, then those that nobody answered in time, and the grants in force.
-// version changes when one is added, answered, withdrawn or revoked, and when the time of a question ends.
+// Questions returns the questions that wait for the person, oldest first, then those that
+// nobody answered in time, and the grants in force. version changes when one is added,
+// answered, withdrawn or revoked, and when the time of a question ends.
 func (e *Engine) Questions() (asked []Question, grants []Grant, version uint64) {
 	return e.questions.list()
 }
@@ -235,10 +244,12 @@ func (e *Engine) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return e.questions.changed(ctx, since)
 }
 
-// Waiting returns the number of waiting questions: the actor's own, or all of them for the user.
+// Waiting returns the number of waiting questions: the actor's own, or all of them for
+// the user.
 func (e *Engine) Waiting(a term.Actor) int { return e.questions.waitingFor(a) }
 
-// Answer answers a question for the person. The grant is nil unless the answer made one. Errors: ErrNoQuestion, ErrTooLong.
+// Answer answers a question for the person. The grant is nil unless the answer made one.
+// Errors: ErrNoQuestion, ErrTooLong.
 func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 	q, g, left, err := e.questions.answer(id, a)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 // EventType is the kind of an Event.
 type EventType string
 
-// The events. The engine writes decisions, spawns and outcomes of questions; the pool's observer writes actions on terminals.
+// The events. The engine writes decisions, spawns and outcomes of questions; the pool's
+// observer writes actions on terminals.
 const (
 	EventDecision EventType = "decision" // a request was allowed, asked about or denied
 	EventAnswer   EventType = "answer"   // the person answered a question, or nobody did
@@ -37,8 +38,9 @@ const (
 	EventStop     EventType = "stop"     // the daemon ended
 )
 
-// Event is one line of the audit log. Empty fields are left out. There is no field for output or values of the environment. Of input, only
-// the beginning of text that agents type is kept (EventInput), and known forms of credentials in commands are replaced.
+// Event is one line of the audit log. Empty fields are left out. There is no field for
+// output or values of the environment. Of input, only the beginning of text that agents
+// type is kept (EventInput), and known forms of credentials in commands are replaced.
 type Event struct {
 	Time     time.Time // zero means now
 	Type     EventType

@@ -9,7 +9,8 @@ import (
 // Over is over.
 var Over = over
 
-// Admit is Spawn without a terminal: it counts the starts in a minute, not running terminals.
+// Admit is Spawn without a terminal: it counts the starts in a minute, not running
+// terminals.
 func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {
 	d, p, _, err := e.admit(ctx, r, false)
 	if err == nil {

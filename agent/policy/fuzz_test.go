@@ -8,7 +8,8 @@ import (
 	"tether/agent/policy"
 )
 
-// FuzzCheck: every line gets a decision, and one that the block list blocks stays blocked with anything before it.
+// FuzzCheck: every line gets a decision, and one that the block list blocks stays blocked
+// with anything before it.
 func FuzzCheck(f *testing.F) {
 	for _, line := range []string{"rm x", "echo $(id)", "sh -c 'rm x'", "a | b > c", "${x:-`rm`}", "cat <<E\nrm\nE", "((a=1))", "f() { :; }", "'", "{a,b}c"} {
 		f.Add(line)
@@ -30,7 +31,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzRule: a rule's words are either refused or match themselves, where they are plain, and tests that hold let the rule in.
+// FuzzRule: a rule's words are either refused or match themselves, where they are plain,
+// and tests that hold let the rule in.
 func FuzzRule(f *testing.F) {
 	f.Add("docker", "run|exec", "ls")
 	f.Add("a*b", "*", "a | b")

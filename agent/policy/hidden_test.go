@@ -10,7 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// rows are the lines of a table in testdata; "\n" that begins a line with a blank, a closing brace or nothing goes on with the one before.
+// rows are the lines of a table in testdata; "\n" that begins a line with a blank, a
+// closing brace or nothing goes on with the one before.
 func rows(t *testing.T, file string) []string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + file)
@@ -31,8 +32,9 @@ func rows(t *testing.T, file string) []string {
 	return all
 }
 
-// Nothing that runs, writes or deletes something behind a program's arguments passes without a question: neither as it stands nor behind
-// another command, nor in a directory below /tmp.
+// Nothing that runs, writes or deletes something behind a program's arguments passes
+// without a question: neither as it stands nor behind another command, nor in a directory
+// below /tmp.
 func TestHiddenCommands(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	e := engine(t, policy.Options{})
@@ -60,8 +62,9 @@ func TestHiddenCommands(t *testing.T) {
 	}
 }
 
-// Everyday commands of agents cause few questions: the table of programs asks about nothing ordinary. Before the table, these commands
-// asked 7 times at mcp and 4 times at acp.
+// Everyday commands of agents cause few questions: the table of programs asks about
+// nothing ordinary. Before the table, these commands asked 7 times at mcp and 4 times at
+// acp.
 func TestOrdinaryCommands(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	e := engine(t, policy.Options{})

@@ -14,15 +14,17 @@ import (
 // window is the time over which starts are counted.
 const window = time.Minute
 
-// maxFailed is how many starts may fail in a window. Failed starts take no place and do not count as starts, but each is written to the
-// log: without the bound, an agent could push the rest of the log out by starting a program that does not exist.
+// maxFailed is how many starts may fail in a window. Failed starts take no place and do
+// not count as starts, but each is written to the log: without the bound, an agent could
+// push the rest of the log out by starting a program that does not exist.
 const maxFailed = 120
 
-// bound limits the terminals that one principal may start in one way. total bounds the background terminals of all agents together.
+// bound limits the terminals that one principal may start in one way. total bounds the
+// background terminals of all agents together.
 type bound struct{ perMinute, atOnce, total int }
 
-// boundsOf returns the bounds of the actor's terminals: of those in the background if background is set, otherwise of the others. Zero
-// values bound nothing.
+// boundsOf returns the bounds of the actor's terminals: of those in the background if
+// background is set, otherwise of the others. Zero values bound nothing.
 func (b *rulebook) boundsOf(a term.Actor, l config.PolicyLimits, background bool) bound {
 	if a.Role != term.RoleAgent {
 		return bound{}
@@ -53,8 +55,8 @@ type usage struct {
 	places map[*place]struct{}
 }
 
-// place is permission to run one terminal. It is taken before the terminal is started, so that two requests at once cannot both take the
-// last place.
+// place is permission to run one terminal. It is taken before the terminal is started, so
+// that two requests at once cannot both take the last place.
 type place struct {
 	account account
 	at      time.Time
@@ -63,8 +65,9 @@ type place struct {
 	started  bool // terminal is known
 }
 
-// counted returns the actor under whom the actor's starts, questions and refusals are counted. All sessions of a host count as one, because
-// a host can have as many sessions as it likes.
+// counted returns the actor under whom the actor's starts, questions and refusals are
+// counted. All sessions of a host count as one, because a host can have as many sessions
+// as it likes.
 func counted(a term.Actor) term.Actor {
 	if host := a.At(); host != "" {
 		return term.AgentAt(host, "")
@@ -174,7 +177,8 @@ func (l *limits) free(p *place) {
 	}
 }
 
-// fail returns the place of a terminal that could not be started, and counts a failed start.
+// fail returns the place of a terminal that could not be started, and counts a failed
+// start.
 func (l *limits) fail(p *place) {
 	l.give(p)
 	l.mu.Lock()
@@ -191,7 +195,8 @@ func (l *limits) hold(p *place, h term.Handle) {
 	p.terminal, p.started = h, true
 }
 
-// adopt takes a place, beyond any limit, for a terminal that already runs. A terminal that is adopted again keeps its one place.
+// adopt takes a place, beyond any limit, for a terminal that already runs. A terminal
+// that is adopted again keeps its one place.
 func (l *limits) adopt(h term.Handle) {
 	i := h.Info()
 	p := &place{account: account{counted(i.Owner), !i.Visible}, terminal: h, started: true}
@@ -208,7 +213,8 @@ func (l *limits) adopt(h term.Handle) {
 	u.places[p] = struct{}{}
 }
 
-// holds reports whether the terminal runs and still belongs to the account's actor: a promoted terminal is the person's.
+// holds reports whether the terminal runs and still belongs to the account's actor: a
+// promoted terminal is the person's.
 func holds(h term.Handle, a account) bool {
 	i := h.Info()
 	return i.Exit == nil && counted(i.Owner) == a.actor
@@ -221,7 +227,8 @@ type Resources struct {
 	Memory    int64         // bytes, of all
 }
 
-// TimeLimit returns how long a command of the agent that is not in the background may run; 0 means without limit.
+// TimeLimit returns how long a command of the agent that is not in the background may
+// run; 0 means without limit.
 func (e *Engine) TimeLimit(a term.Actor) time.Duration {
 	if a.Role != term.RoleAgent {
 		return 0

@@ -8,8 +8,9 @@ type ownList struct {
 	patterns   []pattern
 }
 
-// ownLists are the built-in lists besides the block list: other commands with the same effect. A line is a pattern: the first words, and
-// after ".." words that must occur somewhere. See docs/POLICY.md.
+// ownLists are the built-in lists besides the block list: other commands with the same
+// effect. A line is a pattern: the first words, and after ".." words that must occur
+// somewhere. See docs/POLICY.md.
 var ownLists = []ownList{
 	{ruleDestructive, "destroys files or work", patterns(`
 		unlink|shred|srm|wipe|scrub|trash|trash-put|rmtrash|wipefs|sfdisk|cfdisk|parted|sgdisk|gdisk|blkdiscard|truncate|rimraf|del-cli|mke2fs|newfs
@@ -60,7 +61,8 @@ var ownLists = []ownList{
 	`)},
 }
 
-// patterns parses the text of a list. It panics on a fault: the texts are constants, so any test finds it.
+// patterns parses the text of a list. It panics on a fault: the texts are constants, so
+// any test finds it.
 func patterns(text string) []pattern {
 	var all []pattern
 	for line := range strings.Lines(text) {

@@ -10,8 +10,8 @@ import (
 	"tether/agent/policy"
 )
 
-// Each line of the built-in lists finds its example and nothing similar, bare, by a path and behind another command; and each line has an
-// example.
+// Each line of the built-in lists finds its example and nothing similar, bare, by a path
+// and behind another command; and each line has an example.
 func TestOwnLists(t *testing.T) {
 	data, err := os.ReadFile("testdata/lists.txt")
 	if err != nil {

@@ -24,7 +24,8 @@ func subject(a term.Actor) string {
 	return "nobody"
 }
 
-// Matches reports whether a is one of the principals that a pattern of the configuration names, such as "agent:*".
+// Matches reports whether a is one of the principals that a pattern of the configuration
+// names, such as "agent:*".
 func Matches(pattern string, a term.Actor) bool { return glob(pattern, subject(a)) }
 
 // glob reports whether s is pattern, in which "*" stands for any text.
@@ -63,8 +64,9 @@ func (e element) is(s string) bool {
 	return slices.ContainsFunc(e, func(p string) bool { return glob(p, s) })
 }
 
-// mayBe reports whether a word with this source, whose value is known only when it runs, can be one of the alternatives. File names that a
-// shell finds for a pattern begin like the pattern, so src/*.go cannot be a device.
+// mayBe reports whether a word with this source, whose value is known only when it runs,
+// can be one of the alternatives. File names that a shell finds for a pattern begin like
+// the pattern, so src/*.go cannot be a device.
 func (e element) mayBe(source string) bool {
 	begin, ok := beginOfNames(source)
 	if !ok {
@@ -82,8 +84,9 @@ func (e element) mayBe(source string) bool {
 	})
 }
 
-// beginOfNames returns the common beginning of all names that a shell can find for a pattern of file names. ok is false if the word has
-// other parts, such as a variable, whose value may be several words.
+// beginOfNames returns the common beginning of all names that a shell can find for a
+// pattern of file names. ok is false if the word has other parts, such as a variable,
+// whose value may be several words.
 func beginOfNames(source string) (begin string, ok bool) {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,:@%"
 	if source == "" || strings.ContainsFunc(source, func(r rune) bool { return !strings.ContainsRune(plain+"*?", r) }) {
@@ -129,8 +132,9 @@ func parsePattern(argv, has []string) (pattern, error) {
 	return p, nil
 }
 
-// fits compares a command with the pattern. Without exact, the pattern's program name also fits a path that ends in that name; with exact,
-// a program of that name in some directory is a different one.
+// fits compares a command with the pattern. Without exact, the pattern's program name
+// also fits a path that ends in that name; with exact, a program of that name in some
+// directory is a different one.
 func (p *pattern) fits(c command.Command, exact bool) fit {
 	if b := p.begins(c, exact); b != alike {
 		return b

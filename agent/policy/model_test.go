@@ -34,7 +34,8 @@ func (m *model) expect(now time.Time) string {
 	return ""
 }
 
-// Random starts, ends, promotions and waits of three agents: each start is decided as the model says.
+// Random starts, ends, promotions and waits of three agents: each start is decided as the
+// model says.
 func TestLimitsAgainstAModel(t *testing.T) {
 	for seed := range testkit.Rounds(t, 20, 2000) {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,7 +77,8 @@ func TestLimitsAgainstAModel(t *testing.T) {
 	}
 }
 
-// Many requests wait, some are cancelled, answers arrive in any order, all at once: each gets one outcome, and nothing is left over.
+// Many requests wait, some are cancelled, answers arrive in any order, all at once: each
+// gets one outcome, and nothing is left over.
 func TestQuestionsUnderLoad(t *testing.T) {
 	for seed := range testkit.Rounds(t, 5, 500) {
 		synctest.Test(t, func(t *testing.T) {

@@ -26,11 +26,12 @@ const (
 	MaxGrant = 24 * time.Hour
 )
 
-// Question is a request that waits for the person's decision. If Expired is set, it waits no more, and approving it lets the next attempt
-// through.
+// Question is a request that waits for the person's decision. If Expired is set, it waits
+// no more, and approving it lets the next attempt through.
 type Question struct {
 	ID string // "q-…"
-	// Request has in Env the values that decide which code runs, and others with secrets masked.
+	// Request has in Env the values that decide which code runs, and others with secrets
+	// masked.
 	Request Request
 	Scripts []Script // the scripts that it runs
 	Why     Decision
@@ -39,7 +40,8 @@ type Question struct {
 	Expired bool
 }
 
-// Grant is a standing approval of one command, in one directory, for one principal at one door.
+// Grant is a standing approval of one command, in one directory, for one principal at one
+// door.
 type Grant struct {
 	ID      string // "g-…"
 	Request Request
@@ -50,7 +52,8 @@ type Grant struct {
 // Answer is the person's answer to a question.
 type Answer struct {
 	Allow bool
-	// For, if not 0, makes an approval a grant: for that time, at most MaxGrant, the same request is allowed without a question.
+	// For, if not 0, makes an approval a grant: for that time, at most MaxGrant, the same
+	// request is allowed without a question.
 	For time.Duration
 }
 
@@ -70,8 +73,8 @@ type verdict struct {
 type pending struct {
 	Question
 	answer chan verdict // 1 slot; written by the goroutine that takes the question from the queue
-	// left reports that the requester was told to ask again, and nobody waits for answer now. Guarded by questions.mu until the question is
-	// taken.
+	// left reports that the requester was told to ask again, and nobody waits for answer
+	// now. Guarded by questions.mu until the question is taken.
 	left bool
 	end  *time.Timer // calls lapse at the end of the time to answer
 }
@@ -95,8 +98,8 @@ func (q *questions) changedLocked() {
 // newID returns a random id, short enough to be typed.
 func newID(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:6]) }
 
-// same reports whether a grant of one request covers the other. It covers exactly the parts that the person was shown, and those bound to
-// it (bind).
+// same reports whether a grant of one request covers the other. It covers exactly the
+// parts that the person was shown, and those bound to it (bind).
 func same(a, b Request) bool {
 	return a.Actor == b.Actor && a.Door == b.Door && a.Line == b.Line && a.Shell == b.Shell && a.Cwd == b.Cwd &&
 		slices.Equal(a.Argv, b.Argv) && a.bound == b.bound
@@ -122,13 +125,15 @@ func (q *questions) sweepLocked() {
 	q.settled = slices.DeleteFunc(q.settled, func(p *pending) bool { return over(p.Expires, now, now) })
 }
 
-// over reports whether the time t has come, by the wall clock or by the monotonic clock, which may stop while the machine sleeps; whichever
-// is first counts. So an approval for an hour does not outlast a night.
+// over reports whether the time t has come, by the wall clock or by the monotonic clock,
+// which may stop while the machine sleeps; whichever is first counts. So an approval for
+// an hour does not outlast a night.
 func over(t, now, wall time.Time) bool {
 	return !now.Before(t) || !wall.Round(0).Before(t.Round(0))
 }
 
-// known reports whether the person was asked about the request before, and its requester was told to repeat it for the answer.
+// known reports whether the person was asked about the request before, and its requester
+// was told to repeat it for the answer.
 func (q *questions) known(r Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,7 +142,8 @@ func (q *questions) known(r Request) bool {
 	return slices.ContainsFunc(q.settled, is) || slices.ContainsFunc(q.waiting, is)
 }
 
-// join returns the question that an earlier attempt at the request has asked and left, or nil. The caller must then wait for its answer.
+// join returns the question that an earlier attempt at the request has asked and left, or
+// nil. The caller must then wait for its answer.
 func (q *questions) join(r Request) *pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -224,7 +230,8 @@ func (q *questions) take(p *pending, expired bool) bool {
 	return true
 }
 
-// answer answers the question and returns it, with the grant if there is one. left says that nobody waited for the answer.
+// answer answers the question and returns it, with the grant if there is one. left says
+// that nobody waited for the answer.
 func (q *questions) answer(id string, a Answer) (asked Question, g *Grant, left bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -301,7 +308,8 @@ func (q *questions) list() (asked []Question, grants []Grant, version uint64) {
 	return append(asked, q.expired...), slices.Clone(q.grants), q.version
 }
 
-// changed waits until the version differs from since, and returns the version, or ctx's error.
+// changed waits until the version differs from since, and returns the version, or ctx's
+// error.
 func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
 	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		q.mu.Lock()
@@ -310,7 +318,8 @@ func (q *questions) changed(ctx context.Context, since uint64) (uint64, error) {
 	})
 }
 
-// waitingFor returns the number of waiting questions: the actor's own, or all of them for the user.
+// waitingFor returns the number of waiting questions: the actor's own, or all of them for
+// the user.
 func (q *questions) waitingFor(a term.Actor) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

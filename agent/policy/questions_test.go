@@ -160,7 +160,8 @@ func TestGrantsCoverNothingElse(t *testing.T) {
 	}
 }
 
-// An approval ends by the clock that is there first: one of them stands still while the machine sleeps.
+// An approval ends by the clock that is there first: one of them stands still while the
+// machine sleeps.
 func TestAGrantEndsInSleep(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -322,7 +323,8 @@ func again() policy.Request {
 	return r
 }
 
-// A tool call is told to call again before its client gives it up; the question stays, and the same call takes the answer.
+// A tool call is told to call again before its client gives it up; the question stays,
+// and the same call takes the answer.
 func TestCallAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -425,7 +427,8 @@ func TestAnswersAreForWhoAsked(t *testing.T) {
 	})
 }
 
-// Questions that wait use up neither the rate nor the places; an approval that finds no place is kept.
+// Questions that wait use up neither the rate nor the places; an approval that finds no
+// place is kept.
 func TestQuestionsTakeNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, settings(func(c *config.Policy) { c.Limits.Background = 1 })), pool(t)
@@ -457,8 +460,9 @@ func TestQuestionsTakeNoPlace(t *testing.T) {
 	})
 }
 
-// An approval also covers the values of the variables and the contents of the scripts: both are shown if they decide which code runs, and
-// if anything has changed before the start, the person is asked again.
+// An approval also covers the values of the variables and the contents of the scripts:
+// both are shown if they decide which code runs, and if anything has changed before the
+// start, the person is asked again.
 func TestApprovalsBindScriptsAndSettings(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	dir := t.TempDir()

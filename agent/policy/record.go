@@ -12,7 +12,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Record is an Event in the form of the audit log, besides the fields of the chain (agent/audit).
+// Record is an Event in the form of the audit log, besides the fields of the chain
+// (agent/audit).
 type Record struct {
 	Time     time.Time `json:"time"`
 	Event    EventType `json:"event"`
@@ -33,7 +34,8 @@ type Record struct {
 	Rule      string         `json:"rule,omitempty"`
 	Reason    string         `json:"reason,omitempty"`
 	Detail    string         `json:"detail,omitempty"`
-	// Count and Oldest are set only in events that the log itself writes: "lost" and "rotated".
+	// Count and Oldest are set only in events that the log itself writes: "lost" and
+	// "rotated".
 	Count  int64 `json:"count,omitempty"`
 	Oldest int64 `json:"oldest,omitempty"`
 }
@@ -59,8 +61,10 @@ func (ev Event) record() Record {
 	return r
 }
 
-// Summary returns a text about the request for a notification: the requester and the command, without secrets (Options.Mask, and text that
-// looks like a credential) and without characters that a terminal or a desktop obeys. The text has about 300 bytes at most.
+// Summary returns a text about the request for a notification: the requester and the
+// command, without secrets (Options.Mask, and text that looks like a credential) and
+// without characters that a terminal or a desktop obeys. The text has about 300 bytes at
+// most.
 func (e *Engine) Summary(r Request) string {
 	mask := func(s string) string { // before the text is cut: half a secret would not be recognised
 		if s = clip.Marked(s, maxLooked); e.mask != nil {
@@ -91,8 +95,9 @@ func (r Request) asks() string {
 	return " asks to run: "
 }
 
-// Plain reports whether Summary and the directory show everything that decides which code the request of q runs, so that the person may
-// approve by them: no variables, no scripts, nothing masked or cut, and no word that could be taken for two.
+// Plain reports whether Summary and the directory show everything that decides which code
+// the request of q runs, so that the person may approve by them: no variables, no
+// scripts, nothing masked or cut, and no word that could be taken for two.
 func (e *Engine) Plain(q Question) bool {
 	r := q.Request
 	text := r.Line

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write into testdata/recorded.jsonl which rules ask")
 
-// recordedRow is one line of testdata/recorded.jsonl: the beginning of a session, or a command of the session that began last.
+// recordedRow is one line of testdata/recorded.jsonl: the beginning of a session, or a
+// command of the session that began last.
 type recordedRow struct {
 	Day     int      `json:"day,omitempty"`
 	Project string   `json:"project,omitempty"`
@@ -41,8 +42,8 @@ func (r *recordedRow) rule(e *policy.Engine, door, project string) string {
 	return d.Rule
 }
 
-// A day of an agent's real work costs at most two questions more at each door than before the table read programs, and only the requests
-// that the corpus lists need a question.
+// A day of an agent's real work costs at most two questions more at each door than before
+// the table read programs, and only the requests that the corpus lists need a question.
 func TestRecordedCommands(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	e := engine(t, policy.Options{})

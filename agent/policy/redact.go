@@ -12,9 +12,10 @@ import (
 // hidden stands for a credential.
 const hidden = "[hidden]"
 
-// credentials are known forms of credentials in commands. The text between the first and the second group is replaced. This is a net, not a
-// wall: a password that looks like a word stays. They are compiled on first use, which most processes of this program, such as the holders
-// of terminals, never need.
+// credentials are known forms of credentials in commands. The text between the first and
+// the second group is replaced. This is a net, not a wall: a password that looks like a
+// word stays. They are compiled on first use, which most processes of this program, such
+// as the holders of terminals, never need.
 var credentials = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		// Tokens of well-known makers, by their prefixes.
@@ -40,8 +41,9 @@ const secretWords = `passw(?:or)?d|passphrase|secret|token|api-?_?key|access-?_?
 // secretFlag is an option whose value is the next word.
 var secretFlag = lazyregexp.New(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
 
-// redacted returns s, shortened, without text that looks like a credential. The examined text is longer than the kept text, so that no
-// credential is cut before it is recognised.
+// redacted returns s, shortened, without text that looks like a credential. The examined
+// text is longer than the kept text, so that no credential is cut before it is
+// recognised.
 func redacted(s string) string {
 	s = clip.Marked(s, maxLooked)
 	for _, c := range credentials() {
@@ -50,7 +52,8 @@ func redacted(s string) string {
 	return clip.Marked(s, maxAuditText)
 }
 
-// redactedWords returns the words of an argv as redacted does, at most maxAuditWords words and maxAuditText bytes together.
+// redactedWords returns the words of an argv as redacted does, at most maxAuditWords
+// words and maxAuditText bytes together.
 func redactedWords(words []string) []string {
 	return shortened(words, func(i int, w string) string {
 		if i > 0 && secretFlag().MatchString(clip.Marked(words[i-1], maxLooked)) && !strings.HasPrefix(w, "-") {
@@ -60,14 +63,16 @@ func redactedWords(words []string) []string {
 	})
 }
 
-// Bounds of the part of a command that an event keeps. Reading a log must not cost more than writing it.
+// Bounds of the part of a command that an event keeps. Reading a log must not cost more
+// than writing it.
 const (
 	maxAuditWords = 256
 	maxAuditText  = 4 << 10 // bytes of a line, and of all words
 	maxLooked     = 2 * maxAuditText
 )
 
-// shortened returns the words as shown shows them: at most maxAuditWords words and maxAuditText bytes together, and "…" in place of the rest.
+// shortened returns the words as shown shows them: at most maxAuditWords words and
+// maxAuditText bytes together, and "…" in place of the rest.
 func shortened(words []string, shown func(i int, w string) string) []string {
 	var out []string
 	left := maxAuditText

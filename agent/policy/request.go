@@ -20,7 +20,8 @@ const (
 	DoorConfig = "config"
 )
 
-// Request is a command that a principal wants to run. The engine does not change or keep its slices.
+// Request is a command that a principal wants to run. The engine does not change or keep
+// its slices.
 type Request struct {
 	Door  string // one of the constants, "" for none
 	Actor term.Actor
@@ -30,23 +31,29 @@ type Request struct {
 	Line  string   // a line for a shell, used instead of Argv
 	Shell string   // the shell for Line, by name or path; "" means a POSIX shell
 	Cwd   string   // absolute
-	// Env are the variables that the request itself sets, NAME=value, besides those that the child gets anyway. An approval covers these
-	// values alone; Question documents who sees them.
+	// Env are the variables that the request itself sets, NAME=value, besides those that
+	// the child gets anyway. An approval covers these values alone; Question documents
+	// who sees them.
 	Env []string
-	// Background says that the terminal is the agent's own, not visible to the person; it counts against the limits for such terminals.
+	// Background says that the terminal is the agent's own, not visible to the person; it
+	// counts against the limits for such terminals.
 	Background bool
-	// Approved names who has approved exactly this request at the door, such as "editor". It answers a question; it does not lift a denial.
+	// Approved names who has approved exactly this request at the door, such as "editor".
+	// It answers a question; it does not lift a denial.
 	Approved string
-	// Setting says that this is no command, but a change of the daemon's settings: Line is the changed part of the configuration. See Confirm.
+	// Setting says that this is no command, but a change of the daemon's settings: Line
+	// is the changed part of the configuration. See Confirm.
 	Setting bool
-	// Again says that the requester repeats the request when it is told to. Spawn then waits at most policy.ask_wait for an answer; after
-	// that the question stays, and the repeated request receives the answer.
+	// Again says that the requester repeats the request when it is told to. Spawn then
+	// waits at most policy.ask_wait for an answer; after that the question stays, and the
+	// repeated request receives the answer.
 	Again bool
 
 	bound [sha256.Size]byte // sum over Env and scripts, set by bind
 }
 
-// Who returns the name that people are shown for an agent at a host, "" if the host gives none.
+// Who returns the name that people are shown for an agent at a host, "" if the host gives
+// none.
 func (r Request) Who() string { return who(r.Actor, r.Named) }
 
 func who(a term.Actor, named string) string {
@@ -105,7 +112,8 @@ const (
 	CodeWaiting    Code = "waiting"       // the question stays; the same request later takes the answer
 )
 
-// Refusal is the error for a request that was not allowed. Its text is meant for the requester.
+// Refusal is the error for a request that was not allowed. Its text is meant for the
+// requester.
 type Refusal struct {
 	Decision
 	Code Code

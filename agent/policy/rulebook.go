@@ -13,7 +13,8 @@ import (
 	"tether/agent/term"
 )
 
-// rulebook is the configuration in the form in which requests are judged. It does not change.
+// rulebook is the configuration in the form in which requests are judged. It does not
+// change.
 type rulebook struct {
 	literal, off bool // block_list is "literal", or "off"
 	fallback     Effect
@@ -31,7 +32,8 @@ type identity struct {
 	config   config.PolicyIdentity
 }
 
-// newRulebook returns the rules of c, or an error that names everything that is wrong with c. home is the directory that "~" stands for.
+// newRulebook returns the rules of c, or an error that names everything that is wrong
+// with c. home is the directory that "~" stands for.
 func newRulebook(c config.Policy, home string) (*rulebook, error) {
 	acp, _ := c.Builtin.AtACP() // the configuration has checked it
 	b := &rulebook{literal: c.BlockList == "literal", off: c.BlockList == "off", builtin: parseBuiltin(c.Builtin), acp: parseBuiltin(acp)}
@@ -159,8 +161,9 @@ func (b *rulebook) check(r Request) Decision {
 	return j.Decision
 }
 
-// fallbackFor returns the effect for a command that no rule covers. For an agent at a host it is Ask or stricter, unless the person has set
-// a default for agents at hosts (a pattern with "/"): older settings for agents meant the agents that work here.
+// fallbackFor returns the effect for a command that no rule covers. For an agent at a
+// host it is Ask or stricter, unless the person has set a default for agents at hosts (a
+// pattern with "/"): older settings for agents meant the agents that work here.
 func (b *rulebook) fallbackFor(a term.Actor) Effect {
 	id := b.identityOf(a)
 	effect := cmp.Or(id.fallback, b.fallback)
@@ -170,7 +173,8 @@ func (b *rulebook) fallbackFor(a term.Actor) Effect {
 	return effect
 }
 
-// judgement is the strictest of the added decisions; among equally strict ones, the first.
+// judgement is the strictest of the added decisions; among equally strict ones, the
+// first.
 type judgement struct{ Decision }
 
 func (j *judgement) add(all ...Decision) {
@@ -181,7 +185,8 @@ func (j *judgement) add(all ...Decision) {
 	}
 }
 
-// checkUser applies only the rules that name the user: the person at this machine needs no permission otherwise.
+// checkUser applies only the rules that name the user: the person at this machine needs
+// no permission otherwise.
 func (b *rulebook) checkUser(r Request) Decision {
 	j := judgement{Decision{Allow, ruleUser, "the user at this machine"}}
 	if !slices.ContainsFunc(b.rules, func(x rule) bool { return x.concerns(r.Actor, r.Door) }) {
@@ -205,7 +210,8 @@ func Read(r Request) *command.Reading {
 	return command.Line(r.Line)
 }
 
-// ownRules returns the strictest decision of the person's rules about the command, zero if none covers it.
+// ownRules returns the strictest decision of the person's rules about the command, zero
+// if none covers it.
 func (b *rulebook) ownRules(r Request, c command.Command, outer bool) Decision {
 	var j judgement
 	for i := range b.rules {
@@ -216,7 +222,8 @@ func (b *rulebook) ownRules(r Request, c command.Command, outer bool) Decision {
 	return j.Decision
 }
 
-// onCommand judges one command: the person's rules come before the built-in ones. The zero decision means that no rule covers it.
+// onCommand judges one command: the person's rules come before the built-in ones. The
+// zero decision means that no rule covers it.
 func (b *rulebook) onCommand(r Request, c command.Command, outer bool) Decision {
 	own := b.ownRules(r, c, outer)
 	if own.Effect != 0 || b.off {
@@ -261,7 +268,8 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 	}
 }
 
-// known reports whether the finding is in a command that one of the person's rules covers: the person then knows that it runs code.
+// known reports whether the finding is in a command that one of the person's rules
+// covers: the person then knows that it runs code.
 func (b *rulebook) known(r Request, f command.Finding) bool {
 	switch f.Kind {
 	case command.InlineCode, command.Script, command.Interactive, command.Option, command.Destroys:
@@ -270,7 +278,8 @@ func (b *rulebook) known(r Request, f command.Finding) bool {
 	return false
 }
 
-// onRoots judges, for a principal with roots, the directory in which the command starts and those to which its line changes.
+// onRoots judges, for a principal with roots, the directory in which the command starts
+// and those to which its line changes.
 func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 	roots := b.identityOf(r.Actor).roots
 	if len(roots) == 0 {
@@ -292,8 +301,8 @@ func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 	}
 }
 
-// absolute returns path as seen from cwd. A path that begins with a slash is absolute on Windows, too: there a shell of MSYS2 reads it, for
-// which /dev/sda is a disk.
+// absolute returns path as seen from cwd. A path that begins with a slash is absolute on
+// Windows, too: there a shell of MSYS2 reads it, for which /dev/sda is a disk.
 func absolute(path, cwd string) string {
 	if strings.HasPrefix(path, "/") {
 		return filepath.ToSlash(filepath.Clean(path))

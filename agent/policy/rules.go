@@ -22,7 +22,8 @@ type rule struct {
 	reason     string
 }
 
-// parseRules parses the rules and runs their tests. The error names everything that is wrong.
+// parseRules parses the rules and runs their tests. The error names everything that is
+// wrong.
 func parseRules(all []config.PolicyRule) ([]rule, error) {
 	var rules []rule
 	var errs []error
@@ -70,7 +71,8 @@ func isSubject(p string) bool {
 	return p == "*" || p == "user" || len(p) > len("agent:") && strings.HasPrefix(p, "agent:")
 }
 
-// test runs the rule's own tests: lines with a command that it matches, and lines without one.
+// test runs the rule's own tests: lines with a command that it matches, and lines without
+// one.
 func (r *rule) test(match, not []string) error {
 	var errs []error
 	for _, line := range match {
@@ -103,8 +105,8 @@ func (r *rule) concerns(a term.Actor, door string) bool {
 	return slices.ContainsFunc(r.principals, func(p string) bool { return glob(p, subject(a)) })
 }
 
-// effectOn returns the rule's effect on the command, 0 for none. outer says that the command only runs another command; a rule that allows
-// has no effect on such a command.
+// effectOn returns the rule's effect on the command, 0 for none. outer says that the
+// command only runs another command; a rule that allows has no effect on such a command.
 func (r *rule) effectOn(c command.Command, outer bool) Effect {
 	switch f := r.pattern.fits(c, r.effect == Allow); {
 	case f == unlike, r.effect == Allow && (f == perhaps || outer):

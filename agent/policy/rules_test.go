@@ -297,7 +297,8 @@ func TestWritesAfterAMove(t *testing.T) {
 	}
 }
 
-// A request that the block list denies gets its one sentence; a question gives its reason.
+// A request that the block list denies gets its one sentence; a question gives its
+// reason.
 func TestQuestionsOfTheBlockListSayWhy(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"rm -r x", "rm -r x: rm is on the block list"},
@@ -322,7 +323,8 @@ func TestQuestionsOfTheBlockListSayWhy(t *testing.T) {
 	}
 }
 
-// A directory that is granted through a link is known by its real name, too: agents may have made the links in it.
+// A directory that is granted through a link is known by its real name, too: agents may
+// have made the links in it.
 func TestGrantedThroughALink(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	base, err := filepath.EvalSymlinks(t.TempDir())

@@ -13,9 +13,11 @@ import (
 // maxRecent is how many events an engine without a file keeps.
 const maxRecent = 1000
 
-// Audit writes an event to the log. Events that could not be written are counted; Degraded reports them and so does, as soon as possible,
-// the log. If one principal is refused very often, or an agent sends very many signals, only the first events in a minute are written, and
-// then the number of the others: an agent must not be able to push the rest of the log out.
+// Audit writes an event to the log. Events that could not be written are counted;
+// Degraded reports them and so does, as soon as possible, the log. If one principal is
+// refused very often, or an agent sends very many signals, only the first events in a
+// minute are written, and then the number of the others: an agent must not be able to
+// push the rest of the log out.
 func (e *Engine) Audit(ev Event) {
 	if f := e.floodOf(ev); f != nil {
 		more, drop := f.count(counted(ev.Actor), time.Now())
@@ -37,7 +39,8 @@ func (e *Engine) Audit(ev Event) {
 	e.recent = e.recent[max(0, len(e.recent)-maxRecent):]
 }
 
-// floodOf returns the counter for such events; nil for events that nobody can cause at will.
+// floodOf returns the counter for such events; nil for events that nobody can cause at
+// will.
 func (e *Engine) floodOf(ev Event) *flood {
 	switch {
 	case ev.Type == EventRefusal || ev.Decision.Effect == Deny:
@@ -57,7 +60,8 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// Recent returns the newest events of an engine without a file, oldest first: at most 1000.
+// Recent returns the newest events of an engine without a file, oldest first: at most
+// 1000.
 func (e *Engine) Recent() []Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,7 +76,8 @@ func (e *Engine) AuditHead() audit.Head {
 	return e.log.Head()
 }
 
-// Degraded returns a description of the audit log's fault for status, "" if there is none.
+// Degraded returns a description of the audit log's fault for status, "" if there is
+// none.
 func (e *Engine) Degraded() string {
 	if e.log == nil {
 		return ""
@@ -84,10 +89,12 @@ func (e *Engine) Degraded() string {
 	return fmt.Sprintf("the audit log cannot be written; %d events are lost: %v", lost, err)
 }
 
-// maxRefusals is how many events of one flood (refusals, signals, or inputs) are written per principal and minute.
+// maxRefusals is how many events of one flood (refusals, signals, or inputs) are written
+// per principal and minute.
 const maxRefusals = 60
 
-// flood counts refusals, signals or inputs of each principal. It is safe for concurrent use.
+// flood counts refusals, signals or inputs of each principal. It is safe for concurrent
+// use.
 type flood struct {
 	what string
 	mu   sync.Mutex
@@ -103,7 +110,8 @@ type burst struct {
 	dropped int
 }
 
-// count counts an event. drop says that the event must not be written; more is the number of earlier events that were not written.
+// count counts an event. drop says that the event must not be written; more is the number
+// of earlier events that were not written.
 func (f *flood) count(a term.Actor, now time.Time) (more int, drop bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,7 +51,8 @@ func TestTrailOfASpawn(t *testing.T) {
 	})
 }
 
-// No credential of a known form, and nothing that is named as one, gets into the log. The values here are made up.
+// No credential of a known form, and nothing that is named as one, gets into the log. The
+// values here are made up.
 func TestRedaction(t *testing.T) {
 	const canary = "Zq7canaryZq7canaryZq7canary1234567890abc"
 	for _, c := range []struct {
@@ -149,7 +150,8 @@ func TestFloodOfSignalsAndFailures(t *testing.T) {
 	})
 }
 
-// An agent that is refused all the time does not fill the log, nor does it keep other events from being written.
+// An agent that is refused all the time does not fill the log, nor does it keep other
+// events from being written.
 func TestFloodOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, policy.Options{})

@@ -8,11 +8,13 @@ import (
 	"tether/agent/term"
 )
 
-// TypingFree reports whether the configuration lets the actor type any text into its terminals.
+// TypingFree reports whether the configuration lets the actor type any text into its
+// terminals.
 func (e *Engine) TypingFree(a term.Actor) bool { return e.book.identityOf(a).config.Typing == "free" }
 
-// Typed decides about a line that is typed at a shell's prompt: nil lets it pass. It does not wait: a line that needs a question is
-// refused, and the refusal names the question. Once that is approved, the same line passes. The error is a *Refusal.
+// Typed decides about a line that is typed at a shell's prompt: nil lets it pass. It does
+// not wait: a line that needs a question is refused, and the refusal names the question.
+// Once that is approved, the same line passes. The error is a *Refusal.
 func (e *Engine) Typed(r Request) error {
 	d := e.Check(r)
 	switch {

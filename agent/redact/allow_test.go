@@ -9,7 +9,8 @@ import (
 	"tether/agent/redact"
 )
 
-// Sequences that programs use to draw leave unchanged. Any other sequence is blanked: no terminal sees it.
+// Sequences that programs use to draw leave unchanged. Any other sequence is blanked: no
+// terminal sees it.
 func TestSequencesThatLeave(t *testing.T) {
 	table, err := os.ReadFile("testdata/sequences.txt")
 	if err != nil {

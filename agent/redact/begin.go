@@ -9,28 +9,33 @@ import (
 // quad is how many bytes tell whether a pattern begins with the first of them.
 const quad = 4
 
-// begin finds where a pattern may begin. It passes over nearly all text, so it decides how fast a redactor is.
+// begin finds where a pattern may begin. It passes over nearly all text, so it decides
+// how fast a redactor is.
 //
-// Most patterns begin with a frequent letter and many with a frequent pair, but their first four bytes are rare in text. Comparing four
-// bytes at every place would be slow. Three bytes can rule out two places at once: if they are bytes 2 to 4 of no pattern, none begins one
-// byte in front of them, and if they are bytes 1 to 3 of no pattern, none begins with them. So find looks up three bytes at every second
-// place, three places at a time, in a table that stays in the fastest cache. Only where the table has an entry does it compare the bytes
-// themselves.
+// Most patterns begin with a frequent letter and many with a frequent pair, but their
+// first four bytes are rare in text. Comparing four bytes at every place would be slow.
+// Three bytes can rule out two places at once: if they are bytes 2 to 4 of no pattern,
+// none begins one byte in front of them, and if they are bytes 1 to 3 of no pattern, none
+// begins with them. So find looks up three bytes at every second place, three places at a
+// time, in a table that stays in the fastest cache. Only where the table has an entry
+// does it compare the bytes themselves.
 type begin struct {
-	// triples has an entry, by their hash, for all three bytes that are bytes 1 to 3 or 2 to 4 of a pattern. It is nil if a pattern may be
-	// shorter than quad or begin with nearly anything: then lead decides by the first byte alone.
+	// triples has an entry, by their hash, for all three bytes that are bytes 1 to 3 or 2
+	// to 4 of a pattern. It is nil if a pattern may be shorter than quad or begin with
+	// nearly anything: then lead decides by the first byte alone.
 	triples *tripleSet
 	factor  uint32 // of the hash
 	lead    [256]bool
-	// early is an automaton for the first quad bytes, by state and class. It does not restart: it gives 0 once every pattern that began
-	// with the first byte has ended.
+	// early is an automaton for the first quad bytes, by state and class. It does not
+	// restart: it gives 0 once every pattern that began with the first byte has ended.
 	early []uint16
 	// others is early without tokens; nil if triples is nil.
 	others []uint16
 }
 
-// tripleSet has a byte for each entry, because looking for a bit takes twice as long. It is small enough for the fastest cache, and large
-// enough that few other triples hit an entry by chance.
+// tripleSet has a byte for each entry, because looking for a bit takes twice as long. It
+// is small enough for the fastest cache, and large enough that few other triples hit an
+// entry by chance.
 type tripleSet [1 << 15]uint8
 
 const (
@@ -41,7 +46,8 @@ const (
 // triple is the index of the upper three bytes of v.
 func triple(v, factor uint32) uint32 { return v >> 8 * factor >> (32 - 15) }
 
-// sample is text that terminals print often. The factor is the one with which the fewest triples of it hit an entry by chance.
+// sample is text that terminals print often. The factor is the one with which the fewest
+// triples of it hit an entry by chance.
 const sample = "\x1b[0m\x1b[1m\x1b[2m\x1b[22m\x1b[31m\x1b[32m\x1b[33m\x1b[34m\x1b[35m\x1b[36m\x1b[39m\x1b[90m\x1b[38;5;244m\x1b[38;2;100;200;50m\x1b[m\x1b[K 200\x1b 10\x1b 0\r\n)\r\n  \x1b[" +
 	"\r\n    - [ ] (1) 12:34:56 2026-01-02 10 ms 20.5s 100% 0.00 1, 2, 3; a/b/c.ts src/main.go:10: error: and the with that from this for not was are have into over " +
 	"tion ing ment able ness ions ings ed to of in it is at on as by or an be if no do up we http https://localhost:3000/ GET POST index.html node_modules/x package.json " +
@@ -55,7 +61,8 @@ func (b *begin) look() int {
 	return quad
 }
 
-// find returns the first index, from i on, at which a pattern may begin, or from which p is too short to tell.
+// find returns the first index, from i on, at which a pattern may begin, or from which p
+// is too short to tell.
 func (d *dfa) find(p []byte, i int) int {
 	set, factor := d.begin.triples, d.begin.factor
 	if set == nil {
@@ -92,8 +99,8 @@ func (d *dfa) find(p []byte, i int) int {
 	return i
 }
 
-// begins reports whether a pattern may begin with p, at most quad bytes. The answer depends on these bytes alone, and so not on the
-// division of the text.
+// begins reports whether a pattern may begin with p, at most quad bytes. The answer
+// depends on these bytes alone, and so not on the division of the text.
 func (d *dfa) begins(p []byte) bool { return d.run4(d.begin.early, p) }
 
 // run4 reports whether a pattern is pending after p, according to table: early or others.
@@ -131,8 +138,9 @@ func (b *builder) beginnings(samples []byte) begin {
 	return out
 }
 
-// early makes a table for the first quad bytes of the patterns that begin at the nodes begin. It returns nil if a pattern may be shorter
-// than quad, or if there are more than maxEarly states.
+// early makes a table for the first quad bytes of the patterns that begin at the nodes
+// begin. It returns nil if a pattern may be shorter than quad, or if there are more than
+// maxEarly states.
 func (b *builder) early(begin []int32, samples []byte) (table []uint16) {
 	known := map[string]uint16{"": 0}
 	sets := [][]int32{begin}
@@ -173,8 +181,8 @@ type triples struct {
 	all     map[uint32]bool
 }
 
-// follow adds the triples of all patterns that begin with p, in which each byte stands for its class. It returns false if there are too
-// many for a table to help.
+// follow adds the triples of all patterns that begin with p, in which each byte stands
+// for its class. It returns false if there are too many for a table to help.
 func (t *triples) follow(p []byte) bool {
 	if !t.d.begins(p) {
 		return true
@@ -193,7 +201,8 @@ func (t *triples) follow(p []byte) bool {
 	return true
 }
 
-// add adds all triples of the classes of p. It returns false if there are more than maxTriple.
+// add adds all triples of the classes of p. It returns false if there are more than
+// maxTriple.
 func (t *triples) add(p []byte) bool {
 	class := &t.d.class
 	for _, x := range t.members[class[p[0]]] {

@@ -23,7 +23,8 @@ const (
 	minCross = 12 // least bytes of a word that may cross a bridge
 )
 
-// bridges adds bridges to patterns, behind their first openValue bytes: few other texts begin with these. See begin.
+// bridges adds bridges to patterns, behind their first openValue bytes: few other texts
+// begin with these. See begin.
 func (a *nfa) bridges() {
 	to := len(a.nodes)
 	early := a.within(openValue)
@@ -61,15 +62,16 @@ func (a *nfa) within(n int) []bool {
 	return all
 }
 
-// bridged flags the nodes from first on: a pattern that is pending there has followed a bridge.
+// bridged flags the nodes from first on: a pattern that is pending there has followed a
+// bridge.
 func (a *nfa) bridged(first int) {
 	for i := first; i < len(a.nodes); i++ {
 		a.nodes[i].hold, a.nodes[i].alone, a.nodes[i].bridge = true, true, true
 	}
 }
 
-// entry flags the nodes from first on, with which a bridge begins. In the first round other patterns are pending beside them, so they do
-// not count as bridged.
+// entry flags the nodes from first on, with which a bridge begins. In the first round
+// other patterns are pending beside them, so they do not count as bridged.
 func (a *nfa) entry(first, round int) {
 	for i := first; i < len(a.nodes); i++ {
 		a.nodes[i].stays = true
@@ -79,7 +81,8 @@ func (a *nfa) entry(first, round int) {
 	}
 }
 
-// wraps adds the way across line ends: CR LF, LF, CR, or a blank and CR, as readline has it.
+// wraps adds the way across line ends: CR LF, LF, CR, or a blank and CR, as readline has
+// it.
 func (a *nfa) wraps() (from int32) {
 	var shown byteSet
 	shown.addRange('!', '~')
@@ -195,7 +198,8 @@ func bridgeLen(w []byte) int {
 	return n
 }
 
-// findBridged appends the secrets that cross a bridge to spans, which holds all other secrets.
+// findBridged appends the secrets that cross a bridge to spans, which holds all other
+// secrets.
 func (r *Rules) findBridged(spans []span, p *passage) []span {
 	if w := p.w[p.first:p.last]; bytes.IndexByte(w, '\b') >= 0 || bytes.IndexByte(w, backward) >= 0 {
 		spans = r.findRetyped(spans, p)
@@ -234,12 +238,15 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 	return spans
 }
 
-// unseen stands for a character that a move skipped: nearly all forms of secrets allow it.
+// unseen stands for a character that a move skipped: nearly all forms of secrets allow
+// it.
 const unseen = '2'
 
-// findJoined appends the secrets that appear once the bridges are removed. A secret that is found by its form must also look random,
-// because words around a line's end could form anything. The first plain entries of spans are the secrets that were found with the bridges.
-// If fill is true, each column of a move forward becomes an unseen character; otherwise moves by several columns stay.
+// findJoined appends the secrets that appear once the bridges are removed. A secret that
+// is found by its form must also look random, because words around a line's end could
+// form anything. The first plain entries of spans are the secrets that were found with
+// the bridges. If fill is true, each column of a move forward becomes an unseen
+// character; otherwise moves by several columns stay.
 func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, fill bool) []span {
 	joined := &passage{text: p.text, base: p.base}
 	next := 0
@@ -279,8 +286,9 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 			if c.to < begin || at < s.start || at >= s.end && c.from >= end {
 				continue
 			}
-			// Behind a line's end the rest is masked in two cases: the secret is incomplete without it and its form proves it, or the
-			// secret is complete, the line is full and the rest looks random, too.
+			// Behind a line's end the rest is masked in two cases: the secret is
+			// incomplete without it and its form proves it, or the secret is complete,
+			// the line is full and the rest looks random, too.
 			if !c.moves && (whole && (!c.wide || !random(string(joined.w[at:s.end]))) || !whole && i >= formed) {
 				end = c.from
 				break
@@ -297,7 +305,8 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 	return spans
 }
 
-// retyped returns the passage as the screen shows it: the cursor has moved back, and characters were printed over others.
+// retyped returns the passage as the screen shows it: the cursor has moved back, and
+// characters were printed over others.
 func (p *passage) retyped() *passage {
 	type cell struct{ from, to, first int } // first: where the cell's first character is
 	var cells []cell
@@ -372,9 +381,10 @@ func mayCross(w []byte, c crossing) bool {
 	return len(word) >= minCross && (strings.ContainsAny(word, "0123456789") || strings.ToLower(word) != word && strings.ToUpper(word) != word)
 }
 
-// across returns how many bytes at the start of w are v with a bridge inside, -1 if w does not begin like that. v is a value or, with
-// crossed, the rest of one behind a bridge. A move forward stands for any characters that it skips, or for none. Behind a line's end the
-// last character may be printed once more, as zsh does.
+// across returns how many bytes at the start of w are v with a bridge inside, -1 if w
+// does not begin like that. v is a value or, with crossed, the rest of one behind a
+// bridge. A move forward stands for any characters that it skips, or for none. Behind a
+// line's end the last character may be printed once more, as zsh does.
 func across(w []byte, v string, crossed bool) int {
 	for i := 0; i < len(w); i++ {
 		if i == len(v) {

@@ -11,8 +11,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// Tests build tokens from these letters while they run, so that no scanner of sources takes the tokens for real ones. The tokens have the
-// documented form and belong to nobody.
+// Tests build tokens from these letters while they run, so that no scanner of sources
+// takes the tokens for real ones. The tokens have the documented form and belong to
+// nobody.
 const (
 	hex40  = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
 	hex64  = hex40 + "2b0b822cd15d6c15b0f00a08"
@@ -21,7 +22,8 @@ const (
 	dashed = "Zk4vQ9x-Lr2TmYb_7HcWs1NpGd8JfUa-3KeXi5RoVt6Bq_MzSy0DhPlCwEg"
 )
 
-// corpus is one token of each form, as its maker documents it: the prefix, and the secret part.
+// corpus is one token of each form, as its maker documents it: the prefix, and the secret
+// part.
 var corpus = []struct{ name, open, secret string }{
 	{"AWS access key", "AKIA", upper[:16]},
 	{"AWS temporary key", "ASIA", upper[:16]},
@@ -187,8 +189,8 @@ var corpus = []struct{ name, open, secret string }{
 	{"tether-host, pairing", "tetherpair_", dashed[:42] + "w"},
 }
 
-// Each is masked in the middle of a line and at its ends, wherever the output is divided: in two at every fourth place (a soak takes every
-// place), and byte by byte.
+// Each is masked in the middle of a line and at its ends, wherever the output is divided:
+// in two at every fourth place (a soak takes every place), and byte by byte.
 func TestTokensOfTheirMakers(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	for round := range testkit.Rounds(t, 1, 4) {
@@ -219,7 +221,8 @@ func TestTokensOfTheirMakers(t *testing.T) {
 	}
 }
 
-// A private key of PuTTY is masked like one in PEM, and so is a whole PEM file in base64, in one line or in several.
+// A private key of PuTTY is masked like one in PEM, and so is a whole PEM file in base64,
+// in one line or in several.
 func TestKeysInOtherForms(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	body := strings.Repeat("MIIEow"+mixed[:50]+"\n", 12)
@@ -232,7 +235,8 @@ func TestKeysInOtherForms(t *testing.T) {
 		}
 		for _, text := range []string{"key: " + whole + "\n", strings.Join(lines, "\n") + "\n$ ls\n"} {
 			got := shown(r, text)
-			// Up to three bytes of the label are in the character behind it; a last line that is short may be any word.
+			// Up to three bytes of the label are in the character behind it; a last line
+			// that is short may be any word.
 			if hidden := strings.Count(got, "*"); hidden < len(whole)-68 || strings.Contains(got, whole[60:80]) || !strings.HasSuffix(text, "$ ls\n") != !strings.HasSuffix(got, "$ ls\n") {
 				t.Errorf("%sPRIVATE KEY in base64 is shown as %q", kind, got)
 			}
@@ -251,7 +255,8 @@ func TestKeysInOtherForms(t *testing.T) {
 	}
 }
 
-// Text that only resembles a token stays: words, names, numbers, addresses and checksums of ordinary output.
+// Text that only resembles a token stays: words, names, numbers, addresses and checksums
+// of ordinary output.
 func TestNoTokens(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	for _, text := range []string{

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// dfa is an nfa made deterministic. A pattern may begin at every byte. Where none is pending, the dfa is at its root, state 0.
+// dfa is an nfa made deterministic. A pattern may begin at every byte. Where none is
+// pending, the dfa is at its root, state 0.
 type dfa struct {
 	class  [256]uint8
 	width  int      // classes
@@ -15,8 +16,9 @@ type dfa struct {
 	begin  begin
 }
 
-// after returns the state after the byte b. The table has 0 where everything that is pending in s has ended, even if b itself begins a
-// pattern: a window ends there, and the next text is looked at without regard to the text before.
+// after returns the state after the byte b. The table has 0 where everything that is
+// pending in s has ended, even if b itself begins a pattern: a window ends there, and the
+// next text is looked at without regard to the text before.
 func (d *dfa) after(s uint16, b byte) uint16 {
 	c := int(d.class[b])
 	if n := d.next[int(s)*d.width+c]; n != 0 {
@@ -87,8 +89,9 @@ func build(a *nfa) (*dfa, error) {
 	return b.d, nil
 }
 
-// builder makes a dfa. A state is a sorted set of nodes. Its successor has two parts. One is the successors of its nodes; many states and
-// classes share them, so they are made once (a move). The other is the patterns that begin with the class.
+// builder makes a dfa. A state is a sorted set of nodes. Its successor has two parts. One
+// is the successors of its nodes; many states and classes share them, so they are made
+// once (a move). The other is the patterns that begin with the class.
 type builder struct {
 	a             *nfa
 	d             *dfa
@@ -128,8 +131,8 @@ func (b *builder) reached(nodes []int32) (all []int32) {
 	return all
 }
 
-// row returns the numbers of the states after a state, by class. An entry is 0 where everything has ended, except in the row of the root:
-// see after.
+// row returns the numbers of the states after a state, by class. An entry is 0 where
+// everything has ended, except in the row of the root: see after.
 func (b *builder) row(from []int32) []uint16 {
 	for _, n := range from {
 		for word, left := range b.takes[n] {
@@ -192,7 +195,8 @@ func (b *builder) moveOf(nodes []int32) *move {
 	return m
 }
 
-// goTo adds the nodes that next reaches to b.set, unless they are in it, and their flags to flags.
+// goTo adds the nodes that next reaches to b.set, unless they are in it, and their flags
+// to flags.
 func (b *builder) goTo(next int32, flags *node) {
 	for _, m := range b.a.reached[next] {
 		if b.a.seen[m] != b.a.run {
@@ -254,7 +258,8 @@ func merge(dst, x, y []int32) []int32 {
 	return append(append(dst, x...), y...)
 }
 
-// classify puts bytes that no state tells apart into one class, and returns one byte of each class.
+// classify puts bytes that no state tells apart into one class, and returns one byte of
+// each class.
 func (d *dfa) classify(a *nfa) (samples []byte) {
 	sets := map[byteSet]bool{}
 	for i := range a.nodes {
@@ -377,7 +382,8 @@ func (a *nfa) underWay(w []byte, begins func(at int) bool) under {
 	return u
 }
 
-// freeze computes the closures that stepping needs, so that underWay may run concurrently.
+// freeze computes the closures that stepping needs, so that underWay may run
+// concurrently.
 func (a *nfa) freeze() {
 	a.reached = make([][]int32, len(a.nodes))
 	for _, s := range slices.Concat(a.starts, a.plain, a.tokens) {

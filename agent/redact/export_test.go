@@ -27,8 +27,8 @@ func Contexts() []string {
 // FormsOf are the texts in which a value is looked for.
 func FormsOf(value string) []string { return formsOf(value, formsAll) }
 
-// Beginning returns the first place in p, from i on, where a pattern may begin: as the search finds it, and as looking at one byte after
-// the other finds it.
+// Beginning returns the first place in p, from i on, where a pattern may begin: as the
+// search finds it, and as looking at one byte after the other finds it.
 func (r *Rules) Beginning(p []byte, i int) (found, first int) {
 	d := r.automaton()
 	first = i
@@ -69,7 +69,8 @@ func Labelled(expr string) bool {
 	return false
 }
 
-// FirstNamed returns the first match of namedValue from from on: as findNamed looks for it, and as the expression alone finds it.
+// FirstNamed returns the first match of namedValue from from on: as findNamed looks for
+// it, and as the expression alone finds it.
 func FirstNamed(w []byte, from int) (with, without []int) {
 	match := func(begin int) []int {
 		m := namedValue().FindIndex(w[begin:])

@@ -13,7 +13,8 @@ const (
 	Null                   // each byte is NUL, which terminals ignore
 )
 
-// Begins reports whether a mask of this kind that directly follows another mask belongs to another secret or sequence.
+// Begins reports whether a mask of this kind that directly follows another mask belongs
+// to another secret or sequence.
 func (k Kind) Begins() bool { return k == Secret || k == Open || k == Cancel }
 
 const (
@@ -64,8 +65,9 @@ func (m Mask) at(off int64) byte {
 	return filler
 }
 
-// Filter reads one terminal's text. It is not safe for concurrent use. It has no clock: its owner calls Flush when text was held back for
-// too long, and Renew from time to time.
+// Filter reads one terminal's text. It is not safe for concurrent use. It has no clock:
+// its owner calls Flush when text was held back for too long, and Renew from time to
+// time.
 type Filter struct {
 	secrets   redactor
 	sequences sanitizer
@@ -78,19 +80,20 @@ func NewFilter(r *Rules, off int64) *Filter {
 	return f
 }
 
-// Feed takes the next text: whole characters of valid UTF-8. It keeps only the part of p that it holds back, and allocates only if it finds
-// something.
+// Feed takes the next text: whole characters of valid UTF-8. It keeps only the part of p
+// that it holds back, and allocates only if it finds something.
 func (f *Filter) Feed(p []byte) {
 	off := f.secrets.off
 	f.secrets.feed(p)
 	f.sequences.feed(p, int(f.secrets.text.plainFrom-off), int(min(f.secrets.text.plainTo-off, int64(len(p)))))
 }
 
-// Decided is the offset up to which all masks are known. At most 4 KiB behind it are held back.
+// Decided is the offset up to which all masks are known. At most 4 KiB behind it are held
+// back.
 func (f *Filter) Decided() int64 { return min(f.secrets.done, f.sequences.done) }
 
-// Brief reports that only a byte or two are held back, with which some value begins. They are probably no secret and need not wait long for
-// more.
+// Brief reports that only a byte or two are held back, with which some value begins. They
+// are probably no secret and need not wait long for more.
 func (f *Filter) Brief() bool {
 	return f.sequences.done == f.sequences.off && f.secrets.off-f.secrets.done < openValue
 }
@@ -101,14 +104,16 @@ func (f *Filter) Flush() {
 	f.sequences.flush()
 }
 
-// Renew allows images, notifications and titles again, as many as for a new filter. Until then any beyond that number are blanked.
+// Renew allows images, notifications and titles again, as many as for a new filter. Until
+// then any beyond that number are blanked.
 func (f *Filter) Renew() { f.sequences.renew() }
 
-// AtRest reports whether a filter that begins here does the same as this one would, except for the allowance that Renew resets.
+// AtRest reports whether a filter that begins here does the same as this one would,
+// except for the allowance that Renew resets.
 func (f *Filter) AtRest() bool { return f.secrets.atRest() && f.sequences.atRest() }
 
-// Take returns the masks found since the last call, in ascending order: those of secrets, and those of sequences, which overlay them. The
-// next Feed or Flush overwrites them.
+// Take returns the masks found since the last call, in ascending order: those of secrets,
+// and those of sequences, which overlay them. The next Feed or Flush overwrites them.
 func (f *Filter) Take() (secrets, sequences []Mask) {
 	secrets, sequences = f.secrets.take(), f.sequences.masks
 	f.sequences.masks = sequences[:0]

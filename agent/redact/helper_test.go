@@ -10,8 +10,8 @@ import (
 	"tether/agent/redact"
 )
 
-// compiled are the rules that tests have made. Rules never change, and the known forms of tokens take seconds to build with the race
-// detector.
+// compiled are the rules that tests have made. Rules never change, and the known forms of
+// tokens take seconds to build with the race detector.
 var compiled sync.Map // of *redact.Rules, by options and values
 
 func compile(t testing.TB, o redact.Options, values ...string) *redact.Rules {
@@ -44,7 +44,8 @@ func shown(r *redact.Rules, text string) string {
 	return string(p)
 }
 
-// inPieces is shown for text that arrives in pieces and is never flushed. The output after each piece must not change later.
+// inPieces is shown for text that arrives in pieces and is never flushed. The output
+// after each piece must not change later.
 func inPieces(t testing.TB, r *redact.Rules, text string, cut func(rest string) int) string {
 	t.Helper()
 	f := redact.NewFilter(r, 0)

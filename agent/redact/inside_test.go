@@ -48,7 +48,8 @@ const (
 	either // a character that is taken back
 )
 
-// put interrupts a text at a place. becomes says for each byte of the result what happens to it if text[from:to] is secret.
+// put interrupts a text at a place. becomes says for each byte of the result what happens
+// to it if text[from:to] is secret.
 func (i interruption) put(text string, at, from, to int) (out string, becomes []int) {
 	add := func(begin, end int) {
 		for k := begin; k < end; k++ {
@@ -73,7 +74,8 @@ func (i interruption) put(text string, at, from, to int) (out string, becomes []
 	return out, becomes
 }
 
-// A secret is found although other bytes lie inside it, at any place behind its first bytes and in any division, and those bytes stay.
+// A secret is found although other bytes lie inside it, at any place behind its first
+// bytes and in any division, and those bytes stay.
 func TestSecretsThroughSequences(t *testing.T) {
 	random := rand.New(rand.NewPCG(51, 1))
 	for range testkit.Rounds(t, 1, 10) {

@@ -30,11 +30,14 @@ const (
 	maxDropped  = 64 << 10 // bytes of sequences after which a piece ends: see redactor.feed
 )
 
-// joiner takes control sequences out of a stream, so that a secret is found although something was drawn in its middle. A sequence that
-// neither prints nor moves the cursor (colours, erasing, modes) leaves nothing, a move in the line leaves symbols, and any other sequence
-// leaves its ESC, which is never part of a secret. The content of control strings stays, because a title may contain a secret.
+// joiner takes control sequences out of a stream, so that a secret is found although
+// something was drawn in its middle. A sequence that neither prints nor moves the cursor
+// (colours, erasing, modes) leaves nothing, a move in the line leaves symbols, and any
+// other sequence leaves its ESC, which is never part of a secret. The content of control
+// strings stays, because a title may contain a secret.
 //
-// It is a pure state machine. Offsets of joined text begin as those of the stream, and fall behind with each sequence.
+// It is a pure state machine. Offsets of joined text begin as those of the stream, and
+// fall behind with each sequence.
 type joiner struct {
 	off     int64 // of joined text, after all consumed bytes
 	raw     int64 // of the stream, after all consumed bytes
@@ -59,8 +62,9 @@ func newJoiner(off int64) joiner {
 	return joiner{off: off, raw: off, seams: []seam{{off: off, raw: off}}}
 }
 
-// next joins the first n bytes of p. joined is a part of p, or is overwritten by the next call. It ends at the latest where another
-// maxDropped bytes of sequences have been removed.
+// next joins the first n bytes of p. joined is a part of p, or is overwritten by the next
+// call. It ends at the latest where another maxDropped bytes of sequences have been
+// removed.
 func (j *joiner) next(p []byte) (joined []byte, n int) {
 	if len(j.seq) == 0 {
 		n = bytes.IndexByte(p, esc)
@@ -182,9 +186,10 @@ func plainEnd(p []byte) int {
 	return 0
 }
 
-// quiet has the final bytes of control sequences without a prefix that neither print nor move the cursor: colours, erasing, repeating, and
-// saving the cursor's place. bare has those that are usual without a parameter, and moves; quietPrivate those with a prefix: modes,
-// erasing, keyboards.
+// quiet has the final bytes of control sequences without a prefix that neither print nor
+// move the cursor: colours, erasing, repeating, and saving the cursor's place. bare has
+// those that are usual without a parameter, and moves; quietPrivate those with a prefix:
+// modes, erasing, keyboards.
 var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
 
 // step takes a byte of the pending sequence. ended means that the sequence has ended with
@@ -197,9 +202,9 @@ func (j *joiner) step(c byte) (ended, again bool) {
 	return c >= 0x40 && !(len(j.seq) == 2 && c == '[') || c >= 0x30 && j.seq[1] != '[', false
 }
 
-// left returns what a complete sequence leaves: a symbol, 0 for nothing, how often, and the
-// final byte if it is the only one behind the introducer: a secret behind half a sequence
-// may begin with it.
+// left returns what a complete sequence leaves: a symbol, 0 for nothing, how often, and
+// the final byte if it is the only one behind the introducer: a secret behind half a
+// sequence may begin with it.
 func left(seq []byte) (symbol byte, columns int, kept byte) {
 	before, final := seq[len(seq)-2], seq[len(seq)-1]
 	if seq[1] != '[' {

@@ -103,7 +103,8 @@ func (s *sanitizer) earlyOSC() verdict {
 	return unknown
 }
 
-// inline reports whether iTerm2 would show an image; otherwise it would save it as a file.
+// inline reports whether iTerm2 would show an image; otherwise it would save it as a
+// file.
 func inline(args []byte) bool {
 	for arg := range bytes.SplitSeq(args, []byte{';'}) {
 		if string(arg) == "inline=1" {
@@ -128,7 +129,8 @@ func (s *sanitizer) earlyKitty() verdict {
 	return s.kitty(keys)
 }
 
-// kitty lets only sequences pass that no terminal answers: one with q=2, one that names no image, or a later part of such a sequence.
+// kitty lets only sequences pass that no terminal answers: one with q=2, one that names
+// no image, or a later part of such a sequence.
 func (s *sanitizer) kitty(keys []byte) verdict {
 	action, quiet, named, more, other := "t", false, false, false, false
 	for pair := range bytes.SplitSeq(keys, []byte{','}) {
@@ -179,7 +181,8 @@ func (s *sanitizer) allowed() bool {
 	return false
 }
 
-// afford reports whether the allowance for a limited OSC is not used up, and takes one from it.
+// afford reports whether the allowance for a limited OSC is not used up, and takes one
+// from it.
 func (s *sanitizer) afford(number string, p []byte) bool {
 	switch {
 	case number == "0" || number == "1" || number == "2":
@@ -239,7 +242,8 @@ const (
 	maxURI    = 2083 // as VTE and iTerm2 have it
 )
 
-// oscs are the OSCs that may pass, by number. One passes if its function returns true, or is nil. Any other OSC is blanked.
+// oscs are the OSCs that may pass, by number. One passes if its function returns true, or
+// is nil. Any other OSC is blanked.
 var oscs = map[string]func(*Options, string) bool{
 	"0": title, "1": title, "2": title,
 	"4": colour, "5": colour, "10": colour, "11": colour, "12": colour, "13": colour, "14": colour, "15": colour, "16": colour,
@@ -254,7 +258,8 @@ var oscs = map[string]func(*Options, string) bool{
 
 func title(_ *Options, p string) bool { return legible(p, maxTitle) }
 
-// legible reports whether text has at most most bytes, is UTF-8 and has no hidden character.
+// legible reports whether text has at most most bytes, is UTF-8 and has no hidden
+// character.
 func legible(p string, most int) bool {
 	return len(p) <= most && utf8.ValidString(p) && !strings.ContainsFunc(p, hidden)
 }
@@ -269,7 +274,8 @@ func colour(_ *Options, p string) bool {
 	return true
 }
 
-// link allows links that a browser or a mail program opens, and links to files if Options.FileLinks says so.
+// link allows links that a browser or a mail program opens, and links to files if
+// Options.FileLinks says so.
 func link(o *Options, p string) bool {
 	params, uri, ok := strings.Cut(p, ";")
 	if !ok || len(params) > maxControl || len(uri) > maxURI {
@@ -294,7 +300,8 @@ func link(o *Options, p string) bool {
 	return false
 }
 
-// notice passes short notifications and progress, and ConEmu's reports, but not ConEmu's commands.
+// notice passes short notifications and progress, and ConEmu's reports, but not ConEmu's
+// commands.
 func notice(_ *Options, p string) bool {
 	number, _, _ := strings.Cut(p, ";")
 	if _, err := strconv.Atoi(number); err == nil {
@@ -303,7 +310,8 @@ func notice(_ *Options, p string) bool {
 	return legible(p, maxNotice)
 }
 
-// clipboard allows setting the clipboard if Options.Clipboard says so, and never asking for it.
+// clipboard allows setting the clipboard if Options.Clipboard says so, and never asking
+// for it.
 func clipboard(o *Options, p string) bool {
 	_, data, ok := strings.Cut(p, ";")
 	return ok && o.Clipboard && !strings.Contains(data, "?")

@@ -10,11 +10,12 @@ import (
 	"tether/internal/lazyregexp"
 )
 
-// A named value is text behind a name that marks it as secret, such as password: or --token=. The automaton suspects any text behind such a
-// name; namedValue finds the value, and secretNamed decides.
+// A named value is text behind a name that marks it as secret, such as password: or
+// --token=. The automaton suspects any text behind such a name; namedValue finds the
+// value, and secretNamed decides.
 
-// The names: those of values that people choose and type, and those of values that programs make. Text in front of a name, such as DB_,
-// does not count.
+// The names: those of values that people choose and type, and those of values that
+// programs make. Text in front of a name, such as DB_, does not count.
 const (
 	chosenNames = `password|passwd|passphrase|passcode|["'_.;-]pass|["'_.;-]pwd|[_.-]pw|bindpw|(?:pg|db|ssh|user|root|admin|mail|smtp|ftp)pass|psk`
 	madeNames   = `token|secret|secret[_-]?key(?:[_-]base)?|(?:api|access|account|auth|private|encryption|signing|master)[_-]?key|(?-i:_KEY|-Key)` +
@@ -23,8 +24,9 @@ const (
 	// and the value may be in an element, in brackets or another member: JSON, YAML,
 	// shells, XML, SQL, code, and these in strings of JSON, HTML and URLs.
 	nameSign = `(?::? ?&?(?:'static )?str(?:ing)? ?=[ \t]*|(?:` + quote + `)?\]?(?: is)?[ \t]*(?::=|=>|[:=]|%3[ad]|\\+u003[ad])[ \t]*|>)`
-	// The first and the later bytes of a value, without quotes and in them. A value does not begin with -: such text is an option, or a key
-	// in PEM, which is found by its form.
+	// The first and the later bytes of a value, without quotes and in them. A value does
+	// not begin with -: such text is an option, or a key in PEM, which is found by its
+	// form.
 	bareFirst, bareRest     = "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,{\\[(:=\\]\\\\-]", "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,]*"
 	quotedFirst, quotedRest = `[^\x00-\x20\x7f"':=>,)}\]\\-]`, `[^\x00-\x1f\x7f"']*`
 )
@@ -106,8 +108,10 @@ func beforeMove(value []byte) []byte {
 // even if some letters are longer ones that fold to ASCII.
 const maxName = 48
 
-// nextNamed returns the offset at which namedValue should begin: it matches nothing that begins between from and there. It returns -1 if
-// nothing from from on matches. The expression is slow, so it runs only where a letter that ends a name is in front of a sign.
+// nextNamed returns the offset at which namedValue should begin: it matches nothing that
+// begins between from and there. It returns -1 if nothing from from on matches. The
+// expression is slow, so it runs only where a letter that ends a name is in front of a
+// sign.
 func nextNamed(w []byte, from int) int {
 	for at := from; ; at++ {
 		i := bytes.IndexAny(w[at:], `:=>%\`)
@@ -176,7 +180,8 @@ func (v named) secret() bool {
 	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !formatValue().MatchString(s) && !placeholder().MatchString(s) && !fits(v.name, harmlessNamed)
 }
 
-// likely reports whether a person may have chosen the value for such a name, or a program may have made it.
+// likely reports whether a person may have chosen the value for such a name, or a program
+// may have made it.
 func (v named) likely() bool {
 	s := v.value
 	upper := v.name == strings.ToUpper(v.name)
@@ -189,7 +194,8 @@ func (v named) likely() bool {
 	return random(s)
 }
 
-// isStopWord reports whether a text is a word that describes secrets, or stands in for one.
+// isStopWord reports whether a text is a word that describes secrets, or stands in for
+// one.
 func isStopWord(s string) bool {
 	return stopWords()[strings.ToLower(strings.Trim(s, " *.!?:"))]
 }
@@ -211,7 +217,8 @@ var stopWords = sync.OnceValue(func() map[string]bool {
 var placeholder = lazyregexp.New(`(?i)^(?:(?:please[-_ ]?)?(?:change|replace)[-_ ]?(?:me|it|this)(?:[-_ a-z]*|[0-9!]{0,4})|(?:your|some|insert|enter)[-_ ][-_ a-z]+[0-9]?` +
 	`|(?:todo|fixme|dummy|placeholder|foobar|example)[-_0-9!]{0,4}|[-_ a-z]+[-_ ](?:here|placeholder))$`)
 
-// words reports whether a text consists of words that somebody may have chosen: few, and not only words that usually describe secrets.
+// words reports whether a text consists of words that somebody may have chosen: few, and
+// not only words that usually describe secrets.
 func words(s string) bool {
 	fields := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '.' })
 	if len(fields) > 8 || strings.ContainsAny(s, "?!:()%/\\{}") || s[0] >= 'A' && s[0] <= 'Z' && strings.Contains(s, " ") {
@@ -240,7 +247,8 @@ func mixture(s string) bool {
 	return len(s) >= 6 && letters > 0 && others > 0 && !strings.HasSuffix(s, ":")
 }
 
-// random reports whether a text looks as if a program made it: letters and digits together, and not words with numbers between dashes.
+// random reports whether a text looks as if a program made it: letters and digits
+// together, and not words with numbers between dashes.
 func random(s string) bool {
 	letters, digits, upper, lower := 0, 0, 0, 0
 	for _, c := range []byte(s) {
@@ -264,7 +272,8 @@ func random(s string) bool {
 	return longest(s) >= 8 || uuid().MatchString(s) || len(s) >= 24 && digits >= 4
 }
 
-// longest returns the length of the longest part of s without a separator that has both letters and digits.
+// longest returns the length of the longest part of s without a separator that has both
+// letters and digits.
 func longest(s string) (most int) {
 	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-_./:,=@#", r) }) {
 		if strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != "" && !wordWithNumber().MatchString(part) {
@@ -279,7 +288,8 @@ var wordWithNumber = lazyregexp.New(`^(?:[a-z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-
 
 var uuid = lazyregexp.New(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// isCode reports whether the text is not the value itself, but a variable, a call, a path, a URL or a placeholder.
+// isCode reports whether the text is not the value itself, but a variable, a call, a
+// path, a URL or a placeholder.
 func isCode(s string, quoted bool) bool {
 	if strings.ContainsAny(s[:1], "{[(<|") || s[0] == '$' && (!quoted || len(s) > 1 && (s[1] == '{' || s[1] == '(' || isWord(s[1]) && strings.ToUpper(s) == s)) || !quoted && strings.ContainsAny(s[:1], "*&@`") {
 		return true
@@ -296,6 +306,7 @@ func isCode(s string, quoted bool) bool {
 var codeValue = lazyregexp.New(`^(?:~|\.{1,2})?/[\w./-]*$|^[\w./-]+\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|p12|pfx|jks|env|sock|pub|js|ts|tsx|go|rb|py|rs|java|html|css|md|sh|lock)(?::[0-9:]+)?$` +
 	`|^[A-Za-z_$][\w$.]*[(\[]|^[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2}(?:(?:\.|->)[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2})+[!?]?$`)
 
-// formatValue matches a version, a date, a duration, a size, an address or the name of an algorithm.
+// formatValue matches a version, a date, a duration, a size, an address or the name of an
+// algorithm.
 var formatValue = lazyregexp.New(`^[\^~<>=v]*[0-9]+\.[0-9x]+(?:\.[0-9x]+)*(?:[-+][\w.+-]*)?$|^[0-9:TZ.+_/-]+[:T./-][0-9:TZ.+_/-]*$|^[0-9.]+(?:ns|µs|us|ms|s|m|h|d|min|sec|seconds|minutes|hours|days|[kKMGT]i?B?|%|px|em|rem)$` +
 	`|^0x[0-9a-fA-F]{1,16}$|^(?i:sha|md|aes|hs|rs|es|ps|utf|base|int|uint|float|ed|x|rsa|bcrypt|argon|pbkdf|oauth|http|v|u|i|f|str)-?[0-9]+(?:-[a-z0-9]+)*$`)

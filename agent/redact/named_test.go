@@ -10,7 +10,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Running the expression for named values only in front of signs finds the same as running it everywhere.
+// Running the expression for named values only in front of signs finds the same as
+// running it everywhere.
 func TestNamedValuesAreFoundInFrontOfSigns(t *testing.T) {
 	pieces := []string{"password", "PASSWD", "passphrase", "token", "Secret", "secret_key_base", "api-key", "_KEY", "credentials", "_auth", `"auth`, "session_id", "cookie",
 		"\u017fecret", "to\u212aen", ".pat", "bearer", "name", "x", "é", "\xff", " ", "\t", `"`, "'", `\`, "]", ":", "=", ":=", "=>", ">", "hunter2-value", "\n", strings.Repeat(" ", 70), ",",

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// needlesOf returns texts such that every match of an expression contains at least one, in lower case; nil if there are none. Looking for
-// them first costs little, and most text contains none.
+// needlesOf returns texts such that every match of an expression contains at least one,
+// in lower case; nil if there are none. Looking for them first costs little, and most
+// text contains none.
 func needlesOf(re *syntax.Regexp) (best []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -53,7 +54,8 @@ func shortest(needles []string) (n int) {
 	return n
 }
 
-// small is w with ASCII capitals in lower case, in buf; ok is false if w has other bytes, some of which fold to ASCII letters.
+// small is w with ASCII capitals in lower case, in buf; ok is false if w has other bytes,
+// some of which fold to ASCII letters.
 func small(buf, w []byte) (_ []byte, ok bool) {
 	buf = append(buf[:0], w...)
 	for i, c := range buf {

@@ -20,7 +20,8 @@ func (s *byteSet) addRange(lo, hi int) {
 
 func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 == 1 }
 
-// node is a state of the nondeterministic automaton: either it consumes a byte of set and goes to next, or it goes to out without one.
+// node is a state of the nondeterministic automaton: either it consumes a byte of set and
+// goes to next, or it goes to out without one.
 type node struct {
 	set    byteSet
 	next   int32 // -1: this state consumes nothing
@@ -36,8 +37,9 @@ type node struct {
 	bridge bool  // behind a line's end or a move in the line, inside a pending pattern
 }
 
-// nfa finds where patterns may match: it accepts every text that a pattern matches, and more. Repetitions are counted only up to quad,
-// conditions such as word boundaries hold everywhere, and outside ASCII a class accepts every character.
+// nfa finds where patterns may match: it accepts every text that a pattern matches, and
+// more. Repetitions are counted only up to quad, conditions such as word boundaries hold
+// everywhere, and outside ASCII a class accepts every character.
 type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
@@ -66,7 +68,8 @@ func (a *nfa) empty() int32 { return a.add(node{next: -1}) }
 
 func (a *nfa) link(from, to int32) { a.nodes[from].out = append(a.nodes[from].out, to) }
 
-// consume adds a step over one byte of set, from the state from; it returns the state after it.
+// consume adds a step over one byte of set, from the state from; it returns the state
+// after it.
 func (a *nfa) consume(from int32, set byteSet) int32 {
 	to := a.empty()
 	step := a.add(node{set: set, next: to})
@@ -190,7 +193,8 @@ func (a *nfa) class(from int32, pairs []rune) int32 {
 	return to
 }
 
-// closure returns the nodes that can be reached from set without a byte and that consume one or accept, sorted.
+// closure returns the nodes that can be reached from set without a byte and that consume
+// one or accept, sorted.
 func (a *nfa) closure(set []int32) []int32 {
 	if len(a.seen) < len(a.nodes) {
 		a.seen = make([]uint32, len(a.nodes))

@@ -79,7 +79,8 @@ const (
 	urlLetters           = digits + small + large + "_-"
 )
 
-// letterPools are long random texts of these letters: to make each letter anew takes long with the race detector.
+// letterPools are long random texts of these letters: to make each letter anew takes long
+// with the race detector.
 var letterPools = func() map[string]string {
 	random, all := rand.New(rand.NewPCG(43, 1)), map[string]string{}
 	for _, letters := range []string{digits, hexes, base64Letters, urlLetters, digits + large, digits + small} {
@@ -144,7 +145,8 @@ func (t template) fill(b []byte, random *rand.Rand) []byte {
 	return append(b, "\r\n"...)
 }
 
-// Ordinary output stays unchanged: at most one false alarm in 10 MB of at least 40 kinds (a soak makes more).
+// Ordinary output stays unchanged: at most one false alarm in 10 MB of at least 40 kinds
+// (a soak makes more).
 func TestFalseAlarms(t *testing.T) {
 	kinds, r := ordinary(t), compile(t, redact.Options{Tokens: true})
 	if len(kinds) < 40 {

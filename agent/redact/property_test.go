@@ -35,7 +35,8 @@ func randomText(random *rand.Rand, pieces []string) string {
 	return b.String()
 }
 
-// Any division of the text into calls gives the same result, and output never changes later.
+// Any division of the text into calls gives the same result, and output never changes
+// later.
 func TestSplitIndependence(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	r := compile(t, redact.Options{Tokens: true, Images: 50, Patterns: []string{`corp-[0-9]{6}`, `A{20,}`}}, "hunter2-value")

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A secretCase is a text with a secret in it, made from a row of a table in testdata. Nobody has any of these secrets.
+// A secretCase is a text with a secret in it, made from a row of a table in testdata.
+// Nobody has any of these secrets.
 type secretCase struct{ row, before, secret, after string }
 
 func (c secretCase) text() string { return c.before + c.secret + c.after }
@@ -55,7 +56,8 @@ func (c secretCase) hidden(shown string, at int) float64 {
 	return float64(n) / float64(len(c.secret))
 }
 
-// recall fails if fewer than the promised part of the rows is found, or if there are fewer rows than promised.
+// recall fails if fewer than the promised part of the rows is found, or if there are
+// fewer rows than promised.
 func recall(t *testing.T, missed []string, of, rows int, promised float64) {
 	t.Helper()
 	got := 1 - float64(len(missed))/float64(of)
@@ -65,8 +67,8 @@ func recall(t *testing.T, missed []string, of, rows int, promised float64) {
 	}
 }
 
-// found reports whether the promises for a row hold: most of the secret is masked and the text around it stays, in any division of the
-// text.
+// found reports whether the promises for a row hold: most of the secret is masked and the
+// text around it stays, in any division of the text.
 func (c secretCase) found(t *testing.T, r *redact.Rules, round int) bool {
 	t.Helper()
 	const around = "$ make deploy\r\n" // other text
@@ -167,7 +169,8 @@ func recallOf(t *testing.T, r *redact.Rules, cases []secretCase, round, rows int
 	recall(t, missed, len(cases), rows, promised)
 }
 
-// Values of the environment are found by the names of their variables, where a program prints them without a name.
+// Values of the environment are found by the names of their variables, where a program
+// prints them without a name.
 func TestRecallOfEnvironment(t *testing.T) {
 	random, globs := rand.New(rand.NewPCG(31, 3)), config.Default().Lend.RedactEnv
 	cases := secretCases(t, "recall-environment.txt", random)

@@ -9,14 +9,14 @@ const (
 	maxTail = 2 << 10  // at the end of such a secret, searched for the beginning of another
 )
 
-// redactor finds secrets in a stream. It is a pure state machine: except for flush, any division of the stream into calls gives the same
-// masks.
+// redactor finds secrets in a stream. It is a pure state machine: except for flush, any
+// division of the stream into calls gives the same masks.
 //
 //	root --a pattern may begin--> window --none is pending--> root
 //	                              window --full--> open --none is pending--> root
 //
-// At the root only the search of begin runs, not the automaton. Regular expressions run only on a window in which the automaton suspects a
-// secret.
+// At the root only the search of begin runs, not the automaton. Regular expressions run
+// only on a window in which the automaton suspects a secret.
 type redactor struct {
 	rules *Rules
 
@@ -71,8 +71,8 @@ func (r *redactor) feed(p []byte) {
 	r.settle(d)
 }
 
-// shorten ends the window if it began before the last call of shorten. Otherwise endless sequences inside a secret would be held back
-// without bound.
+// shorten ends the window if it began before the last call of shorten. Otherwise endless
+// sequences inside a secret would be held back without bound.
 func (r *redactor) shorten() {
 	d := r.rules.automaton()
 	if r.text.off-int64(len(r.win)) < r.passed && len(r.win) > 0 && r.open == 0 {
@@ -142,8 +142,8 @@ func (r *redactor) settle(d *dfa) {
 	}
 }
 
-// suspend keeps the last bytes of a call in win: too few to tell whether a pattern begins with them. It does not keep bytes at which none
-// can begin.
+// suspend keeps the last bytes of a call in win: too few to tell whether a pattern begins
+// with them. It does not keep bytes at which none can begin.
 func (r *redactor) suspend(d *dfa, p []byte) {
 	r.win = append(r.win, p...)
 	for len(r.win) > 0 && !d.begins(r.win) {
@@ -174,8 +174,8 @@ func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
 	return beginsWord(r.scratch, len(r.scratch))
 }
 
-// resume decides, with p behind them, whether a window begins in the kept bytes. It returns false if p is too short to decide; then it
-// keeps p, too.
+// resume decides, with p behind them, whether a window begins in the kept bytes. It
+// returns false if p is too short to decide; then it keeps p, too.
 func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	for len(r.win) > 0 {
 		var text [quad]byte
@@ -193,8 +193,9 @@ func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	return true
 }
 
-// window runs the automaton from p[i] until nothing is pending, the window is full, or p ends. It returns the index that it reached, and
-// the index of the first byte that is not yet in win. again means that the caller must go on as in another call.
+// window runs the automaton from p[i] until nothing is pending, the window is full, or p
+// ends. It returns the index that it reached, and the index of the first byte that is not
+// yet in win. again means that the caller must go on as in another call.
 func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin int, again bool) {
 	room := maxHeld - len(r.win) - (i - from)
 	if r.open > 0 {
@@ -258,7 +259,8 @@ func (r *redactor) again(d *dfa, p []byte, from, to, ahead int, end int64) {
 	r.scan(d, w[n:], end-int64(len(w)-n))
 }
 
-// maxBefore is how many bytes in front of a window are kept. They show whether a word or a line begins there.
+// maxBefore is how many bytes in front of a window are kept. They show whether a word or
+// a line begins there.
 const maxBefore = 32
 
 // remember appends p to before, and keeps only the last maxBefore bytes.
@@ -272,8 +274,9 @@ func (r *redactor) remember(p []byte) {
 	r.before = append(r.before[:0], p[len(p)-maxBefore:]...)
 }
 
-// decide masks the secrets in the window, which ends with p[from:to] at the offset end. It also looks at ahead bytes behind the window, for
-// secrets that end with a word or a line. It returns the end of the last secret, 0 if there is none.
+// decide masks the secrets in the window, which ends with p[from:to] at the offset end.
+// It also looks at ahead bytes behind the window, for secrets that end with a word or a
+// line. It returns the end of the last secret, 0 if there is none.
 func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64) {
 	if r.groups == 0 {
 		return 0
@@ -290,7 +293,8 @@ func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64)
 	return last
 }
 
-// around returns the window with the text in front of it; the window begins at w[first]. w is valid until the next call.
+// around returns the window with the text in front of it; the window begins at w[first].
+// w is valid until the next call.
 func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	if len(r.win) == 0 && from-r.taken >= maxBefore {
 		return p[from-maxBefore : to], maxBefore
@@ -369,7 +373,8 @@ func (r *redactor) mask(text []byte, off int64) {
 	}
 }
 
-// maskRange records masks for a range of joined text: one for each part that is contiguous in the stream.
+// maskRange records masks for a range of joined text: one for each part that is
+// contiguous in the stream.
 func (r *redactor) maskRange(from, to int64) {
 	for k := r.text.at(from); from < to; k++ {
 		s, end := r.text.seams[k], to
@@ -420,8 +425,9 @@ func (r *redactor) forget() {
 	}
 }
 
-// flush decides all pending bytes. An unfinished value is masked whole. An unfinished token is masked after its prefix if it starts a word
-// and at least likelyTail bytes follow. Everything else is released.
+// flush decides all pending bytes. An unfinished value is masked whole. An unfinished
+// token is masked after its prefix if it starts a word and at least likelyTail bytes
+// follow. Everything else is released.
 func (r *redactor) flush() {
 	r.forget()
 	if r.done == r.off {
@@ -482,10 +488,12 @@ func prefixLen(w []byte) int {
 	return longest
 }
 
-// visible reports whether a byte may be replaced by a star: control characters stay, so that lines and sequences keep their form.
+// visible reports whether a byte may be replaced by a star: control characters stay, so
+// that lines and sequences keep their form.
 func visible(b byte) bool { return b >= 0x20 && b != 0x7f }
 
-// controlLen returns the length of the control character, or of the symbol of joined text, at the start of text; 0 if there is none.
+// controlLen returns the length of the control character, or of the symbol of joined
+// text, at the start of text; 0 if there is none.
 func controlLen(text []byte) int {
 	switch {
 	case text[0] == 0xc2 && len(text) > 1 && text[1] < 0xa0:

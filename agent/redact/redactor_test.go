@@ -11,7 +11,8 @@ import (
 	"tether/agent/redact"
 )
 
-// made is a text that fits an expression: the shortest, with random letters. So no form of a credential stands in this file.
+// made is a text that fits an expression: the shortest, with random letters. So no form
+// of a credential stands in this file.
 func made(t testing.TB, expr string, random *rand.Rand) string {
 	t.Helper()
 	re, err := syntax.Parse(expr, syntax.Perl)
@@ -48,7 +49,8 @@ func made(t testing.TB, expr string, random *rand.Rand) string {
 	return b.String()
 }
 
-// Every known form is found anywhere in a text, in any division, and its prefix stays and shows its kind.
+// Every known form is found anywhere in a text, in any division, and its prefix stays and
+// shows its kind.
 func TestTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	r := compile(t, redact.Options{Tokens: true})
@@ -98,7 +100,8 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// An escape in front of a character is not part of a secret: the mask begins between characters.
+// An escape in front of a character is not part of a secret: the mask begins between
+// characters.
 func TestMasksBeginBetweenCharacters(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	const text = "-----BEGIN PRIVATE KEY-----\n\x1b🙂 key-----END PRIVATE KEY-----"
@@ -218,7 +221,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Flush releases the held bytes. It masks the arrived part of a token that continues, and of a value with more than two bytes.
+// Flush releases the held bytes. It masks the arrived part of a token that continues, and
+// of a value with more than two bytes.
 func TestFlush(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	token := made(t, redact.TokenForms()[3][1], random)
@@ -271,7 +275,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// Nothing is held back while the typed text begins no secret: neither the letters with which tokens begin, nor their prefixes alone.
+// Nothing is held back while the typed text begins no secret: neither the letters with
+// which tokens begin, nor their prefixes alone.
 func TestNothingIsHeldWhileTyping(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 20})
 	f := redact.NewFilter(r, 0)

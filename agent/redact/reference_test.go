@@ -11,9 +11,10 @@ import (
 	"tether/internal/testkit"
 )
 
-// naive redacts a text in the plainest way: each form of each value, each known token at each place, each expression over the whole text.
-// It first removes complete colour sequences, the only ones that it knows. It is for whole texts in which no secret continues behind a
-// line's end.
+// naive redacts a text in the plainest way: each form of each value, each known token at
+// each place, each expression over the whole text. It first removes complete colour
+// sequences, the only ones that it knows. It is for whole texts in which no secret
+// continues behind a line's end.
 type naive struct {
 	forms    []string         // of values
 	tokens   []*regexp.Regexp // by their index in redact.TokenForms
@@ -156,7 +157,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// The search for the beginnings of patterns finds the same three places at a time and one by one.
+// The search for the beginnings of patterns finds the same three places at a time and one
+// by one.
 func TestBeginnings(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	all := append(pieces(t, random), innocent()...)
@@ -175,7 +177,8 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
-// Escape sequences that stand close together are judged alike a block at a time and byte by byte.
+// Escape sequences that stand close together are judged alike a block at a time and byte
+// by byte.
 func TestDenseSequences(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 16))
 	r := compile(t, redact.Options{Images: 50})

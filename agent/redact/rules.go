@@ -21,8 +21,9 @@ type Options struct {
 	Images    int64 // bytes of images between two calls of Filter.Renew
 	Silent    bool  // neither notifications nor bells pass
 	Tokens    bool  // redact credentials of known forms
-	// Patterns are regular expressions of further secrets: the first group if there is one, else the whole match. They are looked for within 4
-	// KiB; ^ and $ are the ends of a line.
+	// Patterns are regular expressions of further secrets: the first group if there is
+	// one, else the whole match. They are looked for within 4 KiB; ^ and $ are the ends
+	// of a line.
 	Patterns []string
 }
 
@@ -52,8 +53,8 @@ type check struct {
 	word      bool              // it begins only where a word does
 }
 
-// tokenCheck is a check of a token. The prefix stays visible, and re matches the token from its prefix on. Most are never needed, so each
-// is compiled on first use.
+// tokenCheck is a check of a token. The prefix stays visible, and re matches the token
+// from its prefix on. Most are never needed, so each is compiled on first use.
 type tokenCheck struct {
 	prefix string
 	re     func() *regexp.Regexp
@@ -72,10 +73,12 @@ const (
 	groupRest     = groupLabelled + 30 // and up to 63: patterns of the person's
 )
 
-// known are the groups of known forms. Text that a name or a bridge makes suspect is searched for all of them.
+// known are the groups of known forms. Text that a name or a bridge makes suspect is
+// searched for all of them.
 const known = 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
 
-// Compile makes rules. It returns an error for a pattern that is no regular expression, or if there are too many or too complex ones.
+// Compile makes rules. It returns an error for a pattern that is no regular expression,
+// or if there are too many or too complex ones.
 func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
 
 func compile(o Options, values []string, forms int) (*Rules, error) {
@@ -121,7 +124,8 @@ func (r *Rules) assemble() (err error) {
 	return err
 }
 
-// automaton returns the automaton that suspects everything to be redacted; nil if there is nothing.
+// automaton returns the automaton that suspects everything to be redacted; nil if there
+// is nothing.
 func (r *Rules) automaton() *dfa {
 	r.made.Do(func() {
 		if err := r.assemble(); err != nil {
@@ -131,11 +135,13 @@ func (r *Rules) automaton() *dfa {
 	return r.table
 }
 
-// Clipboard reports whether setting the clipboard is let through. Nil rules do not say so.
+// Clipboard reports whether setting the clipboard is let through. Nil rules do not say
+// so.
 func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
 
-// With returns rules that also redact values, as Values returns them. If there are very many, only their common forms are looked for. If
-// even these are too many beside the patterns, ok is false and the result is r, which redacts none of them.
+// With returns rules that also redact values, as Values returns them. If there are very
+// many, only their common forms are looked for. If even these are too many beside the
+// patterns, ok is false and the result is r, which redacts none of them.
 func (r *Rules) With(values []string) (_ *Rules, ok bool) {
 	if len(values) == 0 {
 		r.automaton() // now, and not when there is text to look at
@@ -169,7 +175,8 @@ func (a *nfa) begin() int32 {
 	return n
 }
 
-// beginInside is begin for a pattern that is looked for in named values, too. The caller sets stays on its nodes.
+// beginInside is begin for a pattern that is looked for in named values, too. The caller
+// sets stays on its nodes.
 func (a *nfa) beginInside() int32 {
 	n := a.begin()
 	a.inside = append(a.inside, n)
@@ -201,8 +208,8 @@ func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 	}
 }
 
-// openValue is how many bytes of a value are masked when nothing follows. Fewer are released: any text ends with the first bytes of some
-// value.
+// openValue is how many bytes of a value are masked when nothing follows. Fewer are
+// released: any text ends with the first bytes of some value.
 const openValue = 3
 
 // value adds a value. In the tail of a token and in a named value the automaton looks for
@@ -235,8 +242,8 @@ func (a *nfa) value(v string, inside bool) {
 var longerThanNamed = lazyregexp.New("[^!-~]|[\"'`<>&;,]")
 
 func (r *Rules) addTokens() error {
-	// All tokens share one tail. Otherwise each pending token would double the automaton, because a token may contain the prefix of
-	// another.
+	// All tokens share one tail. Otherwise each pending token would double the automaton,
+	// because a token may contain the prefix of another.
 	joint := r.nfa.empty()
 	first := len(r.nfa.nodes)
 	end, err := r.nfa.parse(joint, tokenTail)
@@ -308,8 +315,8 @@ func (r *Rules) addLabelled(i int, joint int32) (err error) {
 	return nil
 }
 
-// addNamed adds values behind names. Inside a value the automaton keeps only patterns whose nodes stay, because find looks for everything
-// else there.
+// addNamed adds values behind names. Inside a value the automaton keeps only patterns
+// whose nodes stay, because find looks for everything else there.
 func (r *Rules) addNamed() error {
 	names := len(r.nfa.nodes)
 	end, err := r.nfa.parse(r.nfa.beginInside(), namedLabel+"|"+spokenLabel)
@@ -337,7 +344,8 @@ func (r *Rules) addNamed() error {
 	return nil
 }
 
-// addKeys adds private keys. Behind the first line of a key nothing else is looked for, because all of it is secret.
+// addKeys adds private keys. Behind the first line of a key nothing else is looked for,
+// because all of it is secret.
 func (r *Rules) addKeys(label, secret string, group uint8) error {
 	end, err := r.nfa.label(label)
 	if err != nil {
@@ -422,8 +430,9 @@ func (d *dfa) suspect(p []byte) (groups uint64) {
 // maxShownTitle bounds a title, in bytes.
 const maxShownTitle = 256
 
-// Title is Redact for a title or name: it also cuts it to 256 bytes, and removes control characters, invisible characters and those that
-// change the direction of text. Nil rules change nothing.
+// Title is Redact for a title or name: it also cuts it to 256 bytes, and removes control
+// characters, invisible characters and those that change the direction of text. Nil rules
+// change nothing.
 func (r *Rules) Title(s string) string {
 	if r == nil {
 		return s
@@ -431,7 +440,8 @@ func (r *Rules) Title(s string) string {
 	return clip.Text(r.Redact(Clean(s)), maxShownTitle)
 }
 
-// Clean returns s without control characters, and without characters that are invisible or change the direction of text.
+// Clean returns s without control characters, and without characters that are invisible
+// or change the direction of text.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if hidden(r) {
@@ -441,7 +451,8 @@ func Clean(s string) string {
 	}, s)
 }
 
-// hidden reports whether a character is invisible, a control character, or changes the direction of text.
+// hidden reports whether a character is invisible, a control character, or changes the
+// direction of text.
 func hidden(r rune) bool {
 	switch {
 	case unicode.IsControl(r):

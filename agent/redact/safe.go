@@ -7,9 +7,11 @@ import (
 	"tether/shellint"
 )
 
-// Safe passes a terminal's output on to the person's own terminal without the sequences that do not leave the machine: those that make a
-// terminal answer, set the clipboard, print or save a file. It masks no secrets. Unlike a Filter it takes any bytes in any pieces, and
-// removes what a Filter overwrites, because there are terminals that print filler. It holds back at most 4 KiB of undecided text. It is not safe for concurrent
+// Safe passes a terminal's output on to the person's own terminal without the sequences
+// that do not leave the machine: those that make a terminal answer, set the clipboard,
+// print or save a file. It masks no secrets. Unlike a Filter it takes any bytes in any
+// pieces, and removes what a Filter overwrites, because there are terminals that print
+// filler. It holds back at most 4 KiB of undecided text. It is not safe for concurrent
 // use.
 //
 //	Append --scanner: no queries, no clipboard, no marks--> text --sequences: everything else--> dst
@@ -25,15 +27,17 @@ type Safe struct {
 	textAt    int64  // offset of text in the text
 }
 
-// NewSafe returns a Safe at the start of a terminal's output. Of o, only FileLinks, Images and Silent have an effect. Images, notifications
-// and titles are limited in total.
+// NewSafe returns a Safe at the start of a terminal's output. Of o, only FileLinks,
+// Images and Silent have an effect. Images, notifications and titles are limited in
+// total.
 func NewSafe(o Options) *Safe {
 	s := &Safe{scanner: shellint.NewScanner(shellint.Options{}), sequences: sanitizer{opts: &o}}
 	s.sequences.renew()
 	return s
 }
 
-// Append takes the next output, and appends the part of the output so far that is decided by it to dst.
+// Append takes the next output, and appends the part of the output so far that is decided
+// by it to dst.
 func (s *Safe) Append(dst, p []byte) []byte {
 	s.raw = append(s.raw, p...)
 	s.scanner.Scan(p, &s.result)
@@ -42,7 +46,8 @@ func (s *Safe) Append(dst, p []byte) []byte {
 	return s.decided(dst)
 }
 
-// End appends what was held back to dst, and ends a sequence that is open. The Safe must not be used afterwards.
+// End appends what was held back to dst, and ends a sequence that is open. The Safe must
+// not be used afterwards.
 func (s *Safe) End(dst []byte) []byte {
 	s.scanner.Close(&s.result)
 	s.scanned()
@@ -59,13 +64,14 @@ func (s *Safe) End(dst []byte) []byte {
 	return dst
 }
 
-// AtRest reports whether nothing is held back and no sequence is open: a new Safe would do the same from here on, except for what the
-// Options limit.
+// AtRest reports whether nothing is held back and no sequence is open: a new Safe would
+// do the same from here on, except for what the Options limit.
 func (s *Safe) AtRest() bool {
 	return len(s.raw) == 0 && len(s.text) == 0 && s.scanner.AtRest() && s.sequences.atRest()
 }
 
-// scanned moves output that the scanner has decided to text, without the removed sequences.
+// scanned moves output that the scanner has decided to text, without the removed
+// sequences.
 func (s *Safe) scanned() {
 	plain := func(to int64) {
 		if n := to - s.rawAt; n > 0 {
@@ -93,8 +99,8 @@ func (s *Safe) leave(to int64) {
 	}
 }
 
-// feed gives sequences the text that it does not have, in whole characters. Bytes that are not UTF-8 become U+FFFD. all includes an
-// incomplete character.
+// feed gives sequences the text that it does not have, in whole characters. Bytes that
+// are not UTF-8 become U+FFFD. all includes an incomplete character.
 func (s *Safe) feed(all bool) {
 	rest := s.text[s.fed:]
 	n := len(rest)

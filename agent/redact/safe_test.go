@@ -11,7 +11,8 @@ import (
 	"tether/screen"
 )
 
-// safely returns text as a person's own terminal gets it, in pieces of the size that next returns.
+// safely returns text as a person's own terminal gets it, in pieces of the size that next
+// returns.
 func safely(o redact.Options, text string, next func() int) string {
 	s := redact.NewSafe(o)
 	var out []byte
@@ -25,7 +26,8 @@ func safely(o redact.Options, text string, next func() int) string {
 
 func whole() int { return 1 << 30 }
 
-// Every sequence that draws reaches the person's own terminal unchanged, and no other does, in any division.
+// Every sequence that draws reaches the person's own terminal unchanged, and no other
+// does, in any division.
 func TestSafeSequences(t *testing.T) {
 	table, err := os.ReadFile("testdata/sequences.txt")
 	if err != nil {
@@ -83,7 +85,8 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// A Safe that is at rest does the same as a new one. Whatever was printed, the terminal is in no sequence at the end.
+// A Safe that is at rest does the same as a new one. Whatever was printed, the terminal
+// is in no sequence at the end.
 func TestSafeAtRest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	pieces := []string{"text", "é", "\x1b", "[", "]", "6n", "52;c;", "\x1b[31m", "\a", "\x1b\\", "\x18", "\x1bP", "q", "\u009b", "\xc2", "8;;http://x", "\x1b_G", "\x05", "1337;File=inline=1:"}

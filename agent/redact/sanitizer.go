@@ -17,13 +17,14 @@ const (
 	maxTitles  = 600 // titles that are set or taken back: a shell with one for each command and each prompt has room for 300 commands
 )
 
-// sanitizer blanks the control sequences that could harm an observer's terminal. Like redactor it is a pure state machine.
+// sanitizer blanks the control sequences that could harm an observer's terminal. Like
+// redactor it is a pure state machine.
 //
 //	ground --ESC--> afterESC --[--> control --final--> ground
 //	                afterESC --] P _ ^ X--> held --judged--> passed or blanked --terminator--> ground
 //
-// A sequence that passes is unchanged. A blanked string becomes an application program command, which terminals ignore: its introducer,
-// filler, and ESC \ at the end.
+// A sequence that passes is unchanged. A blanked string becomes an application program
+// command, which terminals ignore: its introducer, filler, and ESC \ at the end.
 type sanitizer struct {
 	opts  *Options
 	masks []Mask
@@ -83,8 +84,8 @@ func (s *sanitizer) hush(text []byte, off int64) {
 	}
 }
 
-// feed takes the next bytes, whole characters. p[from:to] has no sequences other than complete harmless ones; it is empty if none is known
-// to be so.
+// feed takes the next bytes, whole characters. p[from:to] has no sequences other than
+// complete harmless ones; it is empty if none is known to be so.
 func (s *sanitizer) feed(p []byte, from, to int) {
 	base := s.off
 	s.off += int64(len(p))
@@ -104,7 +105,8 @@ func (s *sanitizer) feed(p []byte, from, to int) {
 	s.settle()
 }
 
-// ground skips text, and control sequences without effect, and returns the position after the next introducer.
+// ground skips text, and control sequences without effect, and returns the position after
+// the next introducer.
 func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	at := i
 	if i >= s.plainFrom && i < s.plainTo {
@@ -167,7 +169,8 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 	return i + 1
 }
 
-// introduced begins a sequence after its introducer; c is the introducer in its seven-bit form and lies in front of p[i].
+// introduced begins a sequence after its introducer; c is the introducer in its seven-bit
+// form and lies in front of p[i].
 func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64) int {
 	s.state, s.held = ground, s.held[:0]
 	switch c {
@@ -184,7 +187,8 @@ func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64)
 	return i
 }
 
-// control takes bytes of a control sequence. A sequence that is not listed is cancelled at its final byte.
+// control takes bytes of a control sequence. A sequence that is not listed is cancelled
+// at its final byte.
 func (s *sanitizer) control(p []byte, i int, base int64) int {
 	for ; i < len(p); i++ {
 		switch c := p[i]; {
@@ -213,7 +217,8 @@ func (s *sanitizer) keep(c byte) {
 	}
 }
 
-// allows reports whether a control sequence is listed. It is called once for each, because it may use up an allowance.
+// allows reports whether a control sequence is listed. It is called once for each,
+// because it may use up an allowance.
 func (s *sanitizer) allows(final byte) bool {
 	prefix, params := 0, s.held
 	if len(params) > 0 {

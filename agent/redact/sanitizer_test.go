@@ -7,7 +7,8 @@ import (
 	"tether/agent/redact"
 )
 
-// blank is the replacement of a string with n bytes between introducer and the two bytes of its end.
+// blank is the replacement of a string with n bytes between introducer and the two bytes
+// of its end.
 func blank(n int) string { return "\x1b_" + strings.Repeat("-", n) + "\x1b\\" }
 
 func TestSequences(t *testing.T) {
@@ -110,7 +111,8 @@ func TestNotificationsAreFew(t *testing.T) {
 	}
 }
 
-// A limited number of titles passes, however they are set, until the allowance is renewed; other sequences do not use it.
+// A limited number of titles passes, however they are set, until the allowance is
+// renewed; other sequences do not use it.
 func TestTitlesAreCounted(t *testing.T) {
 	const most = 600
 	long := "\x1b]2;" + strings.Repeat("x", 600) + "\a"
@@ -143,7 +145,8 @@ func TestTitlesAreCounted(t *testing.T) {
 	}
 }
 
-// Images are let through up to a number of bytes, then ended where they are, until there is room again.
+// Images are let through up to a number of bytes, then ended where they are, until there
+// is room again.
 func TestImages(t *testing.T) {
 	r := compile(t, redact.Options{Images: 100})
 	f := redact.NewFilter(r, 0)

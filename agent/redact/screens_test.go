@@ -13,8 +13,9 @@ import (
 	"tether/screen"
 )
 
-// screenPrograms are the programs whose output scripts/record-screens.sh has recorded, each with the sequences that do not leave: those
-// that a terminal answers or that vim tries out, in their order, each once.
+// screenPrograms are the programs whose output scripts/record-screens.sh has recorded,
+// each with the sequences that do not leave: those that a terminal answers or that vim
+// tries out, in their order, each once.
 var screenPrograms = []struct {
 	name    string
 	removed []string
@@ -27,7 +28,8 @@ var screenPrograms = []struct {
 	{"tea", []string{`"\x1b]11;?"`, `"\x1b[6n"`}},
 }
 
-// filtered is an observer's view of a recording that arrives in pieces, and the parts of the recording that are changed in it.
+// filtered is an observer's view of a recording that arrives in pieces, and the parts of
+// the recording that are changed in it.
 func filtered(t *testing.T, r *redact.Rules, raw []byte) (out []byte, removed []string) {
 	t.Helper()
 	out = []byte(inPieces(t, r, string(raw), func(string) int { return 1000 }))
@@ -48,8 +50,9 @@ func filtered(t *testing.T, r *redact.Rules, raw []byte) (out []byte, removed []
 	return out, removed
 }
 
-// At an observer vim, less, htop, tmux and a Bubble Tea program look the same as here: at each moment the same characters and cursor. Only
-// sequences that a terminal answers are removed, so colours, modes and shapes are the same, too.
+// At an observer vim, less, htop, tmux and a Bubble Tea program look the same as here: at
+// each moment the same characters and cursor. Only sequences that a terminal answers are
+// removed, so colours, modes and shapes are the same, too.
 func TestScreensStayTheSame(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 20}, "hunter2-value")
 	for _, program := range screenPrograms {

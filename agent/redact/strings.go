@@ -1,6 +1,7 @@
 package redact
 
-// string takes bytes of a control string, from p[i] on, and returns the index behind them.
+// string takes bytes of a control string, from p[i] on, and returns the index behind
+// them.
 func (s *sanitizer) string(p []byte, i int, base int64) int {
 	if s.escape {
 		s.escape = false
@@ -90,7 +91,8 @@ func (s *sanitizer) content(p []byte, off int64) {
 	}
 }
 
-// stopLen is how many bytes of an image are needed to end it: ESC \, an introducer, and two for its end.
+// stopLen is how many bytes of an image are needed to end it: ESC \, an introducer, and
+// two for its end.
 const stopLen = 6
 
 // stop ends an image at s.cut, if the payload up to end has room for that.

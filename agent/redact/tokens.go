@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// gitleaksRules are the token forms of a maintained public rule set: see scripts/update-secrets.sh.
+// gitleaksRules are the token forms of a maintained public rule set: see
+// scripts/update-secrets.sh.
 //
 //go:embed rules/gitleaks.txt
 var gitleaksRules string
@@ -172,7 +173,8 @@ var ours = []token{
 	{"phx_", `phx_[A-Za-z0-9]{40,}`},                       // PostHog
 	{"apify_api_", `apify_api_[A-Za-z0-9]{36}`},
 	{"secret_", `secret_[A-Za-z0-9]{43}\b`}, // Notion, the old form
-	// Tether's own: 32 bytes, so the last character has two bits that are 0. Names of metrics therefore do not match.
+	// Tether's own: 32 bytes, so the last character has two bits that are 0. Names of
+	// metrics therefore do not match.
 	{"tether_", `tether_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherhost_", `tetherhost_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherpair_", `tetherpair_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},

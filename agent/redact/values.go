@@ -20,9 +20,10 @@ const (
 	maxSecrets = 8 << 10 // of one terminal, together
 )
 
-// Values returns the values of those variables in env, NAME=value, whose names match one of the globs, where * stands for any text and case
-// does not matter. A value that is too short, a number, a path or one repeated character is not a secret. Of a URL only the secret parts
-// count: see inURL.
+// Values returns the values of those variables in env, NAME=value, whose names match one
+// of the globs, where * stands for any text and case does not matter. A value that is too
+// short, a number, a path or one repeated character is not a secret. Of a URL only the
+// secret parts count: see inURL.
 func Values(env, globs []string) []string {
 	var all []string
 	total := 0
@@ -45,13 +46,15 @@ func Values(env, globs []string) []string {
 	return all
 }
 
-// harmlessNames are variables whose names look as if their values were secret. Authors' names and a dev server's address must stay visible.
+// harmlessNames are variables whose names look as if their values were secret. Authors'
+// names and a dev server's address must stay visible.
 var harmlessNames = []string{"GIT_AUTHOR_*", "GIT_COMMITTER_*", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_ASKPASS*", "*_KEY_ID", "*_KEY_FILE", "*_KEY_PATH", "*_KEY_DIR",
 	"*_PUBLIC_KEY", "PUBLIC_KEY", "*_KEY_TYPE", "*_KEY_NAME", "*_FILE", "*_PATH", "*_DIR", "*_SOCK", "*_ENABLED", "*_TYPE", "*_METHOD", "*_MODE", "*_TTL", "*_TIMEOUT",
 	"*_EXPIRY", "*_EXPIRES", "*_EXPIRES_IN", "*_LENGTH", "*_LIMIT", "*_HEADER", "*_HEADER_NAME", "*_COOKIE_NAME", "*_ISSUER", "*_AUDIENCE", "*_ALGORITHM", "*_PROVIDER", "*_CLIENT_ID",
 	"*_PRIMARY_KEY", "*_CACHE_KEY", "*_SORT_KEY", "*_HOST_KEY", "*_COMPOSE_KEY", "KEYMAP", "OLDPWD", "PWD"}
 
-// fits reports whether a name matches one of the globs. Case does not count, and "-" and "." are "_".
+// fits reports whether a name matches one of the globs. Case does not count, and "-" and
+// "." are "_".
 func fits(name string, globs []string) bool {
 	plain := strings.NewReplacer("-", "_", ".", "_")
 	name = plain.Replace(strings.ToUpper(name))
@@ -124,16 +127,19 @@ func userInfo(value string) (all []string) {
 // userInURLs matches a URL with a user (1) and its password (2).
 var userInURLs = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.:-]*://([^\s:/@"'{}]*)(:[^\s"'{}]*)?@[^\s@"'{}]*$`)
 
-// wordNames are variables whose values may be words, such as a column or a way to log in. Such values are not secret.
+// wordNames are variables whose values may be words, such as a column or a way to log in.
+// Such values are not secret.
 var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
 
-// minUser is how long a user without a password, or the end of a webhook, has to be to count as a token, in bytes.
+// minUser is how long a user without a password, or the end of a webhook, has to be to
+// count as a token, in bytes.
 const minUser = 16
 
 // queryNames are the names of secret values in the query of a URL.
 var queryNames = []string{"*TOKEN*", "*SECRET*", "*PASS", "*PASSWORD*", "*PWD", "*KEY", "*SIGNATURE", "SIG", "*_AUTH", "AUTH"}
 
-// secretive reports whether a value can be looked for without hiding common text: names like SSH_ASKPASS_PASSWORD_FILE have paths.
+// secretive reports whether a value can be looked for without hiding common text: names
+// like SSH_ASKPASS_PASSWORD_FILE have paths.
 func secretive(v string) bool {
 	v = strings.TrimSpace(v)
 	switch {
@@ -145,7 +151,8 @@ func secretive(v string) bool {
 	return true
 }
 
-// How many forms of values are looked for: all, or fewer where so many values would make the automaton too large.
+// How many forms of values are looked for: all, or fewer where so many values would make
+// the automaton too large.
 const (
 	formsAll = iota
 	formsCommon

@@ -10,7 +10,8 @@ import (
 	"tether/agent/redact"
 )
 
-// The values of variables that usually hold secrets are looked for, those of others are not, and of URLs only their secret parts.
+// The values of variables that usually hold secrets are looked for, those of others are
+// not, and of URLs only their secret parts.
 func TestVariables(t *testing.T) {
 	table, err := os.ReadFile("testdata/variables.txt")
 	if err != nil {
@@ -40,7 +41,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// Values behind telling names are masked, in the forms in which programs write them, and harmless text stays.
+// Values behind telling names are masked, in the forms in which programs write them, and
+// harmless text stays.
 func TestNamedValues(t *testing.T) {
 	table, err := os.ReadFile("testdata/named.txt")
 	if err != nil {

@@ -1,16 +1,20 @@
 // Package ring keeps the newest bytes of a stream under absolute offsets.
 //
-// A [Log] is a circular buffer that grows with its content up to a bound and then drops the oldest bytes. Offsets count from the start of
-// the stream and are never reset, so a consumer is nothing but an offset: it pulls with [Log.ReadAt] and learns from [Log.Start] that it
-// came too late. The package does no locking; the log belongs to one terminal and lives under its mutex.
+// A [Log] is a circular buffer that grows with its content up to a bound and then drops
+// the oldest bytes. Offsets count from the start of the stream and are never reset, so a
+// consumer is nothing but an offset: it pulls with [Log.ReadAt] and learns from
+// [Log.Start] that it came too late. The package does no locking; the log belongs to one
+// terminal and lives under its mutex.
 package ring
 
 import "math/bits"
 
-// minSize is the first allocation of a log in bytes: enough for an idle shell with its prompt.
+// minSize is the first allocation of a log in bytes: enough for an idle shell with its
+// prompt.
 const minSize = 4 << 10
 
-// A Log holds the bytes [Start, End) of a stream. The zero value is not usable; call [New]. It is not safe for concurrent use.
+// A Log holds the bytes [Start, End) of a stream. The zero value is not usable; call
+// [New]. It is not safe for concurrent use.
 type Log struct {
 	buf   []byte // length is a power of two; byte at offset o lives at o&(len-1)
 	start int64
@@ -18,13 +22,14 @@ type Log struct {
 	limit int // bound of len(buf), a power of two
 }
 
-// New returns an empty log that keeps at most limit bytes, rounded up to a power of two and to at least 4 KiB. It takes no memory before
-// the first [Log.Append].
+// New returns an empty log that keeps at most limit bytes, rounded up to a power of two
+// and to at least 4 KiB. It takes no memory before the first [Log.Append].
 func New(limit int) *Log {
 	return &Log{limit: ceilPow2(max(limit, minSize))}
 }
 
-// NewAt is [New] for a stream whose bytes before offset are gone already, such as an adopted log that was trimmed.
+// NewAt is [New] for a stream whose bytes before offset are gone already, such as an
+// adopted log that was trimmed.
 func NewAt(limit int, offset int64) *Log {
 	l := New(limit)
 	l.start, l.end = offset, offset
@@ -43,8 +48,9 @@ func (l *Log) Limit() int { return l.limit }
 // Cap returns the memory that is taken, in bytes.
 func (l *Log) Cap() int { return len(l.buf) }
 
-// SetLimit changes the bound, by the rules of [New]. Bytes that no longer fit are dropped from the front and their memory is given back; a
-// higher bound takes memory only as the log grows.
+// SetLimit changes the bound, by the rules of [New]. Bytes that no longer fit are dropped
+// from the front and their memory is given back; a higher bound takes memory only as the
+// log grows.
 func (l *Log) SetLimit(limit int) {
 	l.limit = ceilPow2(max(limit, minSize))
 	if len(l.buf) <= l.limit {
@@ -54,8 +60,8 @@ func (l *Log) SetLimit(limit int) {
 	l.resize(l.limit)
 }
 
-// Append adds p at End. Bytes that no longer fit are dropped from the front; of a p longer than the limit only its tail is retained. p is
-// copied.
+// Append adds p at End. Bytes that no longer fit are dropped from the front; of a p
+// longer than the limit only its tail is retained. p is copied.
 func (l *Log) Append(p []byte) {
 	if len(p) == 0 {
 		return // there may be no buffer yet
@@ -73,20 +79,22 @@ func (l *Log) Append(p []byte) {
 	l.end += int64(len(p))
 }
 
-// Trim drops the bytes before offset. An offset outside [Start, End] is clamped. Memory is kept for later bytes.
+// Trim drops the bytes before offset. An offset outside [Start, End] is clamped. Memory
+// is kept for later bytes.
 func (l *Log) Trim(offset int64) {
 	l.start = min(max(offset, l.start), l.end)
 }
 
-// ReadAt copies bytes from offset on into p and returns their number. An offset outside [Start, End] gives 0.
+// ReadAt copies bytes from offset on into p and returns their number. An offset outside
+// [Start, End] gives 0.
 func (l *Log) ReadAt(p []byte, offset int64) int {
 	a, b := l.Slices(offset, len(p))
 	n := copy(p, a)
 	return n + copy(p[n:], b)
 }
 
-// Slices returns up to n bytes from offset on without copying, in two pieces because the buffer wraps. They are valid until the next
-// Append.
+// Slices returns up to n bytes from offset on without copying, in two pieces because the
+// buffer wraps. They are valid until the next Append.
 func (l *Log) Slices(offset int64, n int) (a, b []byte) {
 	if offset < l.start || offset >= l.end || n <= 0 {
 		return nil, nil

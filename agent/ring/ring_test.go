@@ -73,7 +73,8 @@ func TestTrimClamps(t *testing.T) {
 	}
 }
 
-// TestModel compares a log with the plain stream it was fed, over random appends and trims, across growth and many wraps.
+// TestModel compares a log with the plain stream it was fed, over random appends and
+// trims, across growth and many wraps.
 func TestModel(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

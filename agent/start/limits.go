@@ -11,8 +11,8 @@ import (
 	"tether/platform/limits"
 )
 
-// bound applies the configured limits to an agent's command: to all its commands together if the system can do that, and the processor's
-// time to each process.
+// bound applies the configured limits to an agent's command: to all its commands together
+// if the system can do that, and the processor's time to each process.
 func (c *Confiner) bound(actor term.Actor, spec *term.Spec) error {
 	r := c.Policy.Resources(actor)
 	argv := spec.Argv

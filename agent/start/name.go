@@ -212,9 +212,9 @@ const maxPart = 40
 // sources are the endings of files that runners run.
 var sources = strings.Fields(".js .mjs .cjs .jsx .ts .mts .cts .tsx .py .rb .go .exs .php")
 
-// part returns a word as a part of a name, "" if nothing of it can be one. The part has no
-// directory, ending or version, begins with a letter or digit, and has - for everything
-// but letters, digits, ".", "_" and "-".
+// part returns a word as a part of a name, "" if nothing of it can be one. The part has
+// no directory, ending or version, begins with a letter or digit, and has - for
+// everything but letters, digits, ".", "_" and "-".
 func part(word string) string {
 	word = strings.TrimRight(word, `/\`)
 	word = word[strings.LastIndexAny(word, `/\`)+1:]

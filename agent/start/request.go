@@ -9,14 +9,15 @@ import (
 	"tether/platform/shell"
 )
 
-// Request holds the actor and the command to start. A door fills it in; it has already refused values that the actor may not use there.
+// Request holds the actor and the command to start. A door fills it in; it has already
+// refused values that the actor may not use there.
 type Request struct {
 	// The request as every door takes it; its fields for bytes are unpacked already.
 	localapi.SpawnRequest
 	Actor term.Actor
 	Named string // a host's name for its own agent, for people to read
-	// Background says that the terminal is the agent's own. It then ends after Options.AgentIdle if Idle is set, and not after the policy's
-	// time limit.
+	// Background says that the terminal is the agent's own. It then ends after
+	// Options.AgentIdle if Idle is set, and not after the policy's time limit.
 	Background bool
 	Idle       bool
 	Again      bool     // the caller repeats the request when told so, see policy.Request
@@ -38,8 +39,8 @@ func (r *Request) setEnv() []string {
 	return r.SetEnv
 }
 
-// Asked returns the request in the policy's form. Its Env lacks the variables by which Env differs from a login's environment; Start adds
-// them.
+// Asked returns the request in the policy's form. Its Env lacks the variables by which
+// Env differs from a login's environment; Start adds them.
 func (r *Request) Asked() policy.Request {
 	asked := policy.Request{
 		Door: r.Door, Actor: r.Actor, Named: r.Named, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, Env: r.SetEnv,
@@ -63,7 +64,8 @@ func OnSlow(word string) (_ term.OnSlow, ok bool) {
 	return o, ok
 }
 
-// Error says why a request cannot be carried out, in words for the person or the model that made it.
+// Error says why a request cannot be carried out, in words for the person or the model
+// that made it.
 type Error struct {
 	Kind    Kind
 	Message string
@@ -79,6 +81,7 @@ type Kind int
 const (
 	// Invalid: the request makes no sense, or is out of range.
 	Invalid Kind = iota
-	// Unconfined: an agent's command cannot be put into the sandbox or the limits that are configured for it, so it does not run.
+	// Unconfined: an agent's command cannot be put into the sandbox or the limits that
+	// are configured for it, so it does not run.
 	Unconfined
 )

@@ -16,18 +16,21 @@ import (
 	"tether/platform/sandbox"
 )
 
-// Confiner puts agents' commands into their sandboxes and limits. Its fields are set once.
+// Confiner puts agents' commands into their sandboxes and limits. Its fields are set
+// once.
 type Confiner struct {
 	Policy *policy.Engine
 	Dirs   dirs.Dirs
 	Socket string // the daemon's, which stays in reach: who connects from a sandbox is known by its ancestors
-	// SocketDir is the directory that walls show in place of the runtime directory, "" for none.
+	// SocketDir is the directory that walls show in place of the runtime directory, ""
+	// for none.
 	SocketDir string
 	// Report says that a limit is not enforced.
 	Report func(cause, text string)
 }
 
-// Confine puts an agent's command into the configured sandbox, and applies its limits. If the sandbox is not available, nothing is run.
+// Confine puts an agent's command into the configured sandbox, and applies its limits. If
+// the sandbox is not available, nothing is run.
 func (c *Confiner) Confine(actor term.Actor, spec *term.Spec) error {
 	if err := c.sandboxed(actor, spec); err != nil {
 		return err
@@ -52,8 +55,9 @@ func (c *Confiner) sandboxed(actor term.Actor, spec *term.Spec) error {
 	return nil
 }
 
-// Command returns the argv that runs an agent's own program in its sandbox, in an absolute directory. Only the configuration can set the
-// sandbox: otherwise commands that the agent has tether start would be outside it.
+// Command returns the argv that runs an agent's own program in its sandbox, in an
+// absolute directory. Only the configuration can set the sandbox: otherwise commands that
+// the agent has tether start would be outside it.
 func (c *Confiner) Command(actor term.Actor, cwd string, argv []string) ([]string, error) {
 	rule := c.Policy.Sandbox(actor)
 	if rule.Kind == "" {
@@ -68,8 +72,9 @@ func lacks(actor term.Actor, what string) error {
 		Hint: fmt.Sprintf("tether config edit: [[policy.principals]] with name = \"agent:%s\", sandbox = \"auto\", roots = [\"~/src\"]", actor.Name)}
 }
 
-// behind returns the argv that runs argv in the sandbox that the rule describes. The directory is granted to it, so it must be in one that
-// the configuration grants: the agent chooses it.
+// behind returns the argv that runs argv in the sandbox that the rule describes. The
+// directory is granted to it, so it must be in one that the configuration grants: the
+// agent chooses it.
 func (c *Confiner) behind(actor term.Actor, rule policy.Sandbox, dir string, argv []string) ([]string, error) {
 	cannot := func(format string, args ...any) error {
 		return &Error{Kind: Unconfined, Message: fmt.Sprintf("%s runs in a sandbox, and ", actor) + fmt.Sprintf(format, args...)}
@@ -96,7 +101,8 @@ func (c *Confiner) behind(actor term.Actor, rule policy.Sandbox, dir string, arg
 			writable = append(writable, real)
 		}
 	}
-	// The policy has looked at the roots before; the directory may have become a link since.
+	// The policy has looked at the roots before; the directory may have become a link
+	// since.
 	granted := rule.Roots
 	if len(granted) == 0 {
 		granted = writable
@@ -136,7 +142,8 @@ func (c *Confiner) ownDirs() []string {
 	return []string{d.Config, d.State, d.Runtime, d.Cache}
 }
 
-// keptFromAgents are directories that a sandbox must not leave open, or the agent could choose its own rules.
+// keptFromAgents are directories that a sandbox must not leave open, or the agent could
+// choose its own rules.
 func (c *Confiner) keptFromAgents() []string {
 	all := c.ownDirs()
 	if home, err := os.UserHomeDir(); err == nil {

@@ -18,7 +18,8 @@ import (
 	"tether/platform/shell"
 )
 
-// Specs works out the spec of a request: argv, environment, shell integration, and the hosts to which the terminal is lent.
+// Specs works out the spec of a request: argv, environment, shell integration, and the
+// hosts to which the terminal is lent.
 type Specs struct {
 	// Environment is that of an interactive login of the person.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
@@ -30,14 +31,17 @@ type Specs struct {
 	HideEnv []string
 	// LendTo says which hosts see the terminal. Its error is the caller's.
 	LendTo func(Request) ([]string, error)
-	// Scripts is the directory with a folder per terminal of the files that its shell reads at its start.
+	// Scripts is the directory with a folder per terminal of the files that its shell
+	// reads at its start.
 	Scripts string
-	// Report says that something does not work, or with an empty text that it works again.
+	// Report says that something does not work, or with an empty text that it works
+	// again.
 	Report func(cause, text string)
 	Logger *zerolog.Logger
 }
 
-// Spec turns a request into a spec. Every terminal passes here, so its environment and arguments are completed here.
+// Spec turns a request into a spec. Every terminal passes here, so its environment and
+// arguments are completed here.
 func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	env, notice := r.Env, ""
 	if env == nil {
@@ -141,8 +145,8 @@ func commandOf(r Request) ([]string, error) {
 	return r.Command, nil
 }
 
-// environment returns env without tether's own variables, above all credentials, and with the variables that programs on a terminal rely
-// on.
+// environment returns env without tether's own variables, above all credentials, and with
+// the variables that programs on a terminal rely on.
 func environment(env []string) []string {
 	var out []string
 	typed := false
@@ -164,7 +168,8 @@ func bad(format string, args ...any) error {
 	return &Error{Kind: Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// integrate changes how the interactive shell of spec is started, so that it reports its commands.
+// integrate changes how the interactive shell of spec is started, so that it reports its
+// commands.
 func (s *Specs) integrate(spec *term.Spec, login bool) error {
 	err := integrate.Shell(spec, s.Scripts, login)
 	if err != nil && !errors.Is(err, integrate.ErrScripts) {
@@ -179,7 +184,8 @@ func (s *Specs) integrate(spec *term.Spec, login bool) error {
 // scriptsCause is the cause in status when shells run without integration.
 const scriptsCause = "shell integration"
 
-// reportScripts tells status that a shell starts without its scripts, because they could not be written, or that the fault is gone.
+// reportScripts tells status that a shell starts without its scripts, because they could
+// not be written, or that the fault is gone.
 func (s *Specs) reportScripts(err error) {
 	if err == nil {
 		s.Report(scriptsCause, "")

@@ -15,13 +15,17 @@ type Options struct {
 	// Access returns the pool as an actor sees it.
 	Access func(term.Actor) term.Access
 	Policy *policy.Engine
-	// Spec works out the spec. It may have to ask the login shell for its environment first, which ends with ctx.
+	// Spec works out the spec. It may have to ask the login shell for its environment
+	// first, which ends with ctx.
 	Spec func(ctx context.Context, r Request) (term.Spec, error)
-	// Environment returns the environment of the person's interactive login. It may run the login shell; refresh forces that.
+	// Environment returns the environment of the person's interactive login. It may run
+	// the login shell; refresh forces that.
 	Environment func(ctx context.Context, refresh bool) ([]string, error)
-	// Confine, if not nil, changes an agent's command so that it runs in its configured sandbox and limits.
+	// Confine, if not nil, changes an agent's command so that it runs in its configured
+	// sandbox and limits.
 	Confine func(term.Actor, *term.Spec) error
-	// AgentIdle is how long an agent's terminal may be without output and input if Request.Idle is set, default 5 min.
+	// AgentIdle is how long an agent's terminal may be without output and input if
+	// Request.Idle is set, default 5 min.
 	AgentIdle time.Duration
 }
 
@@ -37,9 +41,10 @@ func New(o Options) *Starter {
 	return &Starter{o}
 }
 
-// Start asks the policy and, if it allows the request, starts the program. It blocks while it reads the login's environment and while the
-// person answers; ctx ends both. Errors: a *policy.Refusal, an *Error, a *term.SpecError, a *pty.StartError, ctx's, and those of
-// Options.Spec and the pool.
+// Start asks the policy and, if it allows the request, starts the program. It blocks
+// while it reads the login's environment and while the person answers; ctx ends both.
+// Errors: a *policy.Refusal, an *Error, a *term.SpecError, a *pty.StartError, ctx's, and
+// those of Options.Spec and the pool.
 func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 	return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) {
 		spec, err := s.opts.Spec(ctx, r)
@@ -50,9 +55,10 @@ func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 	})
 }
 
-// Prepare is Start in two steps, for a caller that must know the terminal's id before the terminal exists. Call start at most once; it asks
-// the policy. Prepare may already have written the shell's scripts: if start is not called, or the policy refuses, they stay until the
-// daemon starts again.
+// Prepare is Start in two steps, for a caller that must know the terminal's id before the
+// terminal exists. Call start at most once; it asks the policy. Prepare may already have
+// written the shell's scripts: if start is not called, or the policy refuses, they stay
+// until the daemon starts again.
 func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start func() (term.Handle, error), err error) {
 	spec, err := s.opts.Spec(ctx, r)
 	if err != nil {
@@ -64,7 +70,8 @@ func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start fun
 	}, nil
 }
 
-// asked returns the request for the policy. For an agent it contains all variables that differ from a login's.
+// asked returns the request for the policy. For an agent it contains all variables that
+// differ from a login's.
 func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
 	asked := r.Asked()
 	if r.ByAgent() {
@@ -73,8 +80,9 @@ func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
 	return asked
 }
 
-// changedEnv returns the entries of env that a login's environment lacks or has with another value. If the login's environment is unknown
-// it returns all, so that the policy sees too much rather than too little.
+// changedEnv returns the entries of env that a login's environment lacks or has with
+// another value. If the login's environment is unknown it returns all, so that the policy
+// sees too much rather than too little.
 func (s *Starter) changedEnv(ctx context.Context, env []string) []string {
 	if env == nil {
 		return nil

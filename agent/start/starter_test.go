@@ -61,8 +61,8 @@ func open(t *testing.T, rules func(*config.Policy)) *world {
 	return w
 }
 
-// Every door starts terminals in the same way: the person's terminals are theirs alone, an agent's have no pager, no hidden variables, a
-// sandbox and a bound.
+// Every door starts terminals in the same way: the person's terminals are theirs alone,
+// an agent's have no pager, no hidden variables, a sandbox and a bound.
 func TestStart(t *testing.T) {
 	agent := term.Agent("bob")
 	for _, c := range []struct {
@@ -153,7 +153,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Requests that the policy denies, that are invalid or that cannot be confined do not run.
+// Requests that the policy denies, that are invalid or that cannot be confined do not
+// run.
 func TestRefused(t *testing.T) {
 	agent := term.Agent("bob")
 	for _, c := range []struct {

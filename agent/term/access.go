@@ -28,7 +28,8 @@ func (a Access) handle(t *Terminal) Handle {
 	return Handle{t, a.actor, masked}
 }
 
-// Spawn starts a terminal that the actor owns. Errors: *SpecError, ErrClosed, or the system's error, wrapped. Hosts may not spawn.
+// Spawn starts a terminal that the actor owns. Errors: *SpecError, ErrClosed, or the
+// system's error, wrapped. Hosts may not spawn.
 func (a Access) Spawn(s Spec) (Handle, error) {
 	if a.actor.Role == RoleHost {
 		return Handle{}, &DeniedError{Actor: a.actor, Op: OpType}
@@ -62,9 +63,9 @@ func (a Access) Terminal(id ID) (Handle, error) {
 	return a.handle(t), nil
 }
 
-// Find returns the terminal that ref names: an id, the unique beginning of one (with or without "pty-", at least three characters), or a
-// unique name. A running terminal's name hides an exited one's. Errors: ErrNotFound,
-// *AmbiguousError.
+// Find returns the terminal that ref names: an id, the unique beginning of one (with or
+// without "pty-", at least three characters), or a unique name. A running terminal's name
+// hides an exited one's. Errors: ErrNotFound, *AmbiguousError.
 func (a Access) Find(ref string) (Handle, error) {
 	var named, exited, begins []Handle
 	for _, h := range a.List() {

@@ -17,12 +17,13 @@ type Past struct {
 	Started time.Time
 	Size    Size
 	Meta    []byte // the terminal's last HolderPTY.SetMeta
-	// The holder's log has the raw range [Base, End). Earlier daemons have received the output up to Taken, and perhaps up to Window bytes
-	// more.
+	// The holder's log has the raw range [Base, End). Earlier daemons have received the
+	// output up to Taken, and perhaps up to Window bytes more.
 	Base, End, Taken, Window int64
 	Notes                    []Note // by ascending offset
 	Screens                  []Note // given by the terminal to a holder that keeps them, by ascending offset
-	// Exited says that the child has ended. Adopt then returns once the exit was recorded.
+	// Exited says that the child has ended. Adopt then returns once the exit was
+	// recorded.
 	Exited bool
 	// Ended is Spec.Ended.
 	Ended func()
@@ -34,8 +35,9 @@ type Note struct {
 	Text []byte
 }
 
-// adoption is the adoption of a terminal that an earlier daemon has left: its holder's output is scanned again. The zero value belongs to a
-// terminal that was started here. Guarded by the terminal's mutex.
+// adoption is the adoption of a terminal that an earlier daemon has left: its holder's
+// output is scanned again. The zero value belongs to a terminal that was started here.
+// Guarded by the terminal's mutex.
 type adoption struct {
 	caught   chan struct{}         // closed, and set to nil, when the log reaches target
 	target   int64                 // end of the output that the holder had at the start of the adoption
@@ -50,7 +52,8 @@ func (a *adoption) end() {
 	a.caught, a.recalled = nil, nil
 }
 
-// recallTimes gives a command that is scanned again the times that an earlier daemon recorded.
+// recallTimes gives a command that is scanned again the times that an earlier daemon
+// recorded.
 func (a *adoption) recallTimes(c *vocab.Command) {
 	if was, ok := a.recalled[c.N]; ok && was.Start == c.Start {
 		c.Started = was.Started
@@ -60,11 +63,13 @@ func (a *adoption) recallTimes(c *vocab.Command) {
 	}
 }
 
-// Adopt adopts a terminal that an earlier daemon has left. It restores the log, marks and commands from the holder's record; raw and text
-// offsets stay the same. It returns when all output was scanned and the terminal is listed, or when h has ended before. If ctx ends first,
-// the terminal is left to its holder again.
+// Adopt adopts a terminal that an earlier daemon has left. It restores the log, marks and
+// commands from the holder's record; raw and text offsets stay the same. It returns when
+// all output was scanned and the terminal is listed, or when h has ended before. If ctx
+// ends first, the terminal is left to its holder again.
 //
-// A terminal that was never listed anywhere, because the daemon died while starting it, is killed: nobody knows of it.
+// A terminal that was never listed anywhere, because the daemon died while starting it,
+// is killed: nobody knows of it.
 func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 	if len(past.Meta) == 0 {
 		discard(h, 0)
@@ -112,8 +117,9 @@ func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 	return nil
 }
 
-// returnWithin is how long after an adoption the child waits, when the log is full, for people and hosts to come back. A terminal with
-// OnSlow Hold waits for hosts for its usual stall time instead.
+// returnWithin is how long after an adoption the child waits, when the log is full, for
+// people and hosts to come back. A terminal with OnSlow Hold waits for hosts for its
+// usual stall time instead.
 const returnWithin = 3 * time.Second
 
 // endReturn ends the wait of returnWithin.
@@ -131,7 +137,8 @@ func (t *Terminal) endReturn() {
 	t.needLocked()
 }
 
-// adopted makes the terminal in the state that it had at the oldest offset in the holder's log from which the output can be scanned.
+// adopted makes the terminal in the state that it had at the oldest offset in the
+// holder's log from which the output can be scanned.
 func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
@@ -165,7 +172,8 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	return t
 }
 
-// countLost makes later commands get higher numbers than those that began in lost output, so that a number names one command.
+// countLost makes later commands get higher numbers than those that began in lost output,
+// so that a number names one command.
 func (n *note) countLost(all []recordedOutput, base int64) {
 	for _, c := range all {
 		if c.Start < base {
@@ -174,8 +182,8 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 	}
 }
 
-// expect lends a new terminal to the hosts to which it was lent. These hosts, and the people who were attached, hold the child from the raw
-// offset on until they are back.
+// expect lends a new terminal to the hosts to which it was lent. These hosts, and the
+// people who were attached, hold the child from the raw offset on until they are back.
 func (t *Terminal) expect(r *record, raw int64) {
 	t.lending.linkStates = map[string]string{}
 	for _, l := range r.Lent {
@@ -204,7 +212,8 @@ func (t *Terminal) expect(r *record, raw int64) {
 	}
 }
 
-// noteEnded makes Access.Ended report to hosts that an adopted terminal is not lent to them any more.
+// noteEnded makes Access.Ended report to hosts that an adopted terminal is not lent to
+// them any more.
 func (p *Pool) noteEnded(t *Terminal) {
 	t.mu.Lock()
 	ended := slices.Clone(t.lending.ended)
@@ -216,10 +225,11 @@ func (p *Pool) noteEnded(t *Terminal) {
 	}
 }
 
-// place chooses where to begin: at the start, or at the oldest checkpoint in the log. Without a checkpoint, the output before the log is
-// lost, and only an upper bound of its length as text is known: each byte became at most one replacement character. The bound is needed
-// only for output that a daemon may have received. With it an offset never names two different texts; a host may see a longer gap than
-// there is.
+// place chooses where to begin: at the start, or at the oldest checkpoint in the log.
+// Without a checkpoint, the output before the log is lost, and only an upper bound of its
+// length as text is known: each byte became at most one replacement character. The bound
+// is needed only for output that a daemon may have received. With it an offset never
+// names two different texts; a host may see a longer gap than there is.
 func (p *Past) place() (raw, text int64, n note) {
 	if p.Base == 0 {
 		return 0, 0, n
@@ -240,7 +250,8 @@ func (p *Past) place() (raw, text int64, n note) {
 	return p.Base, n.Text + p.Base - off + shown*int64(len(replacement)-1), n
 }
 
-// recall remembers the commands that began before the log, and the times of those that will be scanned again.
+// recall remembers the commands that began before the log, and the times of those that
+// will be scanned again.
 func (t *Terminal) recall(all []recordedOutput, n *note) {
 	for _, c := range n.Open {
 		if !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == c.N }) {

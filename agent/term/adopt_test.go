@@ -100,7 +100,8 @@ func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 		case err != nil:
 			t.Fatal(err)
 		case ev.Mark != nil && (ev.Mark.Kind == term.MarkTitle || ev.Mark.Kind == term.MarkCwd || ev.Mark.Kind == term.MarkDetection):
-			// Within its own sequence the place depends on how that was read. Hosts are told these anew at each announcement.
+			// Within its own sequence the place depends on how that was read. Hosts are
+			// told these anew at each announcement.
 		case ev.Mark != nil:
 			all = append(all, told{Off: r.Offset(), Mark: markText(ev.Mark)})
 		case n > 0 && all[n-1].Mark == "":
@@ -130,12 +131,13 @@ func split(all []told) (text string, marks []told) {
 	return text, marks
 }
 
-// nearby lets a mark stand on either side of the two bytes that are left in its place within another sequence: that depends on how it was
-// read.
+// nearby lets a mark stand on either side of the two bytes that are left in its place
+// within another sequence: that depends on how it was read.
 var nearby = cmp.Comparer(func(a, b int64) bool { return max(a-b, b-a) <= 2 })
 
-// A reader that continues at a text offset with any daemon gets the same as if there had been only one: text, commands, titles, in their
-// places. The log may have been trimmed meanwhile.
+// A reader that continues at a text offset with any daemon gets the same as if there had
+// been only one: text, commands, titles, in their places. The log may have been trimmed
+// meanwhile.
 func TestOffsetsOutliveDaemons(t *testing.T) {
 	for round := range testkit.Rounds(t, testkit.Load(4, 2), 400) {
 		seed := uint64(round)
@@ -198,7 +200,8 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 	}
 }
 
-// Where more was printed without a daemon than the holder keeps, that is told, and no offset names two texts.
+// Where more was printed without a daemon than the holder keeps, that is told, and no
+// offset names two texts.
 func TestOverflowWithoutADaemon(t *testing.T) {
 	for _, invalid := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -262,7 +265,8 @@ func TestGap(t *testing.T) {
 	})
 }
 
-// If there is no room to keep exited terminals, the holder keeps the exit until everyone concerned was told.
+// If there is no room to keep exited terminals, the holder keeps the exit until everyone
+// concerned was told.
 func TestHolderIsDismissedOnceAllKnowTheExit(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -315,7 +319,8 @@ func TestHolderIsDismissedOnceAllKnowTheExit(t *testing.T) {
 	}
 }
 
-// The end of a connection is no exit; the end of the holder is one, though nobody knows its code.
+// The end of a connection is no exit; the end of the holder is one, though nobody knows
+// its code.
 func TestLostConnection(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -359,7 +364,8 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// Detach leaves terminals with a holder, with a last checkpoint, and returns how many continue.
+// Detach leaves terminals with a holder, with a last checkpoint, and returns how many
+// continue.
 func TestDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -488,7 +494,8 @@ func TestAdoptedForAHostThatIsGone(t *testing.T) {
 	})
 }
 
-// The holder keeps output that a holding reader does not have yet, and an awaited reader holds the child as long as a reader may.
+// The holder keeps output that a holding reader does not have yet, and an awaited reader
+// holds the child as long as a reader may.
 func TestNeededIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
@@ -554,7 +561,8 @@ func TestNeededIsKept(t *testing.T) {
 	})
 }
 
-// Output of a killed terminal is not needed, whichever reader lacks it: a holder full of it would hold the child.
+// Output of a killed terminal is not needed, whichever reader lacks it: a holder full of
+// it would hold the child.
 func TestNothingOfAKilledOneIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20

@@ -66,7 +66,8 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
-// A terminal with a time limit is ended whatever it does; a promoted one continues, and so does the person's.
+// A terminal with a time limit is ended whatever it does; a promoted one continues, and
+// so does the person's.
 func TestTimeLimit(t *testing.T) {
 	const limit = 5 * time.Minute
 	for _, c := range []struct {

@@ -8,16 +8,17 @@ import (
 	"tether/screen"
 )
 
-// The screen at the oldest byte is useless to the next daemon: the holder drops that byte with the next output. So if a holder keeps
-// screens, the emulator runs ahead of the oldest byte once the log is full, and stores a screen at each checkpoint. It does no work twice:
-// output that it has processed is not processed again when it is dropped.
+// The screen at the oldest byte is useless to the next daemon: the holder drops that byte
+// with the next output. So if a holder keeps screens, the emulator runs ahead of the
+// oldest byte once the log is full, and stores a screen at each checkpoint. It does no
+// work twice: output that it has processed is not processed again when it is dropped.
 
 // screenKeeper is a HolderPTY that keeps screens for the next daemon.
 type screenKeeper interface {
 	// KeepsScreens reports whether the holder can keep screens. It never changes.
 	KeepsScreens() bool
-	// Screen stores the screen at a raw offset, at most 1 MiB. It does not wait for the holder, which drops a screen together with the
-	// output after it.
+	// Screen stores the screen at a raw offset, at most 1 MiB. It does not wait for the
+	// holder, which drops a screen together with the output after it.
 	Screen(off int64, p []byte) error
 }
 
@@ -42,7 +43,8 @@ const (
 	maxStops  = 64 // checkpoints ahead
 )
 
-// emulateAhead moves the emulator ahead of the oldest output that will be kept, and keeps the screens on the way.
+// emulateAhead moves the emulator ahead of the oldest output that will be kept, and keeps
+// the screens on the way.
 func (s *stream) emulateAhead(start int64) {
 	o := &s.oldest
 	limit := int64(s.log.Limit())
@@ -63,7 +65,8 @@ func (s *stream) emulateAhead(start int64) {
 	}
 }
 
-// stopAt arranges that a screen is stored at a raw offset, where there is a checkpoint from which the next daemon can scan.
+// stopAt arranges that a screen is stored at a raw offset, where there is a checkpoint
+// from which the next daemon can scan.
 func (o *oldest) stopAt(raw int64) {
 	if o.ahead && len(o.stops) < maxStops {
 		o.stops = append(o.stops, raw)
@@ -165,7 +168,8 @@ func (t *Terminal) handScreensLocked() {
 	}
 }
 
-// screenNeededLocked is the raw offset of the holder's newest screen, as long as the holder can keep the output behind it, or noOffset.
+// screenNeededLocked is the raw offset of the holder's newest screen, as long as the
+// holder can keep the output behind it, or noOffset.
 func (t *Terminal) screenNeededLocked() int64 {
 	log := int64(HolderLogBytes(t.pool.opts.LogBytes))
 	if t.screens == nil || t.stream.log.End()-t.keeper.screened >= log-log/giveUp {
@@ -174,8 +178,8 @@ func (t *Terminal) screenNeededLocked() int64 {
 	return t.keeper.screened
 }
 
-// takeScreens takes over the screens of an earlier daemon. Output is scanned from the offset raw on; the sizes are known from the offset
-// known on.
+// takeScreens takes over the screens of an earlier daemon. Output is scanned from the
+// offset raw on; the sizes are known from the offset known on.
 func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
 	o := &t.stream.oldest
 	if raw < known {
@@ -217,8 +221,9 @@ func (r recordedSize) size() Size { return Size{Cols: r.Cols, Rows: r.Rows} }
 // maxRecordedSizes bounds the sizes in a record.
 const maxRecordedSizes = 256
 
-// recordedSizesLocked returns the terminal's size at the oldest output, with the offset at which it took effect, and the later sizes. If
-// there are more than maxRecordedSizes, it returns the newest.
+// recordedSizesLocked returns the terminal's size at the oldest output, with the offset
+// at which it took effect, and the later sizes. If there are more than maxRecordedSizes,
+// it returns the newest.
 func (t *Terminal) recordedSizesLocked() []recordedSize {
 	s := &t.stream
 	all := []recordedSize{{s.since, s.before.Cols, s.before.Rows}} // a holder may keep more than a daemon
@@ -231,8 +236,9 @@ func (t *Terminal) recordedSizesLocked() []recordedSize {
 	return all[max(0, len(all)-maxRecordedSizes):]
 }
 
-// expectSizes restores a new terminal's size at a raw offset, and makes later sizes take effect at their offsets while its output is
-// scanned. now is the last size. It returns the raw offset from which on sizes are known; older daemons did not record them.
+// expectSizes restores a new terminal's size at a raw offset, and makes later sizes take
+// effect at their offsets while its output is scanned. now is the last size. It returns
+// the raw offset from which on sizes are known; older daemons did not record them.
 func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known int64) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r recordedSize) bool { return checkSize(r.size()) != nil || r.Off > past.End })
 	if len(all) == 0 {
@@ -258,7 +264,8 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 	return known
 }
 
-// putSizesLocked records, up to a raw offset, the sizes that an earlier daemon has recorded.
+// putSizesLocked records, up to a raw offset, the sizes that an earlier daemon has
+// recorded.
 func (t *Terminal) putSizesLocked(to int64) {
 	for a := &t.adoption; len(a.sizes) > 0 && a.sizes[0].Off <= to; {
 		r := a.sizes[0]

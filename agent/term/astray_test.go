@@ -11,7 +11,8 @@ import (
 	"tether/agent/term"
 )
 
-// A shell that enters a directory that a rule forbids to lend, while somebody lends it, is not lent.
+// A shell that enters a directory that a rule forbids to lend, while somebody lends it,
+// is not lent.
 func TestLendingRacesAShellThatGoesAstray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goes := func() {}
@@ -35,7 +36,8 @@ func TestLendingRacesAShellThatGoesAstray(t *testing.T) {
 	})
 }
 
-// A shell that has left again where a rule forbids lending, before anybody could be asked, was there.
+// A shell that has left again where a rule forbids lending, before anybody could be
+// asked, was there.
 func TestAShellThatGoesAstrayForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{MayLend: func(i term.Info, host string) error {
@@ -52,7 +54,8 @@ func TestAShellThatGoesAstrayForAMoment(t *testing.T) {
 	})
 }
 
-// The name of a directory that is no text, or is too long to be kept, leads around no rule.
+// The name of a directory that is no text, or is too long to be kept, leads around no
+// rule.
 func TestAShellThatGoesAstrayUnderAnOddName(t *testing.T) {
 	for _, dir := range []string{"/private/caf\xe9", "/private/" + strings.Repeat("deep/", 1000)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,8 +74,8 @@ func TestAShellThatGoesAstrayUnderAnOddName(t *testing.T) {
 	}
 }
 
-// The next daemon lends a shell for where it is, not for where it was: neither at the oldest place from where its output can be scanned,
-// nor on the way from there.
+// The next daemon lends a shell for where it is, not for where it was: neither at the
+// oldest place from where its output can be scanned, nor on the way from there.
 func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
 	for _, c := range []struct {
 		name, path string // the directories one after the other

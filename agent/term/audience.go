@@ -8,17 +8,20 @@ import (
 	"time"
 )
 
-// Audience lists who may watch a lent terminal at a host. The owner of this machine at that host always may watch. It is part of a Loan.
-// Its slices are never changed.
+// Audience lists who may watch a lent terminal at a host. The owner of this machine at
+// that host always may watch. It is part of a Loan. Its slices are never changed.
 type Audience struct {
 	Grants []Grant
-	// Denied lists people and agents who may not watch even if a grant covers them, whoever made it.
+	// Denied lists people and agents who may not watch even if a grant covers them,
+	// whoever made it.
 	Denied []string
-	// GuestsOnly says that the terminal is lent for guests with a link, and for nobody else.
+	// GuestsOnly says that the terminal is lent for guests with a link, and for nobody
+	// else.
 	GuestsOnly bool
 }
 
-// Grant lets somebody at a host watch. The protocol defines the words of To; this package does not interpret them.
+// Grant lets somebody at a host watch. The protocol defines the words of To; this package
+// does not interpret them.
 type Grant struct {
 	To   string
 	From int64 // offset in ViewText: earlier output is not shown
@@ -27,7 +30,8 @@ type Grant struct {
 // MaxNames bounds the grants of a loan, and likewise its denials.
 const MaxNames = 64
 
-// maxAllNames bounds the grants and denials of all loans of a terminal together, because its holder keeps them.
+// maxAllNames bounds the grants and denials of all loans of a terminal together, because
+// its holder keeps them.
 const maxAllNames = 2 * MaxNames
 
 // ErrTooManyNames: an audience would have more names than it may.
@@ -74,7 +78,8 @@ func (c *AudienceChange) apply(a Audience, now int64) (Audience, error) {
 	return a, nil
 }
 
-// setAudienceLocked changes the audience of a loan, and reports whether the audience is another one now.
+// setAudienceLocked changes the audience of a loan, and reports whether the audience is
+// another one now.
 func (t *Terminal) setAudienceLocked(loan *Loan, c AudienceChange) (changed bool, err error) {
 	next, err := c.apply(loan.Audience, t.stream.cuts.textAt(t.frontierLocked(ViewText)))
 	if err != nil {
@@ -107,7 +112,8 @@ type LoanChange struct {
 	// Until, if not nil, is when the lending ends; zero is never.
 	Until    *time.Time
 	Audience AudienceChange
-	// Share, if not nil, is added. A terminal that is not lent there is then lent to its guest alone.
+	// Share, if not nil, is added. A terminal that is not lent there is then lent to its
+	// guest alone.
 	Share *Share
 }
 
@@ -153,7 +159,8 @@ func (h Handle) Loan(host string) (loan Loan, ok bool) {
 // ErrNotLent: the terminal is not lent to that host.
 var ErrNotLent = errors.New("the terminal is not shared with this host")
 
-// ChangeAudience changes the audience at a host to which the terminal is lent. Errors: ErrNotLent, ErrTooManyNames.
+// ChangeAudience changes the audience at a host to which the terminal is lent. Errors:
+// ErrNotLent, ErrTooManyNames.
 func (h Handle) ChangeAudience(host string, c AudienceChange) error {
 	return h.changeLoan(host, func(t *Terminal, loan *Loan) (*Act, error) {
 		changed, err := t.setAudienceLocked(loan, c)
@@ -169,7 +176,8 @@ func (h Handle) ChangeAudience(host string, c AudienceChange) error {
 	})
 }
 
-// changeLoan has do change the loan to host, and notes what that did; nil is nothing. do is called with the terminal's mutex. Errors: ErrNotLent, do's.
+// changeLoan has do change the loan to host, and notes what that did; nil is nothing. do
+// is called with the terminal's mutex. Errors: ErrNotLent, do's.
 func (h Handle) changeLoan(host string, do func(*Terminal, *Loan) (*Act, error)) error {
 	if err := h.allow(OpLend); err != nil {
 		return err

@@ -31,8 +31,9 @@ func Host(name string) Actor { return Actor{Role: RoleHost, Name: name} }
 // Agent is the actor of the local agent with that name.
 func Agent(principal string) Actor { return Actor{Role: RoleAgent, Name: principal} }
 
-// AgentAt is the actor of an agent in a session of a host that calls this machine's tools. It sees only terminals that are lent to that
-// host, even of those that it has started. The slash in its name distinguishes it from all local agents.
+// AgentAt is the actor of an agent in a session of a host that calls this machine's
+// tools. It sees only terminals that are lent to that host, even of those that it has
+// started. The slash in its name distinguishes it from all local agents.
 func AgentAt(host, session string) Actor { return Agent(host + "/" + session) }
 
 // At returns the host at which the agent works, or "" for actors on this machine.
@@ -44,7 +45,8 @@ func (a Actor) At() string {
 	return host
 }
 
-// away returns the host through which the actor sees terminals, or "" for actors on this machine.
+// away returns the host through which the actor sees terminals, or "" for actors on this
+// machine.
 func (a Actor) away() string {
 	if a.Role == RoleHost {
 		return a.Name
@@ -84,7 +86,8 @@ var opNames = [...]string{OpSee: "see", OpRead: "read", OpType: "type into", OpR
 
 func (o Op) String() string { return opNames[o] }
 
-// relation says how an actor is related to a terminal. Each has one row in the table rights.
+// relation says how an actor is related to a terminal. Each has one row in the table
+// rights.
 type relation uint8
 
 const (
@@ -123,8 +126,8 @@ func relate(a Actor, t Info) relation {
 	return stranger
 }
 
-// DeniedError says that the actor may see the terminal but not perform the operation. If the actor may not see it either, the error is
-// ErrNotFound.
+// DeniedError says that the actor may see the terminal but not perform the operation. If
+// the actor may not see it either, the error is ErrNotFound.
 type DeniedError struct {
 	Actor Actor
 	Op    Op
@@ -135,7 +138,8 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s may not %s terminal %s", e.Actor, e.Op, e.ID)
 }
 
-// Allow returns nil if a may perform op on the terminal that t describes, else ErrNotFound or a *DeniedError.
+// Allow returns nil if a may perform op on the terminal that t describes, else
+// ErrNotFound or a *DeniedError.
 func Allow(a Actor, op Op, t Info) error {
 	allowed := rights[relate(a, t)]
 	sees := false

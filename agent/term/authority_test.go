@@ -22,7 +22,8 @@ func TestRights(t *testing.T) {
 		name  string
 		actor term.Actor
 		info  term.Info
-		// One letter per operation in the order of ops: y allowed, n denied, - not even seen.
+		// One letter per operation in the order of ops: y allowed, n denied, - not even
+		// seen.
 		want string
 	}{
 		{"local user, own", term.User, persons, "yyyyyyyn"},

@@ -19,7 +19,8 @@ import (
 
 var anySize = testkit.Load(1<<20, 160<<10)
 
-// anyBytes makes outputs of anySize that are not UTF-8, or contain sequences that views leave out.
+// anyBytes makes outputs of anySize that are not UTF-8, or contain sequences that views
+// leave out.
 var anyBytes = map[string]func() []byte{
 	"random": random,
 	"gzip": func() []byte {
@@ -66,7 +67,8 @@ func readAll(t *testing.T, r *term.Reader) (data []byte, lost int64) {
 	}
 }
 
-// A log of 4 MiB keeps 1 MiB of any bytes whole, also for a host, and stays within its bound in memory.
+// A log of 4 MiB keeps 1 MiB of any bytes whole, also for a host, and stays within its
+// bound in memory.
 func TestAnyBytesFitTheLog(t *testing.T) {
 	for name, bytesOf := range anyBytes {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +96,8 @@ func TestAnyBytesFitTheLog(t *testing.T) {
 	}
 }
 
-// A reader that may hold the child gets all of any bytes, however slowly it reads and however small the log is.
+// A reader that may hold the child gets all of any bytes, however slowly it reads and
+// however small the log is.
 func TestHoldingReaderLosesNoBytes(t *testing.T) {
 	for name, bytesOf := range anyBytes {
 		for _, view := range []term.View{term.ViewScreen, term.ViewOutward} {

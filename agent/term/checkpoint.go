@@ -7,8 +7,9 @@ import (
 	"tether/shellint"
 )
 
-// note is a checkpoint: the state after the output before a raw offset, so that later output can be scanned without it. The holder keeps it
-// as JSON; the rules are those of record.
+// note is a checkpoint: the state after the output before a raw offset, so that later
+// output can be scanned without it. The holder keeps it as JSON; the rules are those of
+// record.
 type note struct {
 	Version int                   `json:"v"`
 	Text    int64                 `json:"text"` // text offset
@@ -21,11 +22,13 @@ type note struct {
 
 const noteVersion = 1
 
-// notesPerLog is how many checkpoints are made while the holder's log fills once. The next daemon cannot use the part of a trimmed log
-// before the first checkpoint in it, and so loses at most the distance between two.
+// notesPerLog is how many checkpoints are made while the holder's log fills once. The
+// next daemon cannot use the part of a trimmed log before the first checkpoint in it, and
+// so loses at most the distance between two.
 const notesPerLog = 16
 
-// noteIfDueLocked makes a checkpoint if the last one is far enough behind and the scanner is at rest.
+// noteIfDueLocked makes a checkpoint if the last one is far enough behind and the scanner
+// is at rest.
 func (t *Terminal) noteIfDueLocked() {
 	if t.holder != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()

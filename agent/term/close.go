@@ -8,8 +8,9 @@ import (
 	"tether/vocab"
 )
 
-// Close kills every terminal, and the processes that agents' exited terminals have left running, and returns when all have ended or ctx
-// ends. Processes that the person's terminals have left continue, see Leftover.
+// Close kills every terminal, and the processes that agents' exited terminals have left
+// running, and returns when all have ended or ctx ends. Processes that the person's
+// terminals have left continue, see Leftover.
 func (p *Pool) Close(ctx context.Context) error {
 	p.shut()
 	var wg sync.WaitGroup
@@ -60,8 +61,9 @@ func (p *Pool) end(ctx context.Context) error {
 	}
 }
 
-// Detach ends the pool and leaves the terminals whose holders outlive it to the next daemon; it kills those without a holder. It returns
-// the number of those left, when all others have ended or ctx ends.
+// Detach ends the pool and leaves the terminals whose holders outlive it to the next
+// daemon; it kills those without a holder. It returns the number of those left, when all
+// others have ended or ctx ends.
 func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	p.shut()
 	var wg sync.WaitGroup

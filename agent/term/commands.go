@@ -10,8 +10,8 @@ import (
 	"tether/vocab"
 )
 
-// commands is the history of command lines, from a shell's marks. The pump adds to it, and so does announce. Guarded by the terminal's
-// mutex.
+// commands is the history of command lines, from a shell's marks. The pump adds to it,
+// and so does announce. Guarded by the terminal's mutex.
 type commands struct {
 	tracker   shellint.Tracker
 	detected  bool                 // a mark that counts was seen
@@ -41,7 +41,8 @@ func (c *commands) bound(logLimit int) {
 	c.list.drop(drop)
 }
 
-// find returns a remembered command by its number, or nil; the pointer is valid until the next remember.
+// find returns a remembered command by its number, or nil; the pointer is valid until the
+// next remember.
 func (c *commands) find(n int) *vocab.Command {
 	for i := c.list.len() - 1; i >= 0; i-- {
 		if one := c.list.at(i); one.N == n {
@@ -62,7 +63,8 @@ func (c *commands) running(raw int64) *vocab.Command {
 	return nil
 }
 
-// openAt returns copies of the commands that are open at the raw offset: none, one, or an outer one and one within it.
+// openAt returns copies of the commands that are open at the raw offset: none, one, or an
+// outer one and one within it.
 func (c *commands) openAt(raw int64) []vocab.Command {
 	var one *vocab.Command
 	for i := c.list.len() - 1; i >= 0; i-- {
@@ -147,11 +149,13 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 	}
 }
 
-// announceAfter is how long a command without a known line is not announced: it may be just Enter on an empty line. Shells that report no
-// lines write a start and a prompt for that, in one go.
+// announceAfter is how long a command without a known line is not announced: it may be
+// just Enter on an empty line. Shells that report no lines write a start and a prompt for
+// that, in one go.
 const announceAfter = 20 * time.Millisecond
 
-// doubtLocked arranges a call of announce after announceAfter, in place of one that is still due.
+// doubtLocked arranges a call of announce after announceAfter, in place of one that is
+// still due.
 func (t *Terminal) doubtLocked() {
 	if t.commands.doubt == nil {
 		t.commands.doubt = time.AfterFunc(announceAfter, t.announce)
@@ -171,8 +175,9 @@ func (t *Terminal) announce() {
 	t.wakeLocked()
 }
 
-// lineOf returns the command line as it is kept: valid UTF-8 of at most maxLine bytes, so that no encoding exceeds the hosts' bounds. It
-// returns nil if the shell has not reported it.
+// lineOf returns the command line as it is kept: valid UTF-8 of at most maxLine bytes, so
+// that no encoding exceeds the hosts' bounds. It returns nil if the shell has not
+// reported it.
 func lineOf(e shellint.CommandEvent) *string {
 	if e.Source == shellint.SourceNone {
 		return nil

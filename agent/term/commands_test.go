@@ -9,7 +9,8 @@ import (
 	"tether/agent/term"
 )
 
-// A command outlives more commands within it than are remembered: it stays listed and running, and its end has its code.
+// A command outlives more commands within it than are remembered: it stays listed and
+// running, and its end has its code.
 func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: "n"})

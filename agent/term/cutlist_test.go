@@ -24,8 +24,8 @@ func (p plainCuts) textAt(raw int64) int64 {
 	return raw + shift
 }
 
-// A list of packed cuts returns the same as the cuts themselves would, with any lengths and distances, also after its beginning was
-// trimmed.
+// A list of packed cuts returns the same as the cuts themselves would, with any lengths
+// and distances, also after its beginning was trimmed.
 func TestPackedCuts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	sizes := []int64{1, 2, 63, 64, 127, 128, 500, 8 << 10, 1<<20 - 1, 1 << 20, 3 << 20, 1 << 33}

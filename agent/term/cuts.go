@@ -11,14 +11,18 @@ import (
 type View uint8
 
 const (
-	// ViewText is for observers: valid UTF-8, without integration marks, terminal queries and clipboard access. Its offsets are text offsets.
+	// ViewText is for observers: valid UTF-8, without integration marks, terminal queries
+	// and clipboard access. Its offsets are text offsets.
 	ViewText View = iota
-	// ViewScreen is for the person's own screen: every byte as the child wrote it except integration marks. Its offsets are raw offsets.
+	// ViewScreen is for the person's own screen: every byte as the child wrote it except
+	// integration marks. Its offsets are raw offsets.
 	ViewScreen
-	// ViewOutward is ViewText as it leaves the machine: secrets and unsafe sequences are masked, and text is held back for a moment while
-	// that is undecided. It is for hosts to which the terminal is lent; for others it is ViewText.
+	// ViewOutward is ViewText as it leaves the machine: secrets and unsafe sequences are
+	// masked, and text is held back for a moment while that is undecided. It is for hosts
+	// to which the terminal is lent; for others it is ViewText.
 	ViewOutward
-	// ViewRaw is every byte as the child wrote it, for the person; for others it is ViewScreen. Its offsets are raw offsets.
+	// ViewRaw is every byte as the child wrote it, for the person; for others it is
+	// ViewScreen. Its offsets are raw offsets.
 	ViewRaw
 )
 
@@ -85,8 +89,9 @@ func (c cut) shown(v View) bool {
 	return true
 }
 
-// standIn copies to p what a view that leaves the cut out shows in place of its raw range [pos, end). It returns the new pos and the copied
-// length. An indivisible replacement is copied whole or not at all; otherwise copying stops at limit.
+// standIn copies to p what a view that leaves the cut out shows in place of its raw range
+// [pos, end). It returns the new pos and the copied length. An indivisible replacement is
+// copied whole or not at all; otherwise copying stops at limit.
 func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 	switch c.kind {
 	case cutSplice, cutHiddenS:
@@ -104,8 +109,10 @@ func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 	return c.end, 0
 }
 
-// cutList is the cuts of the retained stream in ascending order, and with them the mapping between raw and text offsets. A cut takes two
-// bytes, so that binary output, with a cut every few bytes, fits into the bound of the log as text does: see stream.weight.
+// cutList is the cuts of the retained stream in ascending order, and with them the
+// mapping between raw and text offsets. A cut takes two bytes, so that binary output,
+// with a cut every few bytes, fits into the bound of the log as text does: see
+// stream.weight.
 type cutList struct {
 	blocks queue[*cutBlock]
 	last   cut  // the newest cut, which may still grow; it is in no block
@@ -127,8 +134,9 @@ const (
 	cutBlockCost = 512 + 8 // bytes of memory of a block and of the pointer to it
 )
 
-// A word is, from its highest bit: 3 bits kind, 6 bits gap to the end of the cut before, 7 bits length, both in raw bytes. Words that
-// extend the next one come before it: 13 more bits of its gap or length each, the highest first.
+// A word is, from its highest bit: 3 bits kind, 6 bits gap to the end of the cut before,
+// 7 bits length, both in raw bytes. Words that extend the next one come before it: 13
+// more bits of its gap or length each, the highest first.
 const (
 	wordGap    = 6
 	wordLength = 7
@@ -138,7 +146,8 @@ const (
 	moreLength = 7
 )
 
-// maxPacked bounds the words of one cut: its own, and extensions of two numbers of at most 63 bits.
+// maxPacked bounds the words of one cut: its own, and extensions of two numbers of at
+// most 63 bits.
 const maxPacked = 1 + 2*5
 
 // pack encodes a cut that begins gap bytes behind the one before.
@@ -170,8 +179,9 @@ func (b *cutBlock) unpack(i int) (gap, length int64, kind cutKind, next int) {
 	}
 }
 
-// add appends a cut. Where that makes no difference to a reader, it extends an adjacent cut of the same kind instead, so that a long
-// clipboard write or a run of binary output is one cut.
+// add appends a cut. Where that makes no difference to a reader, it extends an adjacent
+// cut of the same kind instead, so that a long clipboard write or a run of binary output
+// is one cut.
 func (l *cutList) add(start, end int64, kind cutKind) {
 	if l.some && l.last.end == start && l.last.kind == kind && kind != cutSplice && kind != cutHiddenS {
 		l.last.end = end
@@ -200,7 +210,8 @@ func (l *cutList) seal() {
 	b.rawEnd, b.textEnd = l.last.end, l.last.text+l.last.textLen()
 }
 
-// cutCursor is a position in the list: at a cut, or behind the last one. It is valid until the list changes.
+// cutCursor is a position in the list: at a cut, or behind the last one. It is valid
+// until the list changes.
 type cutCursor struct {
 	cut
 	ok   bool // there is a cut
@@ -227,8 +238,9 @@ func (c *cutCursor) step() {
 	}
 }
 
-// find returns a cursor at the first cut for which within is true. within gets the raw and the text offset of a cut's end, and must be
-// false for all cuts before the first one for which it is true.
+// find returns a cursor at the first cut for which within is true. within gets the raw
+// and the text offset of a cut's end, and must be false for all cuts before the first one
+// for which it is true.
 func (l *cutList) find(within func(rawEnd, textEnd int64) bool) cutCursor {
 	at := sort.Search(l.blocks.len(), func(i int) bool { b := *l.blocks.at(i); return within(b.rawEnd, b.textEnd) })
 	c := cutCursor{list: l, at: at}
@@ -251,7 +263,8 @@ func (l *cutList) tail() (raw, text int64) {
 	return l.baseRaw, l.baseText
 }
 
-// behindSplice returns raw or, if raw lies in a cut that has a replacement, the end of that cut.
+// behindSplice returns raw or, if raw lies in a cut that has a replacement, the end of
+// that cut.
 func (l *cutList) behindSplice(raw int64) int64 {
 	if c := l.after(raw); c.ok && c.start <= raw && c.kind == cutSplice {
 		return c.end
@@ -259,7 +272,8 @@ func (l *cutList) behindSplice(raw int64) int64 {
 	return raw
 }
 
-// textAt maps a raw offset to its text offset. Inside a cut that cannot be divided it is the offset of the cut's start.
+// textAt maps a raw offset to its text offset. Inside a cut that cannot be divided it is
+// the offset of the cut's start.
 func (l *cutList) textAt(raw int64) int64 {
 	if end, text := l.tail(); raw >= end {
 		return text + raw - end
@@ -276,7 +290,8 @@ func (l *cutList) textAt(raw int64) int64 {
 	return c.text
 }
 
-// rawAt maps a text offset to the raw offset it came from, rounded down to the start of a stand-in.
+// rawAt maps a text offset to the raw offset it came from, rounded down to the start of a
+// stand-in.
 func (l *cutList) rawAt(text int64) int64 {
 	c := l.find(func(_, end int64) bool { return end > text })
 	switch {
@@ -305,7 +320,8 @@ func (l *cutList) trim(raw int64) {
 	}
 }
 
-// blocksBefore returns the number of blocks whose cuts all end at or before the raw offset.
+// blocksBefore returns the number of blocks whose cuts all end at or before the raw
+// offset.
 func (l *cutList) blocksBefore(raw int64) int {
 	return sort.Search(l.blocks.len(), func(i int) bool { return (*l.blocks.at(i)).rawEnd > raw })
 }

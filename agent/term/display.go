@@ -7,13 +7,14 @@ import (
 	"tether/internal/lazyregexp"
 )
 
-// display is the display metadata from the terminal's marks: the child sets title and directory, and the person sets the size by a window.
-// Guarded by the terminal's mutex.
+// display is the display metadata from the terminal's marks: the child sets title and
+// directory, and the person sets the size by a window. Guarded by the terminal's mutex.
 type display struct {
 	title string // "" before the first title: then the terminal's name is shown
 	cwd   string
 	size  Size
-	// sizing is a lock of one slot that resize takes before the mutex, so that the last mark is the pty's size.
+	// sizing is a lock of one slot that resize takes before the mutex, so that the last
+	// mark is the pty's size.
 	sizing chan struct{}
 }
 
@@ -53,8 +54,9 @@ func (t *Terminal) resize(s Size) error {
 // windowsPath matches an absolute path of Windows.
 var windowsPath = lazyregexp.New(`^[A-Za-z]:\\`)
 
-// titleOf returns the title to show for a reported one. Windows sets a console's title to the file of its program, and cmd.exe does so
-// between two commands; the terminal's own name says more.
+// titleOf returns the title to show for a reported one. Windows sets a console's title to
+// the file of its program, and cmd.exe does so between two commands; the terminal's own
+// name says more.
 func (o *origin) titleOf(text string) string {
 	title := clip.Text(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
 	if len(o.command) > 0 && windowsPath().MatchString(title) && programName(title) == programName(o.command[0]) {

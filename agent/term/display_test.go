@@ -7,7 +7,8 @@ import (
 	"tether/agent/term"
 )
 
-// On Windows a console's title is at first the path of its program, and cmd.exe's again between two commands. A terminal keeps its name.
+// On Windows a console's title is at first the path of its program, and cmd.exe's again
+// between two commands. A terminal keeps its name.
 func TestTitleThatNamesTheProgram(t *testing.T) {
 	const cmd = `C:\windows\system32\cmd.exe`
 	for _, c := range []struct {

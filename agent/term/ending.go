@@ -10,8 +10,9 @@ import (
 	"tether/vocab"
 )
 
-// ending records how the terminal ends, why, and who knows of it. exit is set once, with the last mark. A terminal that has a reason but no
-// exit is being ended. Guarded by the terminal's mutex, except for waiting on reported.
+// ending records how the terminal ends, why, and who knows of it. exit is set once, with
+// the last mark. A terminal that has a reason but no exit is being ended. Guarded by the
+// terminal's mutex, except for waiting on reported.
 type ending struct {
 	exit         *vocab.Exit      // nil while it runs
 	reason       vocab.ExitReason // why it is being ended; "" while nobody has ended it
@@ -41,7 +42,8 @@ func (e *ending) hear(host string) {
 	e.heard[host] = true
 }
 
-// knownTo reports whether the terminal has exited, its holder need not keep it, and these hosts and all callers of Kill know of the exit.
+// knownTo reports whether the terminal has exited, its holder need not keep it, and these
+// hosts and all callers of Kill know of the exit.
 func (e *ending) knownTo(hosts []string) bool {
 	if e.exit == nil || e.kills > 0 || e.kept {
 		return false
@@ -56,8 +58,9 @@ func (e *ending) knownTo(hosts []string) bool {
 
 func (e *ending) tell() { e.reportedOnce.Do(func() { close(e.reported) }) }
 
-// condemn records that the terminal is being killed, if a may kill it. It checks under the same lock, so that a promotion comes either
-// before, and then a may not kill it, or never.
+// condemn records that the terminal is being killed, if a may kill it. It checks under
+// the same lock, so that a promotion comes either before, and then a may not kill it, or
+// never.
 func (t *Terminal) condemn(a Actor) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,8 +71,8 @@ func (t *Terminal) condemn(a Actor) error {
 	return err
 }
 
-// terminate kills the process tree and waits until the exit was recorded or ctx ends. Killing an exited terminal does nothing. The first
-// reason counts.
+// terminate kills the process tree and waits until the exit was recorded or ctx ends.
+// Killing an exited terminal does nothing. The first reason counts.
 func (t *Terminal) terminate(ctx context.Context, why vocab.ExitReason) error {
 	t.mu.Lock()
 	t.ending.because(why)

@@ -8,17 +8,20 @@ import (
 var (
 	// ErrNotFound: no such terminal, or none that the actor may see.
 	ErrNotFound = errors.New("no such terminal")
-	// ErrExited: the terminal's child has ended, so it takes no input, size or signal any more.
+	// ErrExited: the terminal's child has ended, so it takes no input, size or signal any
+	// more.
 	ErrExited = errors.New("the terminal has exited")
 	// ErrPrivate: a private terminal cannot be lent.
 	ErrPrivate = errors.New("the terminal is private")
-	// ErrLeft: the connection to the terminal's holder has ended, so this pool cannot control the terminal any more.
+	// ErrLeft: the connection to the terminal's holder has ended, so this pool cannot
+	// control the terminal any more.
 	ErrLeft = errors.New("the terminal's holder is out of reach")
 	// ErrClosed: the pool is shutting down.
 	ErrClosed = errors.New("the daemon is shutting down")
 )
 
-// AmbiguousError is returned when a name or the beginning of an id fits several terminals.
+// AmbiguousError is returned when a name or the beginning of an id fits several
+// terminals.
 type AmbiguousError struct {
 	Ref string
 	IDs []ID

@@ -1,6 +1,7 @@
 package term
 
-// TripScanner breaks the first reader of the terminal's output. Call it while the child prints nothing.
+// TripScanner breaks the first reader of the terminal's output. Call it while the child
+// prints nothing.
 func (h Handle) TripScanner() { h.t.intake.scanner = nil }
 
 // TripRedaction breaks the redaction for hosts, which runs under the terminal's lock.
@@ -17,7 +18,8 @@ func (h Handle) TripCuts() {
 	h.t.stream.cuts.blocks = queue[*cutBlock]{items: make([]*cutBlock, 1), head: -1}
 }
 
-// AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is closed when it has scanned all there was.
+// AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is
+// closed when it has scanned all there was.
 func (p *Pool) AdoptWithABug(h HolderPTY, past Past) (caught <-chan struct{}, err error) {
 	if err := p.reserve(Start{ID: past.ID, Owner: User}, 1); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 	"tether/screen"
 )
 
-// drawn is output of a full-screen program, or of one that prints lines. The contents of the other screen are unknown if the size changes,
-// see package screen.
+// drawn is output of a full-screen program, or of one that prints lines. The contents of
+// the other screen are unknown if the size changes, see package screen.
 func drawn(random *rand.Rand, n int, sizes bool) string {
 	other := []string{"\x1b[?1049h\x1b[2J\x1b[HTHE HEADER", "\x1b[?1049l", "\x1b[?2004h", "\x1b]2;title\a"}
 	if sizes {
@@ -40,7 +40,8 @@ func drawn(random *rand.Rand, n int, sizes bool) string {
 	return b.String()
 }
 
-// seenFrom is the view of somebody who joins now: the oldest screen, and the output after it.
+// seenFrom is the view of somebody who joins now: the oldest screen, and the output after
+// it.
 func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
 	t.Helper()
 	r, err := h.Reader(term.ReaderOptions{View: term.ViewScreen})
@@ -69,7 +70,8 @@ func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
 	}
 }
 
-// A new viewer sees the same as one who was there from the start, with any daemon: the former one was killed, and the child continued.
+// A new viewer sees the same as one who was there from the start, with any daemon: the
+// former one was killed, and the child continued.
 func TestScreensOutliveDaemons(t *testing.T) {
 	for round := range testkit.Rounds(t, 2, 300) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -126,8 +128,8 @@ func TestScreensOutliveDaemons(t *testing.T) {
 	}
 }
 
-// After missing output the screen is unknown until the program clears it, and a holder is never full of output that only a screen needs: it
-// would make the child wait for ever.
+// After missing output the screen is unknown until the program clears it, and a holder is
+// never full of output that only a screen needs: it would make the child wait for ever.
 func TestScreenAfterAGapIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20

@@ -8,16 +8,18 @@ import (
 	"tether/vocab"
 )
 
-// Handle is one terminal with one actor's rights. Forbidden operations are refused with ErrNotFound or a *DeniedError; each call checks the
-// rights again. A Handle is safe for concurrent use and stays valid after the terminal is gone.
+// Handle is one terminal with one actor's rights. Forbidden operations are refused with
+// ErrNotFound or a *DeniedError; each call checks the rights again. A Handle is safe for
+// concurrent use and stays valid after the terminal is gone.
 type Handle struct {
 	t      *Terminal
 	actor  Actor
 	masked bool
 }
 
-// Masked returns a handle for the same actor that shows all texts as hosts see them: output, command lines, titles, directories. Agents'
-// handles are masked already, unless Options.Unredacted says otherwise.
+// Masked returns a handle for the same actor that shows all texts as hosts see them:
+// output, command lines, titles, directories. Agents' handles are masked already, unless
+// Options.Unredacted says otherwise.
 func (h Handle) Masked() Handle { return Handle{h.t, h.actor, true} }
 
 // IsMasked reports whether the handle shows texts as hosts see them.
@@ -26,7 +28,8 @@ func (h Handle) IsMasked() bool { return h.masked }
 // ID names the terminal.
 func (h Handle) ID() ID { return h.t.id }
 
-// Info returns a snapshot. It needs no right: the owner of the handle could see the terminal once, and must learn of its end.
+// Info returns a snapshot. It needs no right: the owner of the handle could see the
+// terminal once, and must learn of its end.
 func (h Handle) Info() Info {
 	i := h.t.Info()
 	if h.masked {
@@ -41,8 +44,8 @@ func (h Handle) InfoAsIs() Info { return h.t.Info() }
 // Done is closed when the exit was recorded.
 func (h Handle) Done() <-chan struct{} { return h.t.life.done }
 
-// Reader returns a cursor into the output. The caller must Close it. A reader of a host, or of an agent there, is closed when the terminal
-// is withdrawn from the host.
+// Reader returns a cursor into the output. The caller must Close it. A reader of a host,
+// or of an agent there, is closed when the terminal is withdrawn from the host.
 func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
@@ -83,7 +86,8 @@ func (h Handle) Commands() ([]vocab.Command, error) {
 	return all, nil
 }
 
-// TextEnd returns the present length of ViewText in bytes: the text offset of later output. It is 0 if the actor may not read.
+// TextEnd returns the present length of ViewText in bytes: the text offset of later
+// output. It is 0 if the actor may not read.
 func (h Handle) TextEnd() int64 {
 	if h.allow(OpRead) != nil {
 		return 0
@@ -93,15 +97,18 @@ func (h Handle) TextEnd() int64 {
 	return h.t.stream.cuts.textAt(h.t.frontierLocked(ViewText))
 }
 
-// TypedElsewhere reports whether somebody typed at another terminal of the pool within flow.Quiet: that person waits for an echo, which
-// output of this terminal should not delay.
+// TypedElsewhere reports whether somebody typed at another terminal of the pool within
+// flow.Quiet: that person waits for an echo, which output of this terminal should not
+// delay.
 func (h Handle) TypedElsewhere() bool { return h.t.pool.inputs.Elsewhere(h.t) }
 
-// Write queues input for the child. It blocks while too much is queued already. Errors: ErrExited, ctx's.
+// Write queues input for the child. It blocks while too much is queued already. Errors:
+// ErrExited, ctx's.
 func (h Handle) Write(ctx context.Context, p []byte) error { return h.WriteWithin(ctx, 0, p) }
 
-// WriteWithin is Write that blocks for at most d, unless that is 0, and then returns context.DeadlineExceeded. It starts a timer only when
-// it has to wait, which makes it cheaper for a key than a context with that timeout.
+// WriteWithin is Write that blocks for at most d, unless that is 0, and then returns
+// context.DeadlineExceeded. It starts a timer only when it has to wait, which makes it
+// cheaper for a key than a context with that timeout.
 func (h Handle) WriteWithin(ctx context.Context, d time.Duration, p []byte) error {
 	if err := h.allow(OpType); err != nil {
 		return err
@@ -113,8 +120,9 @@ func (h Handle) WriteWithin(ctx context.Context, d time.Duration, p []byte) erro
 	return err
 }
 
-// TakesLines reports whether the terminal is in line mode: it then gathers a line, of pty.MaxLine bytes at most, before the program reads it.
-// It is false where the system does not tell.
+// TakesLines reports whether the terminal is in line mode: it then gathers a line, of
+// pty.MaxLine bytes at most, before the program reads it. It is false where the system
+// does not tell.
 func (h Handle) TakesLines() bool {
 	l, ok := h.t.pty.(looker)
 	if !ok {
@@ -132,9 +140,10 @@ func (h Handle) Resize(s Size) error {
 	return h.t.resize(s)
 }
 
-// Kill ends the whole process tree and waits until the exit was recorded or ctx ends. For an exited terminal it ends background processes:
-// those with the terminal's mark, if the system shows marks, those below an agent's holder, and on Windows those in its job. It is
-// idempotent.
+// Kill ends the whole process tree and waits until the exit was recorded or ctx ends. For
+// an exited terminal it ends background processes: those with the terminal's mark, if the
+// system shows marks, those below an agent's holder, and on Windows those in its job. It
+// is idempotent.
 func (h Handle) Kill(ctx context.Context) error {
 	over := h.Info().Exit != nil
 	err := h.t.condemn(h.actor)
@@ -154,13 +163,15 @@ func (h Handle) Kill(ctx context.Context) error {
 // Lend announces the terminal at host.
 func (h Handle) Lend(host string) error { return h.LendUntil(host, time.Time{}) }
 
-// LendUntil announces the terminal at host until then, or changes the end of its lending there; zero means no end. A past time ends it at
-// once. Errors: ErrPrivate, or that of Options.MayLend.
+// LendUntil announces the terminal at host until then, or changes the end of its lending
+// there; zero means no end. A past time ends it at once. Errors: ErrPrivate, or that of
+// Options.MayLend.
 func (h Handle) LendUntil(host string, until time.Time) error {
 	return h.LendTo(host, LoanChange{Until: &until})
 }
 
-// LendTo announces the terminal at host, or changes its loan there. Errors are those of LendUntil, and ErrTooManyNames.
+// LendTo announces the terminal at host, or changes its loan there. Errors are those of
+// LendUntil, and ErrTooManyNames.
 func (h Handle) LendTo(host string, c LoanChange) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
@@ -203,11 +214,13 @@ func (h Handle) Attach() (leave func(), err error) {
 // ErrNoSignals: this terminal's pty cannot send signals.
 var ErrNoSignals = errors.New("this terminal does not support signals")
 
-// signaller is a PTY that can send a signal, by its name with or without SIG, to the process group in the foreground.
+// signaller is a PTY that can send a signal, by its name with or without SIG, to the
+// process group in the foreground.
 type signaller interface{ Signal(name string) error }
 
-// Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as a key of the terminal would. It needs
-// the right to kill. Errors: ErrExited, ErrNoSignals, or an unknown name.
+// Signal sends a signal, by its name with or without SIG, to the process group in the
+// foreground, as a key of the terminal would. It needs the right to kill. Errors:
+// ErrExited, ErrNoSignals, or an unknown name.
 func (h Handle) Signal(name string) error {
 	if err := h.allow(OpKill); err != nil {
 		return err

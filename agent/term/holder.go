@@ -9,27 +9,34 @@ import (
 	"tether/internal/change"
 )
 
-// HolderPTY is a PTY in a process of its own, the holder. The holder and the output that it has recorded outlive this process. The terminal
-// keeps a HolderPTY returned by Start up to date: the state for the next daemon is in its meta and checkpoints, see [Pool.Adopt].
+// HolderPTY is a PTY in a process of its own, the holder. The holder and the output that
+// it has recorded outlive this process. The terminal keeps a HolderPTY returned by Start
+// up to date: the state for the next daemon is in its meta and checkpoints, see
+// [Pool.Adopt].
 //
-// A Read may return an error with a method Gap() (from, to int64), once, when the output between these raw offsets is lost; it continues at
-// to. Wait may also return because the holder is out of reach: ExitedAt then returns the zero time.
+// A Read may return an error with a method Gap() (from, to int64), once, when the output
+// between these raw offsets is lost; it continues at to. Wait may also return because the
+// holder is out of reach: ExitedAt then returns the zero time.
 type HolderPTY interface {
 	PTY
 	// StreamFrom asks for the output from a raw offset on, once, before Read.
 	StreamFrom(off int64) error
-	// ExitedAt returns when the child ended, the zero time if that is not known, and the raw offset at which its output ended.
+	// ExitedAt returns when the child ended, the zero time if that is not known, and the
+	// raw offset at which its output ended.
 	ExitedAt() (at time.Time, end int64)
-	// Gone reports, after Wait, whether the holder has ended: then the child has lost its terminal. It may take a second.
+	// Gone reports, after Wait, whether the holder has ended: then the child has lost its
+	// terminal. It may take a second.
 	Gone() bool
-	// SetMeta and Checkpoint replace the meta, and leave a note about a raw offset; each at most 64 KiB. They return when the holder has it.
+	// SetMeta and Checkpoint replace the meta, and leave a note about a raw offset; each
+	// at most 64 KiB. They return when the holder has it.
 	SetMeta(p []byte) error
 	Checkpoint(off int64, note []byte) error
-	// Keep tells the holder from which raw offset on output is needed although it was read; math.MaxInt64 means that none is. It does not
-	// wait.
+	// Keep tells the holder from which raw offset on output is needed although it was
+	// read; math.MaxInt64 means that none is. It does not wait.
 	Keep(off int64) error
-	// Forget ends the holder of an exited child, because nobody needs it any more, and returns when the holder has ended. After Close
-	// alone, the holder stays for the next daemon.
+	// Forget ends the holder of an exited child, because nobody needs it any more, and
+	// returns when the holder has ended. After Close alone, the holder stays for the next
+	// daemon.
 	Forget(ctx context.Context) error
 }
 
@@ -87,12 +94,14 @@ func discard(child PTY, grace time.Duration) {
 // forgetWithin bounds the end of a holder that is not needed any more.
 const forgetWithin = 5 * time.Second
 
-// maxKept is how many exited terminals, the newest, are kept by their holders for the next daemon. Each takes a process.
+// maxKept is how many exited terminals, the newest, are kept by their holders for the
+// next daemon. Each takes a process.
 const maxKept = 20
 
-// dismiss waits until nobody needs the holder of an exited terminal any more, and then ends it: the holder need not keep the output, and
-// everyone was told of the exit, or nobody will be. Until then the next daemon could take over and tell them. If the terminal is left to
-// the next daemon, dismiss returns without ending the holder.
+// dismiss waits until nobody needs the holder of an exited terminal any more, and then
+// ends it: the holder need not keep the output, and everyone was told of the exit, or
+// nobody will be. Until then the next daemon could take over and tell them. If the
+// terminal is left to the next daemon, dismiss returns without ending the holder.
 func (t *Terminal) dismiss() {
 	if t.holder == nil {
 		return
@@ -108,15 +117,16 @@ func (t *Terminal) dismiss() {
 	_ = t.holder.Forget(ctx) // a holder that cannot be reached ends by itself, see agent/holder
 }
 
-// tellLocked lets dismiss end the holder if everyone concerned knows of the exit: each host to which the terminal is lent, each attached
-// person, and any caller of Kill.
+// tellLocked lets dismiss end the holder if everyone concerned knows of the exit: each
+// host to which the terminal is lent, each attached person, and any caller of Kill.
 func (t *Terminal) tellLocked() {
 	if t.ownership.attached == 0 && t.ending.knownTo(t.lending.to) {
 		t.ending.tell()
 	}
 }
 
-// stopTelling lets dismiss end the holder at once, even if not everyone knows of the exit.
+// stopTelling lets dismiss end the holder at once, even if not everyone knows of the
+// exit.
 func (t *Terminal) stopTelling() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,35 +155,40 @@ func (h Handle) Heard() {
 	t.tellLocked()
 }
 
-// HasHeard reports whether the actor, a host, knows of the exit, also from the daemon before this one.
+// HasHeard reports whether the actor, a host, knows of the exit, also from the daemon
+// before this one.
 func (h Handle) HasHeard() bool {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.ending.exit != nil && h.t.ending.heard[h.actor.Name]
 }
 
-// The holder must retain output that readers have not received, in case the daemon is killed. So the daemon tells the holder in steps where
-// that begins. When the daemon has ended, or a link is lost, readers that are awaited back hold the child as if they were present.
+// The holder must retain output that readers have not received, in case the daemon is
+// killed. So the daemon tells the holder in steps where that begins. When the daemon has
+// ended, or a link is lost, readers that are awaited back hold the child as if they were
+// present.
 
-// HolderLogBytes returns the bound of a holder's log for terminals with Options.LogBytes of logBytes. The log has at least room for the
-// output in transit to a host.
+// HolderLogBytes returns the bound of a holder's log for terminals with Options.LogBytes
+// of logBytes. The log has at least room for the output in transit to a host.
 func HolderLogBytes(logBytes int) int { return max(logBytes, minHolderLog) }
 
 const (
 	minHolderLog = 1 << 20 // bytes
 
-	// Parts of a holder's log. Output that a reader has received may still be in transit: to a host at most uplink's window, to a person the
-	// contents of sockets.
+	// Parts of a holder's log. Output that a reader has received may still be in transit:
+	// to a host at most uplink's window, to a person the contents of sockets.
 	onItsWay = 8
 	// A checkpoint must lie before it; see notesPerLog.
 	keepStep = 16
 )
 
-// noOffset is an offset that no output reaches: nothing is needed, or nobody is waited for.
+// noOffset is an offset that no output reaches: nothing is needed, or nobody is waited
+// for.
 const noOffset int64 = math.MaxInt64
 
-// heldForLocked returns the raw offset of the first output that a reader which may hold the child has not read. It returns noOffset if
-// there is none, and for a killed child, which nobody may hold.
+// heldForLocked returns the raw offset of the first output that a reader which may hold
+// the child has not read. It returns noOffset if there is none, and for a killed child,
+// which nobody may hold.
 func (t *Terminal) heldForLocked() int64 {
 	if t.life.isKilled() {
 		return noOffset
@@ -181,7 +196,8 @@ func (t *Terminal) heldForLocked() int64 {
 	return t.readers.needed()
 }
 
-// neededLocked returns the raw offset from which on the holder has to keep output, or noOffset.
+// neededLocked returns the raw offset from which on the holder has to keep output, or
+// noOffset.
 func (t *Terminal) neededLocked() int64 {
 	if t.life.isKilled() {
 		return noOffset
@@ -194,7 +210,8 @@ func (t *Terminal) neededLocked() int64 {
 	return min(least, t.screenNeededLocked())
 }
 
-// needLocked tells the holder from which offset on output is needed, if that has changed by at least keepStep.
+// needLocked tells the holder from which offset on output is needed, if that has changed
+// by at least keepStep.
 func (t *Terminal) needLocked() {
 	if t.holder == nil || t.adoption.underWay() {
 		return
@@ -208,13 +225,14 @@ func (t *Terminal) needLocked() {
 	t.saveLocked()
 }
 
-// pacer is a HolderPTY that itself makes the child wait for readers that may slow it only a little. So the budget counts the time in which
-// the child waits, not the time in which its output is on the way, and the daemon gets all output at once.
+// pacer is a HolderPTY that itself makes the child wait for readers that may slow it only
+// a little. So the budget counts the time in which the child waits, not the time in which
+// its output is on the way, and the daemon gets all output at once.
 type pacer interface {
 	// Paces reports whether the holder can make the child wait. It never changes.
 	Paces() bool
-	// Until tells the holder up to which raw offset the child may print without waiting; math.MaxInt64 means that it never waits. Until
-	// does not wait for the holder.
+	// Until tells the holder up to which raw offset the child may print without waiting;
+	// math.MaxInt64 means that it never waits. Until does not wait for the holder.
 	Until(off int64) error
 }
 
@@ -226,15 +244,17 @@ func pacerOf(child HolderPTY) pacer {
 	return nil
 }
 
-// Fractions of the log: paceBehind is how far a reader must be behind before the holder is told. paceStep is by how much the offset must
-// move before the holder is told again, and the part reserved for cuts in output in transit.
+// Fractions of the log: paceBehind is how far a reader must be behind before the holder
+// is told. paceStep is by how much the offset must move before the holder is told again,
+// and the part reserved for cuts in output in transit.
 const (
 	paceBehind = 4
 	paceStep   = 16
 )
 
-// untilLocked returns the raw offset up to which the child may print without waiting for readers that may slow it only a little. It returns
-// noOffset if the child does not wait for them at all.
+// untilLocked returns the raw offset up to which the child may print without waiting for
+// readers that may slow it only a little. It returns noOffset if the child does not wait
+// for them at all.
 func (t *Terminal) untilLocked() int64 {
 	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
 		return noOffset
@@ -246,7 +266,8 @@ func (t *Terminal) untilLocked() int64 {
 	return t.stream.log.End() + max(limit-limit/paceStep-most, 0)
 }
 
-// paceLocked tells the holder up to which offset the child may print without waiting, if that has changed by at least paceStep.
+// paceLocked tells the holder up to which offset the child may print without waiting, if
+// that has changed by at least paceStep.
 func (t *Terminal) paceLocked() {
 	if t.pacer == nil {
 		return
@@ -260,8 +281,8 @@ func (t *Terminal) paceLocked() {
 	t.saveLocked()
 }
 
-// keeper tells the holder which state and output to keep. Its goroutine, saver, exists only while there is something to tell. Guarded by
-// the terminal's mutex.
+// keeper tells the holder which state and output to keep. Its goroutine, saver, exists
+// only while there is something to tell. Guarded by the terminal's mutex.
 type keeper struct {
 	stale   bool          // the record that the holder has is out of date
 	note    []byte        // the newest checkpoint that the holder does not have
@@ -281,7 +302,8 @@ type keeper struct {
 	untilStale bool
 }
 
-// keepWithin bounds the wait for a holder in calls that have no context: a stopped holder must not block the doors to its terminal.
+// keepWithin bounds the wait for a holder in calls that have no context: a stopped holder
+// must not block the doors to its terminal.
 const keepWithin = time.Second
 
 // keep sends the record to the holder and returns when the holder has it, or ctx ends.
@@ -302,7 +324,8 @@ func (t *Terminal) keep(ctx context.Context) error {
 	}
 }
 
-// changed sends the record to the holder and tells the pool's watchers. It waits for the holder for at most keepWithin.
+// changed sends the record to the holder and tells the pool's watchers. It waits for the
+// holder for at most keepWithin.
 func (t *Terminal) changed() {
 	ctx, cancel := context.WithTimeout(context.Background(), keepWithin)
 	defer cancel()
@@ -319,7 +342,8 @@ func (t *Terminal) staleLocked() {
 // keepAfter is how long a shell's commands are gathered before the record is sent.
 const keepAfter = 200 * time.Millisecond
 
-// keepLaterLocked makes saver send the record to the holder after keepAfter without another call.
+// keepLaterLocked makes saver send the record to the holder after keepAfter without
+// another call.
 func (t *Terminal) keepLaterLocked() {
 	k := &t.keeper
 	switch {
@@ -342,8 +366,8 @@ func (t *Terminal) saveLocked() {
 	}
 }
 
-// saver sends the waiting state to the holder until nothing waits, then ends. It ignores errors: a holder that has ended refuses the state,
-// and nobody will ask for it.
+// saver sends the waiting state to the holder until nothing waits, then ends. It ignores
+// errors: a holder that has ended refuses the state, and nobody will ask for it.
 func (t *Terminal) saver() {
 	for {
 		t.mu.Lock()

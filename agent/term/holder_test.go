@@ -11,7 +11,8 @@ import (
 	"tether/platform/pty"
 )
 
-// vault is a holder without a process: it outlives the pools of a test and keeps their state. It lives in synctest bubbles.
+// vault is a holder without a process: it outlives the pools of a test and keeps their
+// state. It lives in synctest bubbles.
 type vault struct {
 	limit int // bytes of the log
 

@@ -7,8 +7,8 @@ import (
 	"tether/vocab"
 )
 
-// activity is when the terminal was last used, and the watch that ends an agent's background terminal that nobody uses. Guarded by the
-// terminal's mutex.
+// activity is when the terminal was last used, and the watch that ends an agent's
+// background terminal that nobody uses. Guarded by the terminal's mutex.
 type activity struct {
 	printed time.Time // zero before the first byte
 	typed   time.Time
@@ -39,7 +39,8 @@ func (a *activity) stopIdle() {
 // idleKill bounds the time for killing an idle terminal.
 const idleKill = 30 * time.Second
 
-// watchIdle starts the timers. Output and input do not reset them: when idle fires, it checks when the terminal was last used.
+// watchIdle starts the timers. Output and input do not reset them: when idle fires, it
+// checks when the terminal was last used.
 func (t *Terminal) watchIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +52,8 @@ func (t *Terminal) watchIdle() {
 	}
 }
 
-// endIdle kills the terminal if it was idle for as long as it may be, and otherwise restarts the timer.
+// endIdle kills the terminal if it was idle for as long as it may be, and otherwise
+// restarts the timer.
 func (t *Terminal) endIdle() {
 	t.mu.Lock()
 	left := t.origin.idleAfter - time.Since(t.activity.last(t.origin.started))

@@ -8,7 +8,8 @@ import (
 	"tether/vocab"
 )
 
-// Info is a snapshot of a terminal for people and programs. It holds no output. The slices are the caller's.
+// Info is a snapshot of a terminal for people and programs. It holds no output. The
+// slices are the caller's.
 type Info struct {
 	ID      ID
 	Name    string   // given at Spawn, else of the runner and its script, else the command's base name
@@ -22,14 +23,16 @@ type Info struct {
 	Visible  bool // shown to the person in user interfaces
 	// Promoted says that an agent has started it and it has become the person's.
 	Promoted bool
-	// Starter is the agent that has started it, nobody if unknown: programs in the terminal may still act for that agent.
+	// Starter is the agent that has started it, nobody if unknown: programs in the
+	// terminal may still act for that agent.
 	Starter Actor
 	Private bool // neither lent nor seen by local agents
 	Leased  bool // its door ends it when the program that started it is gone
 	LentTo  []string
 	Loans   []Loan // of LentTo, in the same order
 	Door    string // the door through which it was started, "" if unknown
-	// Unsigned says that no person is known to have started it: its door saw no sign of a person.
+	// Unsigned says that no person is known to have started it: its door saw no sign of a
+	// person.
 	Unsigned bool
 	Notice   string // see Spec; not known to the next daemon
 	Pid      int

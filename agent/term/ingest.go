@@ -9,8 +9,8 @@ import (
 	"tether/shellint"
 )
 
-// intake is the state of reading the child's output. It needs no lock: it belongs to the pump, to takeNow while the pump waits for output,
-// and to run after the pump has ended.
+// intake is the state of reading the child's output. It needs no lock: it belongs to the
+// pump, to takeNow while the pump waits for output, and to run after the pump has ended.
 type intake struct {
 	scanner  *shellint.Scanner
 	result   shellint.Result // of the last scan
@@ -18,7 +18,8 @@ type intake struct {
 	unpolled int             // bytes appended since letOthersRun last started a goroutine
 }
 
-// uncertain reports whether the last scan saw the start of a command's output that the tracker, being unsure of it, did not announce.
+// uncertain reports whether the last scan saw the start of a command's output that the
+// tracker, being unsure of it, did not announce.
 func (in *intake) uncertain(events []shellint.CommandEvent) bool {
 	for _, e := range events {
 		if e.Kind == shellint.CommandOpened {
@@ -41,7 +42,8 @@ func (t *Terminal) ingest(p []byte) {
 	}
 }
 
-// record appends p with the result of the scan. It reports whether the pool exceeds its memory bound.
+// record appends p with the result of the scan. It reports whether the pool exceeds its
+// memory bound.
 func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +71,8 @@ func (t *Terminal) endOutput() {
 	t.recordLocked(time.Now(), true)
 }
 
-// recordLocked turns the scanner's findings into cuts and marks, advances the frontiers and wakes the readers.
+// recordLocked turns the scanner's findings into cuts and marks, advances the frontiers
+// and wakes the readers.
 func (t *Terminal) recordLocked(now time.Time, final bool) {
 	t.stream.decide(&t.intake.result, t.origin.clipboard, final)
 	events := t.commands.tracker.Feed(&t.intake.result)
@@ -84,7 +87,8 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 	t.wakeLocked()
 }
 
-// putScannedLocked appends the marks of the last scan in stream order. It merges two ascending lists: command events and reports.
+// putScannedLocked appends the marks of the last scan in stream order. It merges two
+// ascending lists: command events and reports.
 func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Time) {
 	if !t.commands.detected && t.commands.tracker.Detected() && len(t.intake.result.Marks) > 0 {
 		t.putMarkLocked(Mark{Kind: MarkDetection, Off: t.intake.result.Marks[0].Off})
@@ -102,7 +106,8 @@ func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Tim
 	t.putCommandsLocked(events, now)
 }
 
-// putReportLocked records a title, or a directory that the shell reports in a trusted way and that is on this machine.
+// putReportLocked records a title, or a directory that the shell reports in a trusted way
+// and that is on this machine.
 func (t *Terminal) putReportLocked(m *shellint.Mark) {
 	switch m.Kind {
 	case shellint.KindTitle:
@@ -110,7 +115,8 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
 		}
 	case shellint.KindCwd:
-		// A directory that is cut off or has bytes that are not text still lies in its first part, and a rule may forbid lending there.
+		// A directory that is cut off or has bytes that are not text still lies in its
+		// first part, and a rule may forbid lending there.
 		dir := clip.Text(strings.ToValidUTF8(m.Text, "\uFFFD"), maxCwd)
 		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.display.cwd {
 			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: dir})

@@ -7,11 +7,13 @@ import (
 	"tether/internal/change"
 )
 
-// maxInput bounds the queued input of a child that does not read, in bytes: a large paste.
+// maxInput bounds the queued input of a child that does not read, in bytes: a large
+// paste.
 const maxInput = 1 << 20
 
-// inputQueue is the input that is not written to the pty yet. Its goroutine, writeInput, exists only while the child does not take the
-// input, so that input and output never wait for each other. Guarded by the terminal's mutex.
+// inputQueue is the input that is not written to the pty yet. Its goroutine, writeInput,
+// exists only while the child does not take the input, so that input and output never
+// wait for each other. Guarded by the terminal's mutex.
 type inputQueue struct {
 	waiting []byte
 	typing  bool          // writeInput is running
@@ -19,9 +21,11 @@ type inputQueue struct {
 	space   change.Signal // raised when the queue was emptied
 }
 
-// write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued, for d at most if that is
-// not 0. It returns ErrExited if the child is gone; queued input is dropped then. If the terminal is promoted while an agent's write
-// blocks, the write ends with an error, and the rest is not typed into what is the person's terminal now.
+// write queues p, which a types, and returns when all of it is queued. It blocks while
+// maxInput bytes are queued, for d at most if that is not 0. It returns ErrExited if the
+// child is gone; queued input is dropped then. If the terminal is promoted while an
+// agent's write blocks, the write ends with an error, and the rest is not typed into what
+// is the person's terminal now.
 func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()
@@ -76,8 +80,9 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 	return nil
 }
 
-// typeNow writes as much as the child takes without blocking, nearly always everything, and leaves the rest to writeInput. It runs on the
-// caller's goroutine: starting another one would delay the echo by more than the write takes.
+// typeNow writes as much as the child takes without blocking, nearly always everything,
+// and leaves the rest to writeInput. It runs on the caller's goroutine: starting another
+// one would delay the echo by more than the write takes.
 func (t *Terminal) typeNow() {
 	w, ok := t.pty.(interface{ TryWrite(p []byte) (int, error) })
 	if !ok {

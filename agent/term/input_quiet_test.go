@@ -56,7 +56,8 @@ var workingPrograms = []working{
 	{"a shell on a terminal of its own", "script", "exec script -qc 'bash --norc -i' /dev/null", `\$ |# `},
 }
 
-// project is a workplace with something to build, and a server that accepts connections and says nothing.
+// project is a workplace with something to build, and a server that accepts connections
+// and says nothing.
 func project(t *testing.T) (dir string) {
 	dir = workplace(t)
 	for name, text := range map[string]string{

@@ -34,7 +34,8 @@ type evidence struct {
 // relays carry keys to programs elsewhere, whose state is unknown here.
 var relays = []string{"ssh", "mosh-client", "et", "telnet", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "machinectl", "wsl", "sudo", "doas", "pkexec", "run0", "tether"}
 
-// judge returns the state of a terminal that does not print. It depends on e alone; docs/AWAITING.md has the rules.
+// judge returns the state of a terminal that does not print. It depends on e alone;
+// docs/AWAITING.md has the rules.
 func (e *evidence) judge() vocab.InputState {
 	waits := e.look.Reading.Waits
 	switch {
@@ -65,8 +66,9 @@ func (e *evidence) judge() vocab.InputState {
 	return vocab.InputQuiet
 }
 
-// isShell reports whether a shell that reads commands is in the foreground; its prompt is not a question. A shell whose marks say that it
-// runs a command reads input for that command, such as its builtin read.
+// isShell reports whether a shell that reads commands is in the foreground; its prompt is
+// not a question. A shell whose marks say that it runs a command reads input for that
+// command, such as its builtin read.
 func (e *evidence) isShell() bool {
 	return !(e.busy && e.own) && command.Takes(e.front) == command.TakesLines && !e.isRelay()
 }
@@ -75,12 +77,14 @@ func (e *evidence) isRelay() bool {
 	return e.look.Reading.Relays || len(e.reader) > 0 && slices.Contains(relays, strings.TrimPrefix(filepath.Base(e.reader[0]), "-"))
 }
 
-// lookAfter are the times without output and input after which the state of a terminal is examined. After the last of them it is examined
-// only when somebody asks, until there is output or input again.
+// lookAfter are the times without output and input after which the state of a terminal is
+// examined. After the last of them it is examined only when somebody asks, until there is
+// output or input again.
 var lookAfter = [...]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// timedAfter is how long a program that waits for the keyboard for a limited time must print nothing before it counts as waiting for input:
-// programs that show their progress print each second.
+// timedAfter is how long a program that waits for the keyboard for a limited time must
+// print nothing before it counts as waiting for input: programs that show their progress
+// print each second.
 const timedAfter = 3 * time.Second / 2
 
 // quietAfter is how long a terminal still counts as running after its last output.
@@ -89,7 +93,8 @@ const quietAfter = 500 * time.Millisecond
 // lookAgain is how long the result of a look is used again.
 const lookAgain = 200 * time.Millisecond
 
-// attention is the state of input and its detection. Guarded by the terminal's mutex, except for turn.
+// attention is the state of input and its detection. Guarded by the terminal's mutex,
+// except for turn.
 type attention struct {
 	input   vocab.Keyboard
 	changed change.Signal // raised when input, or the terminal's readiness, changes
@@ -123,7 +128,8 @@ func (t *Terminal) watchInput() {
 	t.stirLocked()
 }
 
-// stopAttendingLocked stops looking, and tells waiting callers that there is no state any more.
+// stopAttendingLocked stops looking, and tells waiting callers that there is no state any
+// more.
 func (t *Terminal) stopAttendingLocked() {
 	if t.attention.timer != nil {
 		t.attention.timer.Stop()
@@ -246,8 +252,9 @@ func (t *Terminal) evidenceLocked() evidence {
 	return evidence{alt: a.alt, dark: a.dark, shell: t.commands.detected && running == nil, busy: running != nil}
 }
 
-// Input examines the terminal's state of input, for a few milliseconds, and returns a channel that is closed when that may have changed. An
-// exited terminal has none. The prompt is in the actor's view.
+// Input examines the terminal's state of input, for a few milliseconds, and returns a
+// channel that is closed when that may have changed. An exited terminal has none. The
+// prompt is in the actor's view.
 func (h Handle) Input() (vocab.Keyboard, <-chan struct{}) {
 	t := h.t
 	t.mu.Lock()
@@ -289,7 +296,8 @@ const (
 	maxPrompt  = 200     // bytes
 )
 
-// tailLocked returns the last promptTail bytes of the output, from the start of a line on if there is one, and the terminal's size.
+// tailLocked returns the last promptTail bytes of the output, from the start of a line on
+// if there is one, and the terminal's size.
 func (t *Terminal) tailLocked() ([]byte, Size) {
 	log := t.stream.log
 	from := max(log.End()-promptTail, log.Start())
@@ -301,13 +309,15 @@ func (t *Terminal) tailLocked() ([]byte, Size) {
 	return tail, t.display.size
 }
 
-// Private modes that switch between the main and the alternate screen, and that hide the cursor when reset (xterm's control sequences).
+// Private modes that switch between the main and the alternate screen, and that hide the
+// cursor when reset (xterm's control sequences).
 var (
 	altModes   = [][]byte{[]byte("\x1b[?1049"), []byte("\x1b[?1047"), []byte("\x1b[?47")}
 	cursorMode = [][]byte{[]byte("\x1b[?25")}
 )
 
-// findModesLocked searches the output since the last call for the last switches of the screen and the cursor.
+// findModesLocked searches the output since the last call for the last switches of the
+// screen and the cursor.
 func (t *Terminal) findModesLocked() {
 	const longest = 16 // bytes of a switch: the last search may have ended within one
 	a, log := &t.attention, t.stream.log

@@ -15,7 +15,8 @@ import (
 	"tether/vocab"
 )
 
-// An exited terminal is the same for the next daemon: output, commands, exit with its reason and time, loans. Its exit is told once.
+// An exited terminal is the same for the next daemon: output, commands, exit with its
+// reason and time, loans. Its exit is told once.
 func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -73,7 +74,8 @@ func commandsOf(t *testing.T, h term.Handle) []vocab.Command {
 	return all
 }
 
-// Holders keep the newest 20 that have exited, as long as there is memory for them, and none when the pool is closed.
+// Holders keep the newest 20 that have exited, as long as there is memory for them, and
+// none when the pool is closed.
 func TestTheNewestExitedAreKept(t *testing.T) {
 	const each = 100 << 10
 	for _, test := range []struct {

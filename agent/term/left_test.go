@@ -14,8 +14,8 @@ import (
 	"tether/platform/pty"
 )
 
-// A daemon that makes way does not wait for a reader that holds the child: nothing is lost with the terminal, which the next daemon reads
-// again.
+// A daemon that makes way does not wait for a reader that holds the child: nothing is
+// lost with the terminal, which the next daemon reads again.
 func TestLeavingWaitsForNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const logged = 64 << 10
@@ -37,7 +37,8 @@ func TestLeavingWaitsForNoReader(t *testing.T) {
 	})
 }
 
-// A reader that opens a terminal at the moment in which its holder gets out of reach does not wait for output for ever.
+// A reader that opens a terminal at the moment in which its holder gets out of reach does
+// not wait for output for ever.
 func TestReaderOfALeftTerminalEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
@@ -65,7 +66,8 @@ func (g slowToKeep) SetMeta(p []byte) error {
 	return g.wire.SetMeta(p)
 }
 
-// A record that a door could not confirm stays unconfirmed when it asks again: the holder may still not have it.
+// A record that a door could not confirm stays unconfirmed when it asks again: the holder
+// may still not have it.
 func TestRememberIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

@@ -12,8 +12,9 @@ import (
 
 func (t *Terminal) leftover() []proc.Info { return Leftover(t.id) }
 
-// Leftover returns the processes that carry the mark of a terminal whose child has ended. A process in which another terminal's mark
-// follows was started there, and does not count. The result is empty if the system does not show marks.
+// Leftover returns the processes that carry the mark of a terminal whose child has ended.
+// A process in which another terminal's mark follows was started there, and does not
+// count. The result is empty if the system does not show marks.
 func Leftover(id ID) []proc.Info {
 	all, err := proc.Tagged(proc.Tag(string(id)))
 	if err != nil {
@@ -29,11 +30,13 @@ func Leftover(id ID) []proc.Info {
 	})
 }
 
-// leftoverLooks is how often endLeftover looks again for processes that started while it ended others.
+// leftoverLooks is how often endLeftover looks again for processes that started while it
+// ended others.
 const leftoverLooks = 5
 
-// left returns how many processes of an agent's terminal may be left: those below its holder or, on Windows, those in the agent's job. The
-// job includes the processes of the agent's other terminals, but Kill ends only those of this one.
+// left returns how many processes of an agent's terminal may be left: those below its
+// holder or, on Windows, those in the agent's job. The job includes the processes of the
+// agent's other terminals, but Kill ends only those of this one.
 func (t *Terminal) left() int {
 	i := t.Info()
 	agent := i.Owner
@@ -51,8 +54,8 @@ func (t *Terminal) left() int {
 	return 0
 }
 
-// endLeftover ends the processes that Leftover returns, with all their descendants, and those below the holder of an agent's terminal. It
-// returns how many there were at first.
+// endLeftover ends the processes that Leftover returns, with all their descendants, and
+// those below the holder of an agent's terminal. It returns how many there were at first.
 func (t *Terminal) endLeftover(ctx context.Context) (n int, err error) {
 	if before := t.left(); before > 0 {
 		err := t.pty.Kill(ctx, t.pool.opts.KillGrace)

@@ -16,15 +16,17 @@ type Loan struct {
 	Host  string
 	Since time.Time
 	Until time.Time // zero: for as long as the terminal exists
-	// Audience is the audience at the host. Version changes whenever Audience or Until does; it is not 0.
+	// Audience is the audience at the host. Version changes whenever Audience or Until
+	// does; it is not 0.
 	Audience Audience
 	Version  uint64
 	// Shares let guests with a link watch. The slice is never changed.
 	Shares []Share
 }
 
-// over reports whether the loan has expired. If the wall clock and the clock that only runs while the machine is awake disagree, the
-// earlier end counts: a loan for an hour does not continue after a night's sleep.
+// over reports whether the loan has expired. If the wall clock and the clock that only
+// runs while the machine is awake disagree, the earlier end counts: a loan for an hour
+// does not continue after a night's sleep.
 func (l *Loan) over() bool {
 	return !l.Until.IsZero() && (time.Until(l.Until) <= 0 || !time.Now().Round(0).Before(l.Until.Round(0)))
 }
@@ -32,8 +34,9 @@ func (l *Loan) over() bool {
 // loanTick is how often the wall clock is read while a loan has an end.
 const loanTick = 10 * time.Second
 
-// lending lists the hosts to which the terminal is lent, and dependent state. Only beginLoanLocked and endLoanLocked add and remove hosts,
-// and they update the redaction. Guarded by the terminal's mutex.
+// lending lists the hosts to which the terminal is lent, and dependent state. Only
+// beginLoanLocked and endLoanLocked add and remove hosts, and they update the redaction.
+// Guarded by the terminal's mutex.
 type lending struct {
 	to         []string
 	loans      []Loan            // of to, in the same order
@@ -69,7 +72,8 @@ func (l *lending) over() (hosts []string) {
 	return hosts
 }
 
-// due returns the time until the first loan or share may be over; some is false if none has an end.
+// due returns the time until the first loan or share may be over; some is false if none
+// has an end.
 func (l *lending) due() (next time.Duration, some bool) {
 	add := func(until time.Time) {
 		left := min(max(time.Until(until), 0), loanTick)
@@ -111,9 +115,10 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	return true
 }
 
-// lend announces the terminal at host, or changes its loan there. It returns the loan, and whether that has changed. It does nothing for a
-// host whose pairing is ending, as if the end of the pairing had already withdrawn the terminal. It does nothing and returns moved if the
-// shell has left cwd, the directory for which lending was allowed.
+// lend announces the terminal at host, or changes its loan there. It returns the loan,
+// and whether that has changed. It does nothing for a host whose pairing is ending, as if
+// the end of the pairing had already withdrawn the terminal. It does nothing and returns
+// moved if the shell has left cwd, the directory for which lending was allowed.
 func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, changed, moved bool, err error) {
 	t.prepare()
 	t.mu.Lock()
@@ -163,8 +168,8 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	return *t.lending.loan(host), changed, nil
 }
 
-// withdraw ends the lending to host. It returns whether there was a loan and how many people were attached at that moment: the effect of a
-// disposal depends on both.
+// withdraw ends the lending to host. It returns whether there was a loan and how many
+// people were attached at that moment: the effect of a disposal depends on both.
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
 	was = t.withdrawLocked(host)
@@ -189,8 +194,9 @@ func (t *Terminal) withdrawLocked(host string) (was bool) {
 	return was
 }
 
-// rememberEnd keeps the link state of a host whose loan is over. The next daemon tells the host, if this one cannot. The record says that
-// the loan ended at the epoch, so that a clock that is set back does not revive it.
+// rememberEnd keeps the link state of a host whose loan is over. The next daemon tells
+// the host, if this one cannot. The record says that the loan ended at the epoch, so that
+// a clock that is set back does not revive it.
 func (l *lending) rememberEnd(host, state string) {
 	if state != "" {
 		l.ended = append(l.ended, recordedLoan{Host: host, LinkState: state, Until: 1})
@@ -206,7 +212,8 @@ func (t *Terminal) expelLocked(host string) {
 	}
 }
 
-// watchLoansLocked schedules expire for the end of the first loan. It is called after loans have changed, and by expire.
+// watchLoansLocked schedules expire for the end of the first loan. It is called after
+// loans have changed, and by expire.
 func (t *Terminal) watchLoansLocked() {
 	next, some := t.lending.due()
 	switch {
@@ -220,7 +227,8 @@ func (t *Terminal) watchLoansLocked() {
 	}
 }
 
-// expire withdraws the terminal from the hosts whose loans have expired, and ends expired shares.
+// expire withdraws the terminal from the hosts whose loans have expired, and ends expired
+// shares.
 func (t *Terminal) expire() {
 	t.expireShares()
 	t.mu.Lock()
@@ -243,19 +251,23 @@ func (p *Pool) Expire() {
 	}
 }
 
-// forbiddenDirectory is the detail of an Act that ends a lending because of the shell's new directory.
+// forbiddenDirectory is the detail of an Act that ends a lending because of the shell's
+// new directory.
 const forbiddenDirectory = "a lend rule forbids its directory"
 
-// recheckLendingLocked starts a goroutine that calls recheckLending, because the directory of a lent terminal has changed. It does not call
-// it here, under the lock, because a rule may need the disk. The check is for this directory, even if the shell has moved on by then. While
-// an adopted terminal scans old output, with directories of the past, it does nothing: Adopt checks afterwards.
+// recheckLendingLocked starts a goroutine that calls recheckLending, because the
+// directory of a lent terminal has changed. It does not call it here, under the lock,
+// because a rule may need the disk. The check is for this directory, even if the shell
+// has moved on by then. While an adopted terminal scans old output, with directories of
+// the past, it does nothing: Adopt checks afterwards.
 func (t *Terminal) recheckLendingLocked() {
 	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
 		go t.recheckLending(t.infoLocked())
 	}
 }
 
-// recheckLending withdraws the terminal from the hosts to which it may not be lent in the directory that i gives.
+// recheckLending withdraws the terminal from the hosts to which it may not be lent in the
+// directory that i gives.
 func (t *Terminal) recheckLending(i Info) {
 	for _, host := range i.LentTo {
 		if t.pool.mayLend(i, host) == nil {
@@ -267,9 +279,10 @@ func (t *Terminal) recheckLending(i Info) {
 	}
 }
 
-// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's link, for as long as the terminal is lent there. If the terminal
-// outlives this daemon, the next daemon gets the text. SaveLinkState returns when that is certain, or ctx ends. ErrNotFound means that the
-// terminal is not lent there.
+// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's link, for as long
+// as the terminal is lent there. If the terminal outlives this daemon, the next daemon
+// gets the text. SaveLinkState returns when that is certain, or ctx ends. ErrNotFound
+// means that the terminal is not lent there.
 func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	t := h.t
 	text = clip.Text(text, maxLinkState)
@@ -292,8 +305,9 @@ func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	return t.keep(ctx)
 }
 
-// Ended returns what the actor, a host's link, stored with SaveLinkState for adopted terminals that are no longer lent to it: their lending
-// ended while no daemon could tell the host. Each text is returned once, and Changed reports new ones.
+// Ended returns what the actor, a host's link, stored with SaveLinkState for adopted
+// terminals that are no longer lent to it: their lending ended while no daemon could tell
+// the host. Each text is returned once, and Changed reports new ones.
 func (a Access) Ended() []string {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
@@ -319,8 +333,9 @@ const (
 	DisposeUnlend OnDispose = "unlend" // only withdraw it; it runs on here
 )
 
-// Dispose carries out a disposal by the actor, a host, as the person has configured: it withdraws the terminal from the host in any case,
-// and kills it unless how keeps it. killed reports whether it does.
+// Dispose carries out a disposal by the actor, a host, as the person has configured: it
+// withdraws the terminal from the host in any case, and kills it unless how keeps it.
+// killed reports whether it does.
 func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err error) {
 	if err := h.allow(OpDispose); err != nil {
 		return false, err

@@ -11,7 +11,8 @@ import (
 	"tether/agent/term"
 )
 
-// A lending with an end ends then and not before, and the host has nothing of it afterwards.
+// A lending with an end ends then and not before, and the host has nothing of it
+// afterwards.
 func TestLoanEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var acts []term.Act
@@ -72,7 +73,8 @@ func TestLoanGetsAnotherEnd(t *testing.T) {
 	})
 }
 
-// The next daemon knows the beginning and the end of a loan, and does not lend a terminal whose loan has ended without a daemon.
+// The next daemon knows the beginning and the end of a loan, and does not lend a terminal
+// whose loan has ended without a daemon.
 func TestLoansOutliveTheDaemon(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -133,7 +135,8 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 	}
 }
 
-// A terminal that a rule keeps from a host is never lent there: not at the start, not later, not by the next daemon.
+// A terminal that a rule keeps from a host is never lent there: not at the start, not
+// later, not by the next daemon.
 func TestMayLend(t *testing.T) {
 	errRule := errors.New("rule")
 	options := term.Options{MayLend: func(i term.Info, host string) error {
@@ -167,7 +170,8 @@ func TestMayLend(t *testing.T) {
 	})
 }
 
-// A lent shell that goes where a rule keeps it from a host is withdrawn from that host alone, once, and does not come back by itself.
+// A lent shell that goes where a rule keeps it from a host is withdrawn from that host
+// alone, once, and does not come back by itself.
 func TestAShellThatGoesAstray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		acts := make(chan term.Act, 10)

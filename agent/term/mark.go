@@ -19,7 +19,8 @@ const (
 	MarkExited                              // Exit is set; the last event of a terminal
 )
 
-// Mark is an event between bytes of the stream. Earlier items have offsets smaller than or equal to Off, later ones larger or equal.
+// Mark is an event between bytes of the stream. Earlier items have offsets smaller than
+// or equal to Off, later ones larger or equal.
 type Mark struct {
 	Kind    MarkKind
 	Off     int64 // raw offset
@@ -40,7 +41,8 @@ const (
 	maxTitle = 4 << 10  // bytes; longer titles are cut at a rune
 	maxCwd   = 4 << 10  // bytes; PATH_MAX on Linux; longer reports are cut at a rune
 	maxLine  = 32 << 10 // bytes of a command line; half of the smallest frame that a host must accept
-	// markCost is the memory of one mark in bytes, without its text, which is counted with the log.
+	// markCost is the memory of one mark in bytes, without its text, which is counted
+	// with the log.
 	markCost = 256
 	// maxCommands bounds the list behind Handle.Commands; older ones are forgotten first.
 	maxCommands = 1000
@@ -48,9 +50,11 @@ const (
 	maxLines = 1 << 20
 )
 
-// putMarkLocked appends a mark and applies it to the terminal's state. Whatever the offset in m, marks stay in ascending order and never
-// come before text that readers may have seen: a reader that resumes behind that text would miss them. For the same reason, a mark whose
-// sequence has a replacement comes behind the replacement, however the sequence was split.
+// putMarkLocked appends a mark and applies it to the terminal's state. Whatever the
+// offset in m, marks stay in ascending order and never come before text that readers may
+// have seen: a reader that resumes behind that text would miss them. For the same reason,
+// a mark whose sequence has a replacement comes behind the replacement, however the
+// sequence was split.
 func (t *Terminal) putMarkLocked(m Mark) {
 	t.putSizesLocked(m.Off)
 	m.Off = t.stream.markOffset(m.Off)
@@ -77,8 +81,9 @@ func (t *Terminal) putMarkLocked(m Mark) {
 	}
 }
 
-// resizedAgainLocked replaces the last mark if that is a size, with no output after it. Otherwise a window that is dragged while a reader
-// is away would push the boundaries of commands out of the log. A reader that has read the old size also reads the new one.
+// resizedAgainLocked replaces the last mark if that is a size, with no output after it.
+// Otherwise a window that is dragged while a reader is away would push the boundaries of
+// commands out of the log. A reader that has read the old size also reads the new one.
 func (t *Terminal) resizedAgainLocked(m Mark) bool {
 	n := t.stream.marks.len()
 	if m.Kind != MarkResized || n == 0 {
@@ -95,12 +100,14 @@ func (t *Terminal) resizedAgainLocked(m Mark) bool {
 	return true
 }
 
-// slack is the factor by which a log may exceed its bound if a reader that may hold the child needs it. Each byte may have a cut, which
-// takes a little more than two bytes. That happens when the next daemon adopts a holder's output.
+// slack is the factor by which a log may exceed its bound if a reader that may hold the
+// child needs it. Each byte may have a cut, which takes a little more than two bytes.
+// That happens when the next daemon adopts a holder's output.
 const slack = 4
 
-// boundLocked trims the log, with its cuts, marks and masks, to its bound. Since cuts count, fewer bytes of binary output are kept than of
-// text. Output from the raw offset needed on stays: the child is held before that exceeds the bound by more than one read.
+// boundLocked trims the log, with its cuts, marks and masks, to its bound. Since cuts
+// count, fewer bytes of binary output are kept than of text. Output from the raw offset
+// needed on stays: the child is held before that exceeds the bound by more than one read.
 func (t *Terminal) boundLocked(needed int64) {
 	limit := t.stream.log.Limit()
 	base := t.fitsLocked(limit)
@@ -124,8 +131,9 @@ func (t *Terminal) fitsLocked(limit int) int64 {
 	return base
 }
 
-// overfullLocked reports whether more bytes would exceed the bound together with the output from a raw offset on and the marks from that
-// number on. boundLocked uses the same measure, so that no reader loses output for which the child is held.
+// overfullLocked reports whether more bytes would exceed the bound together with the
+// output from a raw offset on and the marks from that number on. boundLocked uses the
+// same measure, so that no reader loses output for which the child is held.
 func (t *Terminal) overfullLocked(from, mark int64, more, limit int) bool {
 	return t.stream.overfull(from, mark, more, limit) || t.lending.redaction.overfull(&t.stream, from, limit)
 }

@@ -18,7 +18,8 @@ func seenBy(t testing.TB, pool *term.Pool, name string) term.Handle {
 	return onlyOf(t, pool, term.Agent(name))
 }
 
-// An agent sees the same as hosts in any view, unless it is configured to see everything. The person's view is masked only on demand.
+// An agent sees the same as hosts in any view, unless it is configured to see everything.
+// The person's view is masked only on demand.
 func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := redacted(t, redact.Options{Tokens: true})
@@ -75,7 +76,8 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 	})
 }
 
-// Redaction costs nothing without readers: a minute after the last reader no secrets are looked for.
+// Redaction costs nothing without readers: a minute after the last reader no secrets are
+// looked for.
 func TestRedactionLivesWithItsReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
@@ -148,7 +150,8 @@ func shownTo(t *testing.T, h term.Handle) (text string, old term.Screen) {
 	}
 }
 
-// An agent that arrives late sees the present screen, with stars: also for text drawn before the oldest output that is kept.
+// An agent that arrives late sees the present screen, with stars: also for text drawn
+// before the oldest output that is kept.
 func TestAgentsSeeMaskedScreens(t *testing.T) {
 	redraw := strings.Repeat("\x1b[5;1Hcounter 12345\x1b[K", 20000)
 	long := strings.Repeat("q7Rk2", 13)

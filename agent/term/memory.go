@@ -9,14 +9,16 @@ import (
 	"tether/vocab"
 )
 
-// memory keeps what all terminals of a pool retain within one bound. When the sum exceeds the bound, holders stop keeping exited terminals,
-// then exited terminals lose their oldest output, then the terminals that keep the most. No child is held for this, and a reader that loses
-// its place is told of the gap, as always.
+// memory keeps what all terminals of a pool retain within one bound. When the sum exceeds
+// the bound, holders stop keeping exited terminals, then exited terminals lose their
+// oldest output, then the terminals that keep the most. No child is held for this, and a
+// reader that loses its place is told of the gap, as always.
 type memory struct {
 	bound int64        // bytes; set at construction
 	used  atomic.Int64 // sum of all share.charged
 
-	// trimming is held while terminals are trimmed, under no other lock. Pool.mu and Terminal.mu are taken under it.
+	// trimming is held while terminals are trimmed, under no other lock. Pool.mu and
+	// Terminal.mu are taken under it.
 	trimming sync.Mutex
 }
 
@@ -28,7 +30,8 @@ type share struct {
 	released bool  // the terminal was removed from the pool: it does not count any more, and its timers stay stopped
 }
 
-// chargeLocked updates the terminal's part of the sum. It reports whether the caller has to call Pool.trim after it has released its locks.
+// chargeLocked updates the terminal's part of the sum. It reports whether the caller has
+// to call Pool.trim after it has released its locks.
 func (t *Terminal) chargeLocked() bool {
 	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked())
 	grown := now - t.share.charged
@@ -39,7 +42,8 @@ func (t *Terminal) chargeLocked() bool {
 	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
 }
 
-// keptLocked returns how many bytes of an exited terminal its holder keeps for the next daemon.
+// keptLocked returns how many bytes of an exited terminal its holder keeps for the next
+// daemon.
 func (t *Terminal) keptLocked() int {
 	if t.ending.exit == nil || !t.ending.kept {
 		return 0
@@ -84,7 +88,8 @@ type holding struct {
 	charged int64
 }
 
-// holdings returns the exited terminals, the oldest exit first, and the running ones, the largest first.
+// holdings returns the exited terminals, the oldest exit first, and the running ones, the
+// largest first.
 func (p *Pool) holdings() (exited, running []holding) {
 	ended := map[*Terminal]*vocab.Exit{}
 	for _, t := range p.all() {
@@ -102,8 +107,9 @@ func (p *Pool) holdings() (exited, running []holding) {
 	return exited, running
 }
 
-// relax lets running terminals keep the configured amount again. It is called after a terminal was removed from the pool. If there is still
-// no room for the others, trim is called again.
+// relax lets running terminals keep the configured amount again. It is called after a
+// terminal was removed from the pool. If there is still no room for the others, trim is
+// called again.
 func (p *Pool) relax() {
 	p.memory.trimming.Lock()
 	defer p.memory.trimming.Unlock()
@@ -124,12 +130,13 @@ func (t *Terminal) relax() {
 	}
 }
 
-// lagStretch is the factor by which a terminal may exceed the configured amount for readers that may slow the child only a little and keep
-// reading.
+// lagStretch is the factor by which a terminal may exceed the configured amount for
+// readers that may slow the child only a little and keep reading.
 const lagStretch = 4
 
-// stretchLocked makes the log larger when such a reader has moved and is behind by half of it, and smaller when all such readers have
-// caught up. The log does not grow for a reader that has stopped reading, nor when half of the pool's memory is in use.
+// stretchLocked makes the log larger when such a reader has moved and is behind by half
+// of it, and smaller when all such readers have caught up. The log does not grow for a
+// reader that has stopped reading, nor when half of the pool's memory is in use.
 func (t *Terminal) stretchLocked() {
 	limit, kept := t.stream.log.Limit(), t.pool.opts.LogBytes
 	behind := t.laggingLocked()
@@ -141,7 +148,8 @@ func (t *Terminal) stretchLocked() {
 	}
 }
 
-// laggingLocked returns how far behind the slowest reader is that may slow the child only a little, as weight in the log.
+// laggingLocked returns how far behind the slowest reader is that may slow the child only
+// a little, as weight in the log.
 func (t *Terminal) laggingLocked() int64 {
 	most := int64(0)
 	for r := range t.readers.open {
@@ -152,8 +160,9 @@ func (t *Terminal) laggingLocked() int64 {
 	return most
 }
 
-// setLimit sets the bound of the log and of the state that depends on it, in bytes, and returns how much the terminal keeps now. It drops a
-// screen that takes more than the bound.
+// setLimit sets the bound of the log and of the state that depends on it, in bytes, and
+// returns how much the terminal keeps now. It drops a screen that takes more than the
+// bound.
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

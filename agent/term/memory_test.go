@@ -257,7 +257,8 @@ func TestTrimmedReaderGetsAGap(t *testing.T) {
 	})
 }
 
-// drawing is output that fills large screens with cells of their own and goes on: 500x500 cells take 4 MB.
+// drawing is output that fills large screens with cells of their own and goes on: 500x500
+// cells take 4 MB.
 func drawing(n int) string {
 	var b strings.Builder
 	for y := range 500 {
@@ -266,7 +267,8 @@ func drawing(n int) string {
 	return b.String()
 }
 
-// The screens that terminals keep of dropped output are within the bound, too: too large ones are given up, and are unknown then.
+// The screens that terminals keep of dropped output are within the bound, too: too large
+// ones are given up, and are unknown then.
 func TestScreensCountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound, many = 4 << 20, 8
@@ -319,7 +321,8 @@ func TestScreensCountToo(t *testing.T) {
 	})
 }
 
-// A terminal keeps more for a reader that reads on, and gives it back; one that does not read gets no more than is configured.
+// A terminal keeps more for a reader that reads on, and gives it back; one that does not
+// read gets no more than is configured.
 func TestMoreIsKeptForAReaderThatReads(t *testing.T) {
 	const limit = 64 << 10
 	synctest.Test(t, func(t *testing.T) {

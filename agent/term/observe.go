@@ -24,7 +24,8 @@ type Act struct {
 	Terminal Info  // after the act
 	Host     string
 	Detail   string // a few words, "" if there is nothing to add
-	// Err says why the act failed: a *DeniedError for a refusal. It is nil if the act was done.
+	// Err says why the act failed: a *DeniedError for a refusal. It is nil if the act was
+	// done.
 	Err error
 }
 

@@ -12,12 +12,14 @@ import (
 	"tether/screen"
 )
 
-// advancePart is the fraction of a log's bound that dropped output may take while it waits for the screen to process it. The more it
-// processes at once, the cheaper are lines that scroll away at once.
+// advancePart is the fraction of a log's bound that dropped output may take while it
+// waits for the screen to process it. The more it processes at once, the cheaper are
+// lines that scroll away at once.
 const advancePart = 32
 
-// oldest is the screen at the oldest byte of a log, or a little behind it: the result of the dropped output. It keeps nothing until output
-// is dropped. Guarded by the terminal's mutex.
+// oldest is the screen at the oldest byte of a log, or a little behind it: the result of
+// the dropped output. It keeps nothing until output is dropped. Guarded by the terminal's
+// mutex.
 type oldest struct {
 	size   Size           // of the screen before the first output
 	pos    int64          // raw offset of the screen with waits behind it
@@ -60,8 +62,8 @@ func (o *oldest) lose(raw int64) {
 	o.begun().Doubt()
 }
 
-// giveUp drops the screen if it takes more than so many bytes, because memory is short. Screens that are stored for the next daemon have a
-// bound of their own and do not count.
+// giveUp drops the screen if it takes more than so many bytes, because memory is short.
+// Screens that are stored for the next daemon have a bound of their own and do not count.
 func (o *oldest) giveUp(most int) {
 	kept, stops := o.kept, o.stops
 	o.kept, o.stops = nil, nil
@@ -103,8 +105,9 @@ func (o *oldest) shown() Screen {
 	return shown
 }
 
-// leave processes the output before a raw offset, which the log is about to drop. Output that the scanner has not judged yet would be lost;
-// that does not happen, because a log is larger than the scanner's undecided part.
+// leave processes the output before a raw offset, which the log is about to drop. Output
+// that the scanner has not judged yet would be lost; that does not happen, because a log
+// is larger than the scanner's undecided part.
 func (s *stream) leave(to int64) {
 	s.leaveTo(to)
 	s.oldest.forget(to)
@@ -138,7 +141,8 @@ func (s *stream) leaveTo(to int64) {
 	}
 }
 
-// leavePiece processes the output up to a raw offset, within which the size does not change.
+// leavePiece processes the output up to a raw offset, within which the size does not
+// change.
 func (s *stream) leavePiece(to int64) {
 	o := &s.oldest
 	s.leaveOutward(o.pos, to)
@@ -197,9 +201,11 @@ func (a *Screen) isMasked() bool {
 	return len(a.outward) > 0 && (len(a.Replay) != len(a.outward) || &a.outward[0] != &a.Replay[0])
 }
 
-// Oldest moves the reader to the oldest output that is kept, or to the first offset after it where the screen is known, and returns the
-// screen there. That screen and the reader's later output together show the same as all output from the start. For ViewOutward the screen
-// is masked as the output is; if that is impossible, Replay is empty and the screen is not exact.
+// Oldest moves the reader to the oldest output that is kept, or to the first offset after
+// it where the screen is known, and returns the screen there. That screen and the
+// reader's later output together show the same as all output from the start. For
+// ViewOutward the screen is masked as the output is; if that is impossible, Replay is
+// empty and the screen is not exact.
 func (r *Reader) Oldest() (Screen, error) {
 	t := r.t
 	t.mu.Lock()
@@ -230,9 +236,10 @@ func (r *Reader) Oldest() (Screen, error) {
 	return at, nil
 }
 
-// maskScreen masks a screen for an agent, and counts the masked places. If a part of it was printed while nobody looked for secrets, it
-// masks the secrets that are on the screen now, and removes text that may be a part of a secret: the rest has scrolled away, or is printed
-// later.
+// maskScreen masks a screen for an agent, and counts the masked places. If a part of it
+// was printed while nobody looked for secrets, it masks the secrets that are on the
+// screen now, and removes text that may be a part of a secret: the rest has scrolled
+// away, or is printed later.
 func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	if at.judged {
 		at.toOutward()
@@ -261,7 +268,8 @@ func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	}
 }
 
-// nextLook is how far behind a screen the rest of a secret is looked for, in bytes: the longest tokens fit.
+// nextLook is how far behind a screen the rest of a secret is looked for, in bytes: the
+// longest tokens fit.
 const nextLook = 2 << 10
 
 // keyLines matches two long lines of base64, one below the other, as bytes of a screen.
@@ -276,8 +284,8 @@ func masksIn(rules *redact.Rules, text []byte) []redact.Mask {
 	return secrets
 }
 
-// shownBefore returns the text of a screen before its cursor, with full lines joined. A secret may begin there and continue behind the
-// screen.
+// shownBefore returns the text of a screen before its cursor, with full lines joined. A
+// secret may begin there and continue behind the screen.
 func shownBefore(s *screen.Screen) []byte {
 	cols, _ := s.Size()
 	x, y := s.Cursor()

@@ -14,42 +14,52 @@ import (
 type Options struct {
 	// Start runs a child on a pty; nil means platform/pty.Start.
 	Start func(id ID, c pty.Command) (PTY, error)
-	// Left, if not nil, is called when the connection to a running holder was lost: the terminal is gone from the pool and may be adopted
-	// again. It must not block.
+	// Left, if not nil, is called when the connection to a running holder was lost: the
+	// terminal is gone from the pool and may be adopted again. It must not block.
 	Left func(ID)
-	// Lendable, if not nil, reports whether terminals may be lent to the host of that name: whether it is paired at this moment. It must
-	// not block. To end a pairing, make Lendable return false, and then withdraw every terminal in the pool: a terminal that is being
-	// started is not lent any more then.
+	// Lendable, if not nil, reports whether terminals may be lent to the host of that
+	// name: whether it is paired at this moment. It must not block. To end a pairing,
+	// make Lendable return false, and then withdraw every terminal in the pool: a
+	// terminal that is being started is not lent any more then.
 	Lendable func(host string) bool
-	// MayLend, if not nil, returns why a terminal may not be lent to a host, or nil if it may. It is called again when the shell reports
-	// another directory. It must not block for long.
+	// MayLend, if not nil, returns why a terminal may not be lent to a host, or nil if it
+	// may. It is called again when the shell reports another directory. It must not block
+	// for long.
 	MayLend func(i Info, host string) error
-	// Observe, if not nil, is called after each act on a terminal and each refusal, from any goroutine. It must not block for long.
+	// Observe, if not nil, is called after each act on a terminal and each refusal, from
+	// any goroutine. It must not block for long.
 	Observe func(Act)
-	// Outward is the redaction of the view for hosts and agents; nil means none. Unredacted, if not nil, reports whether an agent at this
-	// machine sees everything; it must not block. Secrets, if not nil, chooses from a terminal's environment the values that no host and no
-	// agent may see. Trouble, if not nil, receives failures of that.
+	// Outward is the redaction of the view for hosts and agents; nil means none.
+	// Unredacted, if not nil, reports whether an agent at this machine sees everything;
+	// it must not block. Secrets, if not nil, chooses from a terminal's environment the
+	// values that no host and no agent may see. Trouble, if not nil, receives failures of
+	// that.
 	Outward    *redact.Rules
 	Unredacted func(Actor) bool
 	Secrets    func(env []string) []string
 	Trouble    func(what string)
-	// Recovered, if not nil, is called after a panic that the terminal has survived. It must not block for long.
+	// Recovered, if not nil, is called after a panic that the terminal has survived. It
+	// must not block for long.
 	Recovered func(Recovery)
-	// IgnoreUnsigned ignores marks without the terminal's nonce when it looks for commands.
+	// IgnoreUnsigned ignores marks without the terminal's nonce when it looks for
+	// commands.
 	IgnoreUnsigned bool
-	// LogBytes is how much of each terminal's output is kept, 64 KiB to 1 GiB, default 4 MiB. Memory is taken as it fills.
+	// LogBytes is how much of each terminal's output is kept, 64 KiB to 1 GiB, default 4
+	// MiB. Memory is taken as it fills.
 	LogBytes int
-	// TotalLogBytes bounds the kept output of all terminals, default 256 MiB. Beyond it exited terminals lose their oldest output first, then
-	// those that keep the most; none is cut below 64 KiB for it.
+	// TotalLogBytes bounds the kept output of all terminals, default 256 MiB. Beyond it
+	// exited terminals lose their oldest output first, then those that keep the most;
+	// none is cut below 64 KiB for it.
 	TotalLogBytes int64
-	// OnSlowUser and OnSlowAgent replace ByOwner: for the person's terminals (default Lag) and for agents' (default Hold).
+	// OnSlowUser and OnSlowAgent replace ByOwner: for the person's terminals (default
+	// Lag) and for agents' (default Hold).
 	OnSlowUser, OnSlowAgent OnSlow
 	// Stall is how long one slow reader may hold a child, default 10 s.
 	Stall time.Duration
 	// KillGrace is the time between TERM and KILL, default 3 s.
 	KillGrace time.Duration
-	// KeepExited bounds the exited terminals kept for reading, default 50; the oldest are removed first. KeepFor bounds their age, default
-	// 1 h.
+	// KeepExited bounds the exited terminals kept for reading, default 50; the oldest are
+	// removed first. KeepFor bounds their age, default 1 h.
 	KeepExited int
 	KeepFor    time.Duration
 	// MaxTerminals bounds the running terminals, default 200.

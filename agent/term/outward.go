@@ -8,8 +8,9 @@ import (
 	"tether/screen"
 )
 
-// outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked was printed on it, both views are the same, and
-// this one costs nothing. Guarded by the terminal's mutex.
+// outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked
+// was printed on it, both views are the same, and this one costs nothing. Guarded by the
+// terminal's mutex.
 type outwardScreen struct {
 	judge    *redaction     // the terminal's redaction; nil: nobody looks for secrets
 	screen   *screen.Screen // nil: it is the same as the person's
@@ -39,7 +40,8 @@ func (w *outwardScreen) cost() int {
 	return cap(w.waits) + w.screen.Cost()
 }
 
-// leaveOutward processes the output of a raw range in the hosts' view, before the person's screen processes it unmasked.
+// leaveOutward processes the output of a raw range in the hosts' view, before the
+// person's screen processes it unmasked.
 func (s *stream) leaveOutward(from, to int64) {
 	o, w := &s.oldest, &s.oldest.outward
 	v := w.judge
@@ -96,7 +98,8 @@ func (v *redaction) masks(from, to int64) bool {
 	return false
 }
 
-// shown returns the hosts' view of at, the person's screen; judged reports whether all of it was examined.
+// shown returns the hosts' view of at, the person's screen; judged reports whether all of
+// it was examined.
 func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
 	switch {
 	case w.unjudged:
@@ -108,7 +111,8 @@ func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
 	return outward, outward != nil && at.Exact && !w.screen.Doubtful()
 }
 
-// toOutward turns a screen into the hosts' view. If some text was not examined, the view leaves it out and is not exact.
+// toOutward turns a screen into the hosts' view. If some text was not examined, the view
+// leaves it out and is not exact.
 func (a *Screen) toOutward() {
 	is := screen.NewState(int(a.Size.Cols), int(a.Size.Rows))
 	is.Write(a.Replay)
@@ -143,7 +147,8 @@ func differences(a, b string) (n int) {
 	return n
 }
 
-// outwardFrom returns the screen as hosts see it at a raw offset, or at the first later offset where it is known; nil if there is none.
+// outwardFrom returns the screen as hosts see it at a raw offset, or at the first later
+// offset where it is known; nil if there is none.
 func (s *stream) outwardFrom(raw int64) *Screen {
 	o := &s.oldest
 	for _, k := range o.kept {
@@ -169,6 +174,7 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 	return &at
 }
 
-// restStep is the first step, in bytes, when the oldest output begins within a sequence and the end of that sequence is searched. Each step
-// is twice the previous one, up to restMost: an image may fill most of the log.
+// restStep is the first step, in bytes, when the oldest output begins within a sequence
+// and the end of that sequence is searched. Each step is twice the previous one, up to
+// restMost: an image may fill most of the log.
 const restStep, restMost = 64, 4 << 10

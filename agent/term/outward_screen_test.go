@@ -11,8 +11,9 @@ import (
 	"tether/screen"
 )
 
-// A host that lacks dropped output gets the screen after it, without secrets, even one that the remaining text cannot reveal. Text printed
-// while nobody looked for secrets is not on it.
+// A host that lacks dropped output gets the screen after it, without secrets, even one
+// that the remaining text cannot reveal. Text printed while nobody looked for secrets is
+// not on it.
 func TestHostsGetTheScreen(t *testing.T) {
 	const drawn = "\x1b[?1049h\x1b[2J\x1b[1;1Hpassword: Zq81xvT0pW2\x1b[1;1Hsomething\x1b[2;1HTHE HEADER"
 	for _, early := range []bool{true, false} {
@@ -57,7 +58,8 @@ func lastScreen(r *term.Reader) (told *term.Screen) {
 	}
 }
 
-// A host gets the screen also where the oldest output begins in the middle of a long sequence: behind that.
+// A host gets the screen also where the oldest output begins in the middle of a long
+// sequence: behind that.
 func TestHostsGetTheScreenBehindAnImage(t *testing.T) {
 	for _, image := range []int{100, 4 << 10, 40 << 10, 90 << 10} {
 		synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,8 @@ func TestHostsSeeRedactedOutput(t *testing.T) {
 	})
 }
 
-// Output printed before a terminal was lent is redacted, too, even if it is too much for one pass.
+// Output printed before a terminal was lent is redacted, too, even if it is too much for
+// one pass.
 func TestEarlierOutputIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
@@ -126,7 +127,8 @@ func TestEarlierOutputIsRedacted(t *testing.T) {
 	})
 }
 
-// The possible beginning of a secret is held back, for a bounded time, and everything behind it, marks too, waits for it.
+// The possible beginning of a secret is held back, for a bounded time, and everything
+// behind it, marks too, waits for it.
 func TestHeldBack(t *testing.T) {
 	for _, c := range []struct {
 		name, first string
@@ -217,7 +219,8 @@ func TestNothingIsHeldAtTheEnd(t *testing.T) {
 	})
 }
 
-// A later daemon shows hosts the same, from any text offset on, and knows the values without having their environment.
+// A later daemon shows hosts the same, from any text offset on, and knows the values
+// without having their environment.
 func TestRedactionOutlivesTheDaemon(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -269,7 +272,8 @@ func TestRedactionOutlivesTheDaemon(t *testing.T) {
 	}
 }
 
-// Hosts see a limited number of titles a minute. Titles printed before the lending, or before this daemon, do not count.
+// Hosts see a limited number of titles a minute. Titles printed before the lending, or
+// before this daemon, do not count.
 func TestTitlesLeaveInNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 600
@@ -310,7 +314,8 @@ func TestTitlesLeaveInNumber(t *testing.T) {
 	})
 }
 
-// The clipboard's contents are part of the text only if that is allowed, for the whole life of the terminal.
+// The clipboard's contents are part of the text only if that is allowed, for the whole
+// life of the terminal.
 func TestClipboardLeavesWhereItMay(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

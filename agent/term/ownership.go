@@ -8,7 +8,8 @@ import (
 	"tether/shellint"
 )
 
-// ownership records who owns the terminal, and how many people are attached. Guarded by the terminal's mutex.
+// ownership records who owns the terminal, and how many people are attached. Guarded by
+// the terminal's mutex.
 type ownership struct {
 	owner    Actor
 	visible  bool
@@ -40,8 +41,9 @@ func (t *Terminal) attach(by int) {
 // ErrEnding: the terminal is being killed.
 var ErrEnding = errors.New("the terminal is being killed")
 
-// Promote gives an agent's terminal to the person for good: it is theirs and visible from now on. It does nothing if the terminal is theirs
-// already. Errors: ErrEnding, or a lack of rights.
+// Promote gives an agent's terminal to the person for good: it is theirs and visible from
+// now on. It does nothing if the terminal is theirs already. Errors: ErrEnding, or a lack
+// of rights.
 func (h Handle) Promote() error {
 	if err := h.allow(OpPromote); err != nil {
 		return err
@@ -69,7 +71,8 @@ func (t *Terminal) promote() error {
 	return nil
 }
 
-// origin holds the facts of a terminal's start. It is set before the terminal runs and never changes, so it is read without the lock.
+// origin holds the facts of a terminal's start. It is set before the terminal runs and
+// never changes, so it is read without the lock.
 type origin struct {
 	name      string
 	short     string // name without the directory's part; "" if the name was given

@@ -13,7 +13,8 @@ import (
 	"tether/agent/term"
 )
 
-// A lagging reader's loss is counted in its view, even if the text is longer or shorter than its bytes.
+// A lagging reader's loss is counted in its view, even if the text is longer or shorter
+// than its bytes.
 func TestLostIsCountedInTheView(t *testing.T) {
 	for name, piece := range map[string]string{
 		"longer":  strings.Repeat("\xff", 1022) + "\r\n",
@@ -67,7 +68,8 @@ func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 	})
 }
 
-// A command that is announced late stands where readers were then: one that comes back to that text must find it.
+// A command that is announced late stands where readers were then: one that comes back to
+// that text must find it.
 func TestALateCommandIsBehindEarlierOutput(t *testing.T) {
 	for name, proof := range map[string]func(print func(string)){
 		"by time":   func(func(string)) { time.Sleep(time.Second) },
@@ -135,7 +137,8 @@ func TestEnterTwiceInAMomentIsNoCommand(t *testing.T) {
 	})
 }
 
-// A holding reader lets the child continue even if the passed output shows nothing in its view.
+// A holding reader lets the child continue even if the passed output shows nothing in its
+// view.
 func TestPassingHiddenBytesMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})

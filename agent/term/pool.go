@@ -14,7 +14,8 @@ import (
 	"tether/platform/pty"
 )
 
-// Pool owns the terminals of one daemon. It is safe for concurrent use. Doors use it through As.
+// Pool owns the terminals of one daemon. It is safe for concurrent use. Doors use it
+// through As.
 type Pool struct {
 	opts   Options
 	memory memory
@@ -71,7 +72,8 @@ func (p *Pool) start(t *Terminal, ended func()) {
 	}()
 }
 
-// drop removes a terminal that may run on outside the pool's control, and reports whether it was listed.
+// drop removes a terminal that may run on outside the pool's control, and reports whether
+// it was listed.
 func (p *Pool) drop(t *Terminal) (listed bool) {
 	p.mu.Lock()
 	p.startedLocked(t.id)
@@ -146,7 +148,8 @@ func (p *Pool) name(s *Spec) (short string) {
 	return short
 }
 
-// list adds t to the terminals. It returns false if the pool was closed while t started: Close has not seen t then.
+// list adds t to the terminals. It returns false if the pool was closed while t started:
+// Close has not seen t then.
 func (p *Pool) list(t *Terminal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +186,8 @@ func (p *Pool) release(id ID) {
 	p.runs.Done()
 }
 
-// Start is a terminal that is being started or adopted: its child may run already, but it is not listed yet.
+// Start is a terminal that is being started or adopted: its child may run already, but it
+// is not listed yet.
 type Start struct {
 	ID    ID
 	Owner Actor // the agent that started it, even if the terminal is the person's now
@@ -194,8 +198,8 @@ type Start struct {
 	names    [2]string // that it takes, see Pool.name
 }
 
-// Starting returns the terminals that are being started or adopted now, for callers that must know whose child a process is before it is
-// listed.
+// Starting returns the terminals that are being started or adopted now, for callers that
+// must know whose child a process is before it is listed.
 func (a Access) Starting() []Start {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
@@ -214,9 +218,11 @@ func (p *Pool) startedLocked(id ID) {
 	}
 }
 
-// marked returns the environment of a terminal's child. It names the terminal and, for an agent's terminal, the agent, so that the child's
-// processes can be identified when nobody knows the terminal any more. A person's terminal has no marks of other agents, which the person's
-// shell may have because an agent has once started the program around it.
+// marked returns the environment of a terminal's child. It names the terminal and, for an
+// agent's terminal, the agent, so that the child's processes can be identified when
+// nobody knows the terminal any more. A person's terminal has no marks of other agents,
+// which the person's shell may have because an agent has once started the program around
+// it.
 func marked(owner Actor, s Spec) []string {
 	if owner.Role != RoleAgent {
 		return append(proc.WithoutVendorMarks(s.Env), proc.Tag(string(s.ID)))
@@ -224,7 +230,8 @@ func marked(owner Actor, s Spec) []string {
 	return append(slices.Clip(s.Env), proc.Tag(string(s.ID)), proc.AgentTag(owner.Name))
 }
 
-// reserve takes a place for a terminal that is about to start. It fails if most terminals are running or starting.
+// reserve takes a place for a terminal that is about to start. It fails if most terminals
+// are running or starting.
 func (p *Pool) reserve(s Start, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +258,8 @@ func (p *Pool) reserve(s Start, most int) error {
 	return nil
 }
 
-// forget removes exited terminals beyond the bounds, and sets a timer for when the next one is too old.
+// forget removes exited terminals beyond the bounds, and sets a timer for when the next
+// one is too old.
 func (p *Pool) forget() {
 	p.mu.Lock()
 	gone, unkept, next := p.forgetLocked()
@@ -280,8 +288,9 @@ func (p *Pool) forget() {
 	p.changed()
 }
 
-// forgetLocked removes exited terminals beyond the bounds. It returns them, the terminals whose holders must not keep them any more, and
-// how much longer the oldest remaining exited one may be kept, 0 if there is none.
+// forgetLocked removes exited terminals beyond the bounds. It returns them, the terminals
+// whose holders must not keep them any more, and how much longer the oldest remaining
+// exited one may be kept, 0 if there is none.
 func (p *Pool) forgetLocked() (gone, unkept []*Terminal, next time.Duration) {
 	var exited []Info
 	for _, t := range p.terminals {
@@ -305,7 +314,8 @@ func (p *Pool) forgetLocked() (gone, unkept []*Terminal, next time.Duration) {
 	return gone, unkept, next
 }
 
-// changed tells the watchers that the set of terminals, their lending or their state has changed.
+// changed tells the watchers that the set of terminals, their lending or their state has
+// changed.
 func (p *Pool) changed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,8 +323,9 @@ func (p *Pool) changed() {
 	p.watch.Raise()
 }
 
-// Changed waits until the pool's version differs from since and returns it. The version changes when a terminal starts, exits, is removed,
-// lent or withdrawn; several changes may be one. 0 is never current.
+// Changed waits until the pool's version differs from since and returns it. The version
+// changes when a terminal starts, exits, is removed, lent or withdrawn; several changes
+// may be one. 0 is never current.
 func (p *Pool) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return change.Await(ctx, since, func() (uint64, <-chan struct{}) {
 		p.mu.Lock()

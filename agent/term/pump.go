@@ -8,14 +8,16 @@ import (
 	"tether/shellint"
 )
 
-// Bounds of drain, after the end of the child. Background processes that keep the pty open must not keep the terminal alive forever.
+// Bounds of drain, after the end of the child. Background processes that keep the pty
+// open must not keep the terminal alive forever.
 const (
 	drainQuiet = 250 * time.Millisecond // drain ends after this long without output
 	drainMax   = 5 * time.Second        // drain ends after this long, or one stall time later if a reader holds up the pump then
 )
 
-// run waits for the child and its last output, then records the exit, once. It returns false, without an exit, if the child keeps running
-// outside this pool: the pool was closed and left it to its holder, or the holder is out of reach.
+// run waits for the child and its last output, then records the exit, once. It returns
+// false, without an exit, if the child keeps running outside this pool: the pool was
+// closed and left it to its holder, or the holder is out of reach.
 func (t *Terminal) run() bool {
 	if t.holder != nil {
 		if d, ok := t.holder.(interface {
@@ -48,7 +50,8 @@ func (t *Terminal) run() bool {
 	return true
 }
 
-// closeReaders closes all readers of a terminal whose child keeps running outside this pool.
+// closeReaders closes all readers of a terminal whose child keeps running outside this
+// pool.
 func (t *Terminal) closeReaders() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +64,8 @@ func (t *Terminal) closeReaders() {
 	close(t.life.left) // under mu, so that no reader is opened unnoticed
 }
 
-// recordExit records the exit behind all output and stops what only a running child needs.
+// recordExit records the exit behind all output and stops what only a running child
+// needs.
 func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,8 +86,10 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) {
 	t.tellLocked()
 }
 
-// drain waits for the end of output. It gives up when the pty has been quiet for drainQuiet although a process keeps it open, and after
-// drainMax. If a reader holds up the pump then, the child's last output is still in the pty: drain waits for one more stall time.
+// drain waits for the end of output. It gives up when the pty has been quiet for
+// drainQuiet although a process keeps it open, and after drainMax. If a reader holds up
+// the pump then, the child's last output is still in the pty: drain waits for one more
+// stall time.
 func (t *Terminal) drain() {
 	limit := time.NewTimer(drainMax)
 	defer limit.Stop()
@@ -107,8 +113,8 @@ func (t *Terminal) drain() {
 	}
 }
 
-// readBuffers are shared by all pumps. A pump takes one only when there is output to read. A Linux pty returns at most 4,095 bytes per
-// read, a holder more.
+// readBuffers are shared by all pumps. A pump takes one only when there is output to
+// read. A Linux pty returns at most 4,095 bytes per read, a holder more.
 var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // pump moves output from the pty into the log until the output ends.
@@ -135,9 +141,11 @@ func (t *Terminal) pump() {
 	}
 }
 
-// takeNow appends p to the log on the goroutine that reads the holder's connection. That goroutine calls it only while the pump is in
-// WaitReadable, and keeps the pump there until takeNow returns; so there is one appender at a time. takeNow never blocks: if the child must
-// wait for readers first, it returns false without effect, and the pump reads p and waits.
+// takeNow appends p to the log on the goroutine that reads the holder's connection. That
+// goroutine calls it only while the pump is in WaitReadable, and keeps the pump there
+// until takeNow returns; so there is one appender at a time. takeNow never blocks: if the
+// child must wait for readers first, it returns false without effect, and the pump reads
+// p and waits.
 func (t *Terminal) takeNow(p []byte) bool {
 	if t.blocked(len(p)) {
 		return false
@@ -157,18 +165,21 @@ func (t *Terminal) reading() (bool, time.Duration) {
 	return t.activity.inRead, time.Since(t.activity.printed)
 }
 
-// Bytes after which letOthersRun starts a goroutine: 16 KiB are 0.3 ms of a fast child. The output that takeNow gets comes faster, in
-// larger pieces.
+// Bytes after which letOthersRun starts a goroutine: 16 KiB are 0.3 ms of a fast child.
+// The output that takeNow gets comes faster, in larger pieces.
 const (
 	pollEvery       = 16 << 10
 	pollEveryDirect = 64 << 10
 )
 
-// letOthersRun makes the Go scheduler poll the network, once for every so many appended bytes; n were appended now. Go 1.26 polls when a
-// goroutine blocks and no other can run, and otherwise only every 10 ms (sysmon). A pump that always finds output never blocks, and may
-// occupy the very thread that would poll while the others sleep. Input, acknowledgements and the output of other terminals then wait for
-// 10 ms. Starting a goroutine, even an empty one, wakes a thread, which polls once it has run that goroutine. The 99th percentile of an
-// echo during a flood is 3 ms with it and 13 ms without. See https://github.com/golang/go/pull/51651.
+// letOthersRun makes the Go scheduler poll the network, once for every so many appended
+// bytes; n were appended now. Go 1.26 polls when a goroutine blocks and no other can run,
+// and otherwise only every 10 ms (sysmon). A pump that always finds output never blocks,
+// and may occupy the very thread that would poll while the others sleep. Input,
+// acknowledgements and the output of other terminals then wait for 10 ms. Starting a
+// goroutine, even an empty one, wakes a thread, which polls once it has run that
+// goroutine. The 99th percentile of an echo during a flood is 3 ms with it and 13 ms
+// without. See https://github.com/golang/go/pull/51651.
 func (t *Terminal) letOthersRun(n, every int) {
 	if t.intake.unpolled += n; t.intake.unpolled >= every {
 		t.intake.unpolled = 0

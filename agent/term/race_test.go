@@ -56,7 +56,8 @@ func startGated(t *testing.T, g *gated) term.Handle {
 	return h
 }
 
-// A resize that is under way at the exit must not put a mark behind it: no reader would come to its end.
+// A resize that is under way at the exit must not put a mark behind it: no reader would
+// come to its end.
 func TestResizeDuringTheExitLeavesTheExitLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{resize: make(chan struct{})}
@@ -136,7 +137,8 @@ func (b *brief) TryWrite(p []byte) (int, error) {
 	return n, b.err
 }
 
-// However much the child takes at once, all input arrives, in order, and no writer waits for the child.
+// However much the child takes at once, all input arrives, in order, and no writer waits
+// for the child.
 func TestInputThatIsTakenInPart(t *testing.T) {
 	for _, room := range []int{0, 1, 5, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -250,7 +252,8 @@ func TestTwoSpawnsWithOneIDAreOne(t *testing.T) {
 	})
 }
 
-// The last bytes of a child wait in its pty while a slow reader holds the pump; the drain must not give them up for that.
+// The last bytes of a child wait in its pty while a slow reader holds the pump; the drain
+// must not give them up for that.
 func TestDrainWaitsForAHeldPump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})

@@ -9,29 +9,32 @@ import (
 	"tether/vocab"
 )
 
-// minReadBuffer is the smallest buffer that a Reader takes, in bytes; less could not hold the replacement of one cut.
+// minReadBuffer is the smallest buffer that a Reader takes, in bytes; less could not hold
+// the replacement of one cut.
 const minReadBuffer = 64
 
 // Event is the result of a Reader: either Data or a Mark.
 type Event struct {
-	// Data is a piece of the view, in the buffer that was passed. It ends where the view's borders allow (ViewText: at a character) and never
-	// spans a mark.
+	// Data is a piece of the view, in the buffer that was passed. It ends where the
+	// view's borders allow (ViewText: at a character) and never spans a mark.
 	Data []byte
 	// Off is the offset of Data's first byte in the view's own counting.
 	Off int64
-	// Raw is the raw offset after the event: a Reader that starts there continues with the next event.
+	// Raw is the raw offset after the event: a Reader that starts there continues with
+	// the next event.
 	Raw  int64
 	Mark *Mark
-	// Screen is the screen before the output at Off and Raw, in the hosts' view. A reader gets it after it has lost output, if it asked for
-	// ReaderOptions.Screens.
+	// Screen is the screen before the output at Off and Raw, in the hosts' view. A reader
+	// gets it after it has lost output, if it asked for ReaderOptions.Screens.
 	Screen *Screen
-	// Masked is the number of masked places in Data, secrets and control sequences; each counts in the first event that has a part of it.
-	// It is 0 except for ViewOutward.
+	// Masked is the number of masked places in Data, secrets and control sequences; each
+	// counts in the first event that has a part of it. It is 0 except for ViewOutward.
 	Masked int
 }
 
-// LaggedError says that the log was trimmed past the reader's position. The reader has already moved to At, the start of a line if there is
-// one, and the next call continues from there.
+// LaggedError says that the log was trimmed past the reader's position. The reader has
+// already moved to At, the start of a line if there is one, and the next call continues
+// from there.
 type LaggedError struct {
 	Lost int64           // bytes of the view that this reader will never see
 	At   int64           // offset in the view's own counting
@@ -43,8 +46,8 @@ func (e *LaggedError) Error() string {
 	return fmt.Sprintf("reader fell behind: %d bytes lost", e.Lost)
 }
 
-// Reader is a cursor into a terminal's stream. It pulls: the terminal buffers nothing for it. It is not safe for concurrent use, except for
-// Close.
+// Reader is a cursor into a terminal's stream. It pulls: the terminal buffers nothing for
+// it. It is not safe for concurrent use, except for Close.
 type Reader struct {
 	// Set at construction.
 	t      *Terminal
@@ -73,20 +76,25 @@ type Reader struct {
 // ReaderOptions says where a reader starts and in which form it reads.
 type ReaderOptions struct {
 	View View
-	// From is the raw offset to start at. If it is older than the log, a LaggedError comes first; if it is newer than the end, the reader
-	// starts at the end.
+	// From is the raw offset to start at. If it is older than the log, a LaggedError
+	// comes first; if it is newer than the end, the reader starts at the end.
 	From int64
-	// Tail, if not 0, starts at most this many raw bytes before the end instead, at the start of a line where there is one, and never lags at
-	// the start. Negative: exactly at the end.
+	// Tail, if not 0, starts at most this many raw bytes before the end instead, at the
+	// start of a line where there is one, and never lags at the start. Negative: exactly
+	// at the end.
 	Tail int64
-	// Hold lets the reader slow the child: with a view of text as much as the terminal's OnSlow allows, otherwise as with OnSlow Hold.
+	// Hold lets the reader slow the child: with a view of text as much as the terminal's
+	// OnSlow allows, otherwise as with OnSlow Hold.
 	Hold bool
-	// Linear ends each piece of data where something was left out or replaced, so that the raw offset of each of its bytes is known: they
-	// end right before Event.Raw, unless the whole piece stands for bytes that are not UTF-8.
+	// Linear ends each piece of data where something was left out or replaced, so that
+	// the raw offset of each of its bytes is known: they end right before Event.Raw,
+	// unless the whole piece stands for bytes that are not UTF-8.
 	Linear bool
-	// Screens makes a reader of ViewOutward that loses output get the screen behind the loss, as soon as it is known.
+	// Screens makes a reader of ViewOutward that loses output get the screen behind the
+	// loss, as soon as it is known.
 	Screens bool
-	// Wake, if not nil, is the channel that Ready returns, so that one goroutine can wait for many readers. It has one slot.
+	// Wake, if not nil, is the channel that Ready returns, so that one goroutine can wait
+	// for many readers. It has one slot.
 	Wake chan struct{}
 }
 
@@ -126,8 +134,9 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	return r
 }
 
-// bind makes the reader be closed when the lending to host ends; it returns false if that has ended already. awaited says that it is the
-// host's link, for which the child may be held after it was lost.
+// bind makes the reader be closed when the lending to host ends; it returns false if that
+// has ended already. awaited says that it is the host's link, for which the child may be
+// held after it was lost.
 func (r *Reader) bind(host string, awaited bool) bool {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
@@ -162,8 +171,9 @@ func (r *Reader) closeLocked() {
 	r.t.readers.makeRoom()
 }
 
-// Next returns the next event, with as much data as fits buf, and blocks until there is one. buf must hold at least 64 bytes. Errors: ctx's, a
-// *LaggedError (call again), io.EOF after MarkExited.
+// Next returns the next event, with as much data as fits buf, and blocks until there is
+// one. buf must hold at least 64 bytes. Errors: ctx's, a *LaggedError (call again),
+// io.EOF after MarkExited.
 func (r *Reader) Next(ctx context.Context, buf []byte) (Event, error) {
 	for {
 		ev, ok, err := r.TryNext(buf)
@@ -261,8 +271,9 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	return Event{}, false, nil
 }
 
-// Ready returns a channel that receives a value when at least min bytes, a mark or the end can be read. It may receive one value too many;
-// it is never closed. Only the last call of Ready has effect.
+// Ready returns a channel that receives a value when at least min bytes, a mark or the
+// end can be read. It may receive one value too many; it is never closed. Only the last
+// call of Ready has effect.
 func (r *Reader) Ready(min int) <-chan struct{} {
 	r.t.mu.Lock()
 	r.need = int64(max(min, 1))
@@ -281,7 +292,8 @@ func (r *Reader) Pending() int64 {
 	return r.t.frontierLocked(r.view) - r.pos
 }
 
-// Offset returns the reader's position as an offset of its view: that of the next byte it returns, unless that byte is trimmed before.
+// Offset returns the reader's position as an offset of its view: that of the next byte it
+// returns, unless that byte is trimmed before.
 func (r *Reader) Offset() int64 {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
@@ -317,8 +329,8 @@ func (t *Terminal) wakeLocked() {
 	}
 }
 
-// resyncLocked moves a reader whose position was trimmed to the oldest line that is kept. If only marks were trimmed, the reader stays
-// where it is.
+// resyncLocked moves a reader whose position was trimmed to the oldest line that is kept.
+// If only marks were trimmed, the reader stays where it is.
 func (r *Reader) resyncLocked() error {
 	t, from := r.t, r.off
 	if r.pos < t.stream.log.Start() {
@@ -350,8 +362,8 @@ func (r *Reader) Size() Size {
 	return s.before
 }
 
-// SeekText moves the reader to a text offset, before the marks there, as a host that resumes needs it. Only ViewText and ViewOutward have
-// text offsets.
+// SeekText moves the reader to a text offset, before the marks there, as a host that
+// resumes needs it. Only ViewText and ViewOutward have text offsets.
 //
 // If there is no such offset yet, it moves the reader to the end and returns false.
 func (r *Reader) SeekText(text int64) bool {

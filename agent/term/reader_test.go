@@ -55,7 +55,8 @@ func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 	})
 }
 
-// Where a text view goes on after a loss is told as a raw offset, too: from there another reader reads the same.
+// Where a text view goes on after a loss is told as a raw offset, too: from there another
+// reader reads the same.
 func TestALossIsReportedInBothOffsets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
@@ -168,7 +169,8 @@ func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
 	})
 }
 
-// A background process that keeps the pty open must not keep the terminal: the leader is gone and nothing comes any more.
+// A background process that keeps the pty open must not keep the terminal: the leader is
+// gone and nothing comes any more.
 func TestExitDoesNotWaitForABackgroundProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})

@@ -7,8 +7,9 @@ import (
 	"tether/agent/flow"
 )
 
-// readers are the readers for which output is kept: open ones, and awaited ones, which are expected back and hold the child meanwhile as an
-// open reader does. Guarded by the terminal's mutex, except for room.
+// readers are the readers for which output is kept: open ones, and awaited ones, which
+// are expected back and hold the child meanwhile as an open reader does. Guarded by the
+// terminal's mutex, except for room.
 type readers struct {
 	open    map[*Reader]struct{}
 	awaited map[string]int64 // raw offsets of the awaited ones
@@ -16,7 +17,8 @@ type readers struct {
 	budget  flow.Budget      // of waiting for readers that may slow the child only a little; unused if the holder is a pacer
 }
 
-// await makes an absent reader at raw offset pos hold the child until it arrives under that name, or the stall time has passed.
+// await makes an absent reader at raw offset pos hold the child until it arrives under
+// that name, or the stall time has passed.
 func (a *readers) await(who string, pos int64) {
 	if a.awaited == nil {
 		a.awaited = map[string]int64{}
@@ -34,7 +36,8 @@ func (a *readers) arrived(who string) bool {
 	return ok
 }
 
-// needed returns the raw offset of the first output that a reader which may hold the child has not read, or noOffset.
+// needed returns the raw offset of the first output that a reader which may hold the
+// child has not read, or noOffset.
 func (a *readers) needed() int64 {
 	least := noOffset
 	for r := range a.open {
@@ -64,9 +67,10 @@ func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
 // maxPeople bounds the people who are expected back.
 const maxPeople = 9
 
-// holdBriefly waits while appending n bytes would drop output that has not been read by a reader that may slow the child only a little. It
-// does not wait if the holder does so in its place, see pacer. Once the budget is used up, the child does not wait for such a reader until
-// it has caught up.
+// holdBriefly waits while appending n bytes would drop output that has not been read by a
+// reader that may slow the child only a little. It does not wait if the holder does so in
+// its place, see pacer. Once the budget is used up, the child does not wait for such a
+// reader until it has caught up.
 func (t *Terminal) holdBriefly(n int) {
 	for {
 		left, waits := t.holdLeft(n)
@@ -95,8 +99,8 @@ func (t *Terminal) holdBriefly(n int) {
 	}
 }
 
-// holdLeft reports whether the child must wait for readers that may slow it only a little before n bytes are appended, and for how long at
-// most.
+// holdLeft reports whether the child must wait for readers that may slow it only a little
+// before n bytes are appended, and for how long at most.
 func (t *Terminal) holdLeft(n int) (left time.Duration, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +124,9 @@ func (t *Terminal) holdLeft(n int) (left time.Duration, waits bool) {
 	return left, waits
 }
 
-// hold waits while appending n bytes would drop output that a reader has not read and for which the child is held: for readers that hold
-// the child at most the pool's stall time, for others see holdBriefly. Only the pump calls it.
+// hold waits while appending n bytes would drop output that a reader has not read and for
+// which the child is held: for readers that hold the child at most the pool's stall time,
+// for others see holdBriefly. Only the pump calls it.
 func (t *Terminal) hold(n int) {
 	t.holdLong(n)
 	t.holdBriefly(n)
@@ -175,8 +180,9 @@ func (t *Terminal) blocked(n int) bool {
 // blocksLocked reports whether r holds the child before n more bytes are appended.
 func (t *Terminal) blocksLocked(r *Reader, n int) bool { return r.holds && t.fullLocked(r, n) }
 
-// fullLocked reports whether r would lose output if n more bytes were appended. For a reader that has stalled it returns false, and clears
-// stalled if the reader has caught up to half of the log.
+// fullLocked reports whether r would lose output if n more bytes were appended. For a
+// reader that has stalled it returns false, and clears stalled if the reader has caught
+// up to half of the log.
 func (t *Terminal) fullLocked(r *Reader, n int) bool {
 	limit := t.stream.log.Limit()
 	if r.stalled {
@@ -186,7 +192,8 @@ func (t *Terminal) fullLocked(r *Reader, n int) bool {
 	return t.overfullLocked(r.pos, r.mark, n, limit)
 }
 
-// absentLocked reports whether an awaited reader at the raw offset holds the child before n more bytes are appended.
+// absentLocked reports whether an awaited reader at the raw offset holds the child before
+// n more bytes are appended.
 func (t *Terminal) absentLocked(pos int64, n int) bool {
 	return t.overfullLocked(pos, t.stream.markAt(pos), n, t.stream.log.Limit())
 }

@@ -9,7 +9,8 @@ import (
 
 const maxWhy = 200 // bytes
 
-// SetReady sets the readiness of the terminal, and closes the channels that Input has returned. It does nothing after the exit.
+// SetReady sets the readiness of the terminal, and closes the channels that Input has
+// returned. It does nothing after the exit.
 func (h Handle) SetReady(state vocab.ReadyState, why string) {
 	t := h.t
 	t.mu.Lock()

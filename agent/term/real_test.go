@@ -89,7 +89,8 @@ func TestRealChildren(t *testing.T) {
 	}
 }
 
-// Output printed right before the child's death must not be lost, however late it is read.
+// Output printed right before the child's death must not be lost, however late it is
+// read.
 func TestLastOutputIsNeverLost(t *testing.T) {
 	p := realPool(t, term.Options{KeepExited: 1000})
 	for i := range 100 {

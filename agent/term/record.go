@@ -13,11 +13,11 @@ import (
 	"tether/vocab"
 )
 
-// record is a terminal's state that a holder keeps for the next daemon, as JSON in its meta: everything that does not follow from the
-// output.
+// record is a terminal's state that a holder keeps for the next daemon, as JSON in its
+// meta: everything that does not follow from the output.
 //
-// A newer or older daemon reads it. Each version writes only the fields that it knows; a field never changes its meaning. See
-// docs/HOLDER.md.
+// A newer or older daemon reads it. Each version writes only the fields that it knows; a
+// field never changes its meaning. See docs/HOLDER.md.
 type record struct {
 	Version int      `json:"v"`
 	Name    string   `json:"name"`
@@ -41,15 +41,16 @@ type record struct {
 	Unsigned     bool           `json:"unsigned,omitempty"` // its starter showed no sign of a person
 	Nonce        string         `json:"nonce,omitempty"`    // of the shell's marks
 	Door         string         `json:"door,omitempty"`     // through which it was started
-	// Secrets are values that no host may see. A holder has them in its memory anyway, in the environment from which they come.
+	// Secrets are values that no host may see. A holder has them in its memory anyway, in
+	// the environment from which they come.
 	Secrets   []string         `json:"secrets,omitempty"`
 	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
 	Lent      []recordedLoan   `json:"lent,omitempty"`
 	Attached  int              `json:"attached,omitempty"` // people
 	Commands  []recordedOutput `json:"commands,omitempty"` // the newest 200, fewer if the meta would be too large
 	Sizes     []recordedSize   `json:"sizes,omitempty"`    // at the oldest output, and later ones, the newest 256
-	// Exit is present when a daemon has recorded the exit and told the attached people of this machine. How the child ended is known to the
-	// holder.
+	// Exit is present when a daemon has recorded the exit and told the attached people of
+	// this machine. How the child ended is known to the holder.
 	Exit *recordedExit `json:"exit,omitempty"`
 }
 
@@ -165,7 +166,8 @@ var roleNames = map[Role]string{RoleUser: "user", RoleAgent: "agent"}
 
 var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 
-// recordedLocked returns the terminal's record. Commands that do not fit are left out, the oldest first.
+// recordedLocked returns the terminal's record. Commands that do not fit are left out,
+// the oldest first.
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.origin.name, Short: t.origin.short, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
@@ -226,8 +228,9 @@ func (o *recordedOutput) command() vocab.Command {
 	return c
 }
 
-// parseRecord decodes a record. For one that cannot be read, or has another version, it returns the record of a private terminal of the
-// person, so that they see the terminal and can end it.
+// parseRecord decodes a record. For one that cannot be read, or has another version, it
+// returns the record of a private terminal of the person, so that they see the terminal
+// and can end it.
 func parseRecord(p []byte) record {
 	var r record
 	err := json.Unmarshal(p, &r)
@@ -252,8 +255,8 @@ func parseRecord(p []byte) record {
 // maxRecordedMs bounds the durations in a record, in milliseconds: ten years.
 const maxRecordedMs = 10 * 366 * 24 * 3600 * 1000
 
-// Recorded returns the terminal's name and owner from the meta of a holder. An unreadable owner counts as the person; a terminal that was
-// never listed has no owner.
+// Recorded returns the terminal's name and owner from the meta of a holder. An unreadable
+// owner counts as the person; a terminal that was never listed has no owner.
 func Recorded(meta []byte) (name string, owner Actor) {
 	if len(meta) == 0 {
 		return "", Actor{}
@@ -270,7 +273,8 @@ func (r *record) owner() Actor {
 	return User
 }
 
-// starter returns the agent that has started a terminal that is now the person's, nobody if that is not recorded.
+// starter returns the agent that has started a terminal that is now the person's, nobody
+// if that is not recorded.
 func (r *record) starter() Actor {
 	if !r.Promoted || r.Starter == "" {
 		return Actor{}
@@ -278,7 +282,8 @@ func (r *record) starter() Actor {
 	return Agent(r.Starter)
 }
 
-// startedBy returns the agent that has started the terminal, even if it is the person's now.
+// startedBy returns the agent that has started the terminal, even if it is the person's
+// now.
 func (r *record) startedBy() Actor {
 	if a := r.starter(); a.Role == RoleAgent {
 		return a

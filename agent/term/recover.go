@@ -9,8 +9,9 @@ import (
 	"tether/shellint"
 )
 
-// A Recovery reports a panic caused by a child's output, which is a bug of ours. The panic ends neither the daemon nor the terminal: the
-// pending output and the log are dropped and shown as a gap, as if they had never been recorded.
+// A Recovery reports a panic caused by a child's output, which is a bug of ours. The
+// panic ends neither the daemon nor the terminal: the pending output and the log are
+// dropped and shown as a gap, as if they had never been recorded.
 type Recovery struct {
 	ID    ID
 	Bytes int    // length of the output that caused it
@@ -25,8 +26,8 @@ func (t *Terminal) take(p []byte) {
 	t.ingest(p)
 }
 
-// recoverOutput, deferred, drops all output up to the end of p after a panic and starts with a new log. A second panic, in recoverOutput
-// itself, ends the daemon.
+// recoverOutput, deferred, drops all output up to the end of p after a panic and starts
+// with a new log. A second panic, in recoverOutput itself, ends the daemon.
 func (t *Terminal) recoverOutput(p []byte) {
 	v := recover()
 	if v == nil {
@@ -63,7 +64,8 @@ func (t *Terminal) finish() {
 	t.endOutput()
 }
 
-// recoverRedaction, deferred, restarts the redaction after a panic in it. Until the child prints again, hosts get no more output.
+// recoverRedaction, deferred, restarts the redaction after a panic in it. Until the child
+// prints again, hosts get no more output.
 func (t *Terminal) recoverRedaction() {
 	v := recover()
 	if v == nil {
@@ -105,7 +107,8 @@ func (t *Terminal) gap(err error) bool {
 	return true
 }
 
-// beginLocked replaces the log by an empty one that begins at a raw and a text offset. Readers before that offset get a LaggedError.
+// beginLocked replaces the log by an empty one that begins at a raw and a text offset.
+// Readers before that offset get a LaggedError.
 func (t *Terminal) beginLocked(raw, text int64) {
 	t.intake.scanner = shellint.NewScannerAt(t.origin.scanning, raw)
 	t.stream.begin(raw, text)

@@ -13,7 +13,8 @@ import (
 	"tether/agent/term"
 )
 
-// A panic caused by a terminal's output costs that output, neither the terminal nor other terminals.
+// A panic caused by a terminal's output costs that output, neither the terminal nor other
+// terminals.
 func TestABugIsSurvived(t *testing.T) {
 	for name, trip := range map[string]func(term.Handle){
 		"in the scanner": term.Handle.TripScanner, "under the lock": term.Handle.TripRedaction, "where text offsets are from": term.Handle.TripCuts,
@@ -90,7 +91,8 @@ func TestABugAtTheEndIsSurvived(t *testing.T) {
 	})
 }
 
-// A daemon that adopts output that caused a panic in the former one panics, too, and still adopts the terminal.
+// A daemon that adopts output that caused a panic in the former one panics, too, and
+// still adopts the terminal.
 func TestABugWhileATerminalIsTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)

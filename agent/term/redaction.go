@@ -7,7 +7,8 @@ import (
 	"tether/agent/redact"
 )
 
-// How long text may be held back from hosts because it may be the beginning of a secret or of a control string; see redact.Filter.
+// How long text may be held back from hosts because it may be the beginning of a secret
+// or of a control string; see redact.Filter.
 const (
 	holdLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
 	holdBrief = 2 * time.Millisecond   // where that is unlikely
@@ -15,12 +16,13 @@ const (
 
 const maskCost = 24 // bytes of memory of one mask
 
-// outwardLinger is how long a redaction stays after its last reader, so that the next reader need not wait until the whole log was examined
-// again.
+// outwardLinger is how long a redaction stays after its last reader, so that the next
+// reader need not wait until the whole log was examined again.
 const outwardLinger = time.Minute
 
-// redaction finds the parts of a terminal's text that hosts and agents do not see. It exists while the terminal is lent or somebody reads
-// ViewOutward, and for outwardLinger after that. Guarded by the terminal's mutex.
+// redaction finds the parts of a terminal's text that hosts and agents do not see. It
+// exists while the terminal is lent or somebody reads ViewOutward, and for outwardLinger
+// after that. Guarded by the terminal's mutex.
 type redaction struct {
 	filter   *redact.Filter
 	fed      int64     // raw offset up to which the filter has the text
@@ -90,8 +92,9 @@ func (v *redaction) waitLeft(now time.Time) time.Duration {
 	return hold - now.Sub(v.since)
 }
 
-// mask applies the masks to p, the text at the offset off. It returns how many masked places it has newly counted. counted has the text
-// offsets up to which secrets and sequences were counted; mask advances them.
+// mask applies the masks to p, the text at the offset off. It returns how many masked
+// places it has newly counted. counted has the text offsets up to which secrets and
+// sequences were counted; mask advances them.
 func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	end := off + int64(len(p))
 	for k, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
@@ -124,7 +127,8 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 	return false
 }
 
-// fits returns the raw offset, base or later, from which on the masks fit the bound; held text is kept in any case.
+// fits returns the raw offset, base or later, from which on the masks fit the bound; held
+// text is kept in any case.
 func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.len() - limit/maskCost; over > 0 {
@@ -174,8 +178,8 @@ const (
 	renewTime   = time.Minute // period in which the number of images, notifications and titles is bounded, see redact.Filter.Renew
 )
 
-// prepare makes the terminal's redaction rules before it is lent. It must be called without the lock, because the first call may take a
-// moment.
+// prepare makes the terminal's redaction rules before it is lent. It must be called
+// without the lock, because the first call may take a moment.
 func (t *Terminal) prepare() {
 	base := t.pool.opts.Outward
 	if base == nil {
@@ -196,8 +200,8 @@ func (t *Terminal) prepare() {
 	t.mu.Unlock()
 }
 
-// setRedactionLocked creates the redaction if the terminal is lent or has readers of ViewOutward; otherwise it drops it after
-// outwardLinger.
+// setRedactionLocked creates the redaction if the terminal is lent or has readers of
+// ViewOutward; otherwise it drops it after outwardLinger.
 func (t *Terminal) setRedactionLocked() {
 	l := &t.lending
 	needed := (len(l.to) > 0 || l.outward > 0) && l.rules != nil
@@ -225,7 +229,8 @@ func (t *Terminal) endLinger() {
 	}
 }
 
-// beginOutward counts a reader of ViewOutward, and makes the redaction examine all present output, so that a single read returns all of it.
+// beginOutward counts a reader of ViewOutward, and makes the redaction examine all
+// present output, so that a single read returns all of it.
 func (t *Terminal) beginOutward() {
 	t.prepare()
 	t.mu.Lock()
@@ -289,7 +294,8 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	readBuffers.Put(buf)
 	v.fed = pos
 	if v.behind && v.fed >= t.stream.texted && t.stream.log.End() >= t.adoption.target {
-		// The titles of hours of output have used up the allowance of a minute: later output gets a new one.
+		// The titles of hours of output have used up the allowance of a minute: later
+		// output gets a new one.
 		v.behind = false
 		v.renew(now)
 	}
@@ -338,14 +344,16 @@ func (t *Terminal) releaseHeldText() {
 	t.wakeLocked()
 }
 
-// Outward returns the rules for texts about the terminal that a host gets besides the output, such as titles. Nil rules redact nothing.
+// Outward returns the rules for texts about the terminal that a host gets besides the
+// output, such as titles. Nil rules redact nothing.
 func (h Handle) Outward() *redact.Rules {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.lending.rules
 }
 
-// Redaction returns the rules for a terminal's output, even if it is lent to no host. Nil rules redact nothing.
+// Redaction returns the rules for a terminal's output, even if it is lent to no host. Nil
+// rules redact nothing.
 func (h Handle) Redaction() *redact.Rules {
 	h.t.prepare()
 	return h.Outward()

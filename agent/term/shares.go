@@ -6,17 +6,20 @@ import (
 	"time"
 )
 
-// Share lets everyone who has its link watch the terminal at the host of its loan. The link's secret is not stored.
+// Share lets everyone who has its link watch the terminal at the host of its loan. The
+// link's secret is not stored.
 type Share struct {
 	ID         string
 	SecretHash string // SHA-256 in hexadecimal digits
 	Until      time.Time
 	Once       bool // the host lets only the first browser in
-	// Ended says that the share has ended and that the host may not know that yet, see Handle.ForgetShare.
+	// Ended says that the share has ended and that the host may not know that yet, see
+	// Handle.ForgetShare.
 	Ended bool
 }
 
-// MaxShares bounds the shares of a loan, including ended ones that the host does not know of yet.
+// MaxShares bounds the shares of a loan, including ended ones that the host does not know
+// of yet.
 const MaxShares = 16
 
 // Errors of shares.
@@ -43,8 +46,8 @@ func (t *Terminal) addShareLocked(l *Loan, s Share) {
 	l.Version = t.lending.version
 }
 
-// endSharesLocked ends the shares of the loan that fits selects, and returns their ids. done reports that the loan was only for guests and
-// has no share left.
+// endSharesLocked ends the shares of the loan that fits selects, and returns their ids.
+// done reports that the loan was only for guests and has no share left.
 func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []string, done bool) {
 	shares := slices.Clone(l.Shares)
 	for i := range shares {
@@ -62,7 +65,8 @@ func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []str
 	return ended, l.Audience.GuestsOnly && !l.lasting()
 }
 
-// Unshare ends a share. It also ends the loan if that was only for guests and has no other share. Errors: ErrNotLent, ErrNoShare.
+// Unshare ends a share. It also ends the loan if that was only for guests and has no
+// other share. Errors: ErrNotLent, ErrNoShare.
 func (h Handle) Unshare(host, id string) error {
 	return h.changeLoan(host, func(t *Terminal, loan *Loan) (*Act, error) {
 		ended, done := t.endSharesLocked(loan, func(s *Share) bool { return s.ID == id })
@@ -77,7 +81,8 @@ func (h Handle) Unshare(host, id string) error {
 	})
 }
 
-// ForgetShare removes a share that has ended. The actor, a host's link, calls it after it has told its host.
+// ForgetShare removes a share that has ended. The actor, a host's link, calls it after it
+// has told its host.
 func (h Handle) ForgetShare(id string) {
 	t := h.t
 	t.mu.Lock()

@@ -16,7 +16,8 @@ func share(h term.Handle, id string, lasts time.Duration) error {
 	return h.LendTo("lab", term.LoanChange{Share: &term.Share{ID: id, SecretHash: "00", Until: time.Now().Add(lasts)}})
 }
 
-// A terminal that is not lent is lent to the guest alone, and no longer than the last link lasts.
+// A terminal that is not lent is lent to the guest alone, and no longer than the last
+// link lasts.
 func TestShareEndsItsLoan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{})
@@ -104,7 +105,8 @@ func TestSharesSurviveTheDaemon(t *testing.T) {
 	})
 }
 
-// A change that is refused for its names adds no link, and one that is refused for its link no names.
+// A change that is refused for its names adds no link, and one that is refused for its
+// link no names.
 func TestShareIsAddedWithItsAudienceOrNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{LendTo: []string{"lab"}})
@@ -164,7 +166,8 @@ func TestEndsOfSharesAreRecorded(t *testing.T) {
 	})
 }
 
-// What cannot be lent cannot be shared either: private terminals, those that a rule forbids, and others' requests.
+// What cannot be lent cannot be shared either: private terminals, those that a rule
+// forbids, and others' requests.
 func TestWhatCannotBeLentIsNotShared(t *testing.T) {
 	forbidden := errors.New("a rule says never")
 	for name, c := range map[string]struct {

@@ -8,7 +8,8 @@ import (
 	"tether/agent/term"
 )
 
-// How long a reader that never reads may keep a child waiting follows from the terminal's owner, unless it is set.
+// How long a reader that never reads may keep a child waiting follows from the terminal's
+// owner, unless it is set.
 func TestSlowReadersByOwner(t *testing.T) {
 	const stall, brief = 5 * time.Second, 200 * time.Millisecond
 	for _, c := range []struct {

@@ -16,7 +16,8 @@ import (
 type Spec struct {
 	ID      ID       // "" mints one
 	Command []string // argv as the person gave it; shown in lists
-	// Argv, Env and Nonce are the actual values if shell integration changes them. Argv nil means Command. Env is the whole environment.
+	// Argv, Env and Nonce are the actual values if shell integration changes them. Argv
+	// nil means Command. Env is the whole environment.
 	Argv []string
 	Env  []string
 	// Nonce is what a mark must carry to be trusted. With "" no marks are trusted.
@@ -30,27 +31,31 @@ type Spec struct {
 	Limits  proc.Limits
 	Private bool
 	OnSlow  OnSlow
-	// IdleTimeout, if not 0, is how long an agent's terminal may go without output and input before it is killed. It does not apply after a
-	// promotion.
+	// IdleTimeout, if not 0, is how long an agent's terminal may go without output and
+	// input before it is killed. It does not apply after a promotion.
 	IdleTimeout time.Duration
-	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed. It does not apply after a promotion.
+	// TimeLimit, if not 0, is how long an agent's terminal may run before it is killed.
+	// It does not apply after a promotion.
 	TimeLimit time.Duration
 	// Attaches says that a terminal which answers questions will be attached at once.
 	Attaches bool
 	// Leased is stored for the door that starts the terminal, see Info.
 	Leased bool
 	LendTo []string // hosts
-	// Audience lists who else may watch at each of these hosts, besides the owner of this machine there; at most MaxNames.
+	// Audience lists who else may watch at each of these hosts, besides the owner of this
+	// machine there; at most MaxNames.
 	Audience []string
 	// Door is stored for Info; at most 16 bytes.
 	Door string
 	// Unsigned is stored for Info.
 	Unsigned bool
-	// Notice says in one line what is not as asked, for whoever starts the terminal; "" if nothing.
+	// Notice says in one line what is not as asked, for whoever starts the terminal; ""
+	// if nothing.
 	Notice string
 	// suggested is the name if Name is empty; see Suggest.
 	suggested NameParts
-	// Ended, if not nil, is called once when the child has ended or could not be started, to remove its files.
+	// Ended, if not nil, is called once when the child has ended or could not be started,
+	// to remove its files.
 	Ended func()
 }
 
@@ -141,7 +146,8 @@ func (s *Spec) ended() {
 	}
 }
 
-// maxSize bounds both dimensions of a terminal in cells. The protocol does not ask hosts to accept more, see ahp.
+// maxSize bounds both dimensions of a terminal in cells. The protocol does not ask hosts
+// to accept more, see ahp.
 const maxSize = 1000
 
 func checkSize(s Size) error {

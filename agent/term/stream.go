@@ -9,11 +9,14 @@ import (
 	"tether/shellint"
 )
 
-// stream is the child's output, as far as it is kept, and derived state: its bytes, the cuts from which its views follow, and the marks
-// between the bytes, all under raw offsets. Only the owner of Terminal.intake appends bytes and cuts. Guarded by the terminal's mutex.
+// stream is the child's output, as far as it is kept, and derived state: its bytes, the
+// cuts from which its views follow, and the marks between the bytes, all under raw
+// offsets. Only the owner of Terminal.intake appends bytes and cuts. Guarded by the
+// terminal's mutex.
 //
-// seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is added before seen. Bytes and cuts together, and marks, are
-// each within the bound of log. Needed output may exceed that bound for a moment, see Terminal.boundLocked.
+// seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is added
+// before seen. Bytes and cuts together, and marks, are each within the bound of log.
+// Needed output may exceed that bound for a moment, see Terminal.boundLocked.
 type stream struct {
 	log       *ring.Log
 	cuts      cutList
@@ -30,7 +33,8 @@ type stream struct {
 	oldest    oldest // the screen at the log's oldest byte
 }
 
-// begin replaces the log by an empty one that begins at a raw and a text offset. Of what was before, only marks are kept.
+// begin replaces the log by an empty one that begins at a raw and a text offset. Of what
+// was before, only marks are kept.
 func (s *stream) begin(raw, text int64) {
 	s.log = ring.NewAt(s.log.Limit(), raw)
 	s.cuts = cutList{baseRaw: raw, baseText: text}
@@ -45,7 +49,8 @@ func (s *stream) begin(raw, text int64) {
 	s.oldest.marks = s.firstMark + int64(s.marks.len())
 }
 
-// decide turns the scanner's findings in the newest bytes into cuts, and moves the frontiers. final says that no more output follows.
+// decide turns the scanner's findings in the newest bytes into cuts, and moves the
+// frontiers. final says that no more output follows.
 func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
 	for _, span := range found.Spans {
 		if kind, ok := cutFor(span); ok && !(clipboard && span.Class == shellint.ClassClipboard) {
@@ -58,8 +63,9 @@ func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
 	s.decideText(s.decided, final)
 }
 
-// decideText adds the raw range [texted, to) to the text, and cuts bytes in it that are not UTF-8. Unless final, it leaves out the bytes of
-// an incomplete character at the end, whose rest may still arrive.
+// decideText adds the raw range [texted, to) to the text, and cuts bytes in it that are
+// not UTF-8. Unless final, it leaves out the bytes of an incomplete character at the end,
+// whose rest may still arrive.
 func (s *stream) decideText(to int64, final bool) {
 	if to <= s.texted {
 		return
@@ -87,7 +93,8 @@ func (s *stream) decideText(to int64, final bool) {
 	}
 }
 
-// incomplete returns the number of bytes at the end of p that begin a character without finishing it: 0 to 3.
+// incomplete returns the number of bytes at the end of p that begin a character without
+// finishing it: 0 to 3.
 func incomplete(p []byte) int {
 	for n := 1; n <= min(3, len(p)); n++ {
 		b := p[len(p)-n]
@@ -101,8 +108,8 @@ func incomplete(p []byte) int {
 	return 0
 }
 
-// textBehind returns a text offset for the raw offset to that is not before any reported offset: the true one, unless the list of cuts
-// itself is broken.
+// textBehind returns a text offset for the raw offset to that is not before any reported
+// offset: the true one, unless the list of cuts itself is broken.
 func (s *stream) textBehind(to int64) (text int64) {
 	defer func() {
 		if recover() != nil {
@@ -112,8 +119,8 @@ func (s *stream) textBehind(to int64) (text int64) {
 	return s.cuts.textAt(s.texted) + to - s.texted
 }
 
-// known returns the raw offset up to which the view is known. It includes text that is held back from hosts, since a host may have received
-// it from the former daemon.
+// known returns the raw offset up to which the view is known. It includes text that is
+// held back from hosts, since a host may have received it from the former daemon.
 func (s *stream) known(v View) int64 {
 	switch v {
 	case ViewText, ViewOutward:
@@ -124,8 +131,9 @@ func (s *stream) known(v View) int64 {
 	return s.log.End()
 }
 
-// fill copies the view of the raw range [pos, limit) to buf, as much as fits, and returns the raw offset at which that ends and the number
-// of copied bytes. With linear it stops where something was left out or replaced.
+// fill copies the view of the raw range [pos, limit) to buf, as much as fits, and returns
+// the raw offset at which that ends and the number of copied bytes. With linear it stops
+// where something was left out or replaced.
 func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end int64, n int) {
 	for c := s.cuts.after(pos); pos < limit && n < len(buf); {
 		plain := limit
@@ -176,8 +184,9 @@ const (
 	largePiece    = 4 << 10
 )
 
-// begun returns the number of bytes at the end of p from the beginning of a sequence on. Parsing a flood is cheaper if large pieces do not
-// end within a sequence; no view promises that.
+// begun returns the number of bytes at the end of p from the beginning of a sequence on.
+// Parsing a flood is cheaper if large pieces do not end within a sequence; no view
+// promises that.
 func begun(p []byte) int {
 	p = p[max(0, len(p)-usualSequence):]
 	if i := bytes.LastIndexByte(p, 0x1b); i >= 0 {
@@ -186,7 +195,8 @@ func begun(p []byte) int {
 	return 0
 }
 
-// beforeSequence returns where the piece from pos to end should end instead, so that it does not end within a sequence; see begun.
+// beforeSequence returns where the piece from pos to end should end instead, so that it
+// does not end within a sequence; see begun.
 func (s *stream) beforeSequence(pos, end int64) int64 {
 	if end-pos < largePiece {
 		return end
@@ -212,8 +222,9 @@ func (s *stream) markAt(raw int64) int64 {
 // lineSearch is how far lineStart looks, in bytes.
 const lineSearch = 4 << 10
 
-// lineStart returns the first start of a line at or after raw, so that a view that begins there does not begin within a sequence. If no
-// line starts within lineSearch, it returns the next start of a character.
+// lineStart returns the first start of a line at or after raw, so that a view that begins
+// there does not begin within a sequence. If no line starts within lineSearch, it returns
+// the next start of a character.
 func (s *stream) lineStart(raw, end int64) int64 {
 	if raw == 0 || raw >= end {
 		return min(raw, end)
@@ -237,18 +248,20 @@ func (s *stream) charStart(raw, end int64) int64 {
 	return raw
 }
 
-// weight returns how much of the log's bound the stream takes from a raw offset on, in bytes: the output and its cuts.
+// weight returns how much of the log's bound the stream takes from a raw offset on, in
+// bytes: the output and its cuts.
 func (s *stream) weight(from int64) int64 {
 	return s.log.End() - from + s.cuts.weight(from)
 }
 
-// overfull reports whether the stream from a raw offset on with more additional bytes, or the marks from that number on, exceed the bound
-// limit.
+// overfull reports whether the stream from a raw offset on with more additional bytes, or
+// the marks from that number on, exceed the bound limit.
 func (s *stream) overfull(from, mark int64, more, limit int) bool {
 	return s.weight(from)+int64(more) > int64(limit) || s.firstMark+int64(s.marks.len())-mark > int64(limit/markCost)
 }
 
-// fits returns the raw offset from which on the stream fits the bound, and so do its marks.
+// fits returns the raw offset from which on the stream fits the bound, and so do its
+// marks.
 func (s *stream) fits(limit int) int64 {
 	base := s.log.Start()
 	for over := s.weight(base) - int64(limit); over > 0; over = s.weight(base) - int64(limit) {
@@ -290,7 +303,8 @@ func (s *stream) cost() int {
 	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost + s.oldest.cost()
 }
 
-// queue is a slice that is appended to at the back and dropped from the front without moving its content each time.
+// queue is a slice that is appended to at the back and dropped from the front without
+// moving its content each time.
 type queue[T any] struct {
 	items []T
 	head  int

@@ -20,7 +20,8 @@ import (
 // Size is a terminal's size in cells, 1 to 1000 each way.
 type Size = pty.Size
 
-// PTY is a running child on a pseudo-terminal. platform/pty implements it; so does a holder's client.
+// PTY is a running child on a pseudo-terminal. platform/pty implements it; so does a
+// holder's client.
 type PTY interface {
 	// Read returns the child's output, io.EOF after its end.
 	Read(p []byte) (int, error)
@@ -44,22 +45,26 @@ type OnSlow uint8
 const (
 	// ByOwner is the configured effect for the terminal's owner.
 	ByOwner OnSlow = iota
-	// Lag makes the child wait for readers at most a tenth of the time, and not while somebody types. A reader that is slower than that
-	// loses its place and is told of the gap.
+	// Lag makes the child wait for readers at most a tenth of the time, and not while
+	// somebody types. A reader that is slower than that loses its place and is told of
+	// the gap.
 	Lag
 	// Hold makes the child wait for readers, each time for at most the pool's stall time.
 	Hold
 )
 
-// Terminal is one child on a pty with its recorded output. All methods may be called concurrently. Doors do not get a Terminal but a
-// [Handle].
+// Terminal is one child on a pty with its recorded output. All methods may be called
+// concurrently. Doors do not get a Terminal but a [Handle].
 //
-// Its parts are structs, each in the file of its concern, with its rules. None has a lock: methods of parts that mu guards are called under
-// mu, as are methods of Terminal whose names end in Locked. Operations on several parts are methods of Terminal.
+// Its parts are structs, each in the file of its concern, with its rules. None has a
+// lock: methods of parts that mu guards are called under mu, as are methods of Terminal
+// whose names end in Locked. Operations on several parts are methods of Terminal.
 //
-// Goroutines: run waits for the child and records its exit. pump appends output; while it waits for output, the goroutine that reads the
-// holder's connection appends in its place (takeNow). Others start on demand and end by themselves: writeInput writes queued input, saver
-// sends state to the holder, recheckLending checks the lending rules after a change of directory.
+// Goroutines: run waits for the child and records its exit. pump appends output; while it
+// waits for output, the goroutine that reads the holder's connection appends in its place
+// (takeNow). Others start on demand and end by themselves: writeInput writes queued
+// input, saver sends state to the holder, recheckLending checks the lending rules after a
+// change of directory.
 type Terminal struct {
 	id      ID
 	pty     PTY
@@ -150,8 +155,9 @@ func (t *Terminal) infoLocked() Info {
 // Done is closed when the exit was recorded.
 func (t *Terminal) Done() <-chan struct{} { return t.life.done }
 
-// life has one channel for each step of a terminal's life; each is closed once, when the step happens. The channels are made at
-// construction and need no lock. run closes either done or left, after pumped was closed.
+// life has one channel for each step of a terminal's life; each is closed once, when the
+// step happens. The channels are made at construction and need no lock. run closes either
+// done or left, after pumped was closed.
 type life struct {
 	killed   chan struct{} // closed by kill: no reader holds the child any more
 	killOnce sync.Once
@@ -187,7 +193,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// ID names a terminal for its whole life, across daemon restarts: "pty-" and eight random characters of a-z and 2-7.
+// ID names a terminal for its whole life, across daemon restarts: "pty-" and eight random
+// characters of a-z and 2-7.
 type ID string
 
 // NewID returns a new random id.

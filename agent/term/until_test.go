@@ -41,7 +41,8 @@ func paced(t *testing.T, limit int) (*term.Pool, term.Handle, *vault, *pacedWire
 	return pool, h, v, w
 }
 
-// The holder learns how far the child may go for readers that may slow it a little; the daemon has all output at once.
+// The holder learns how far the child may go for readers that may slow it a little; the
+// daemon has all output at once.
 func TestTheHolderGetsTheChildsBudget(t *testing.T) {
 	const limit = 64 << 10
 	synctest.Test(t, func(t *testing.T) {

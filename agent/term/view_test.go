@@ -110,7 +110,8 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 	})
 }
 
-// A shell that reports no lines: a silent command must not stay unseen until its end, Enter on nothing must not be seen at all.
+// A shell that reports no lines: a silent command must not stay unseen until its end,
+// Enter on nothing must not be seen at all.
 func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
@@ -147,8 +148,8 @@ func TestReportsNeedTrust(t *testing.T) {
 	})
 }
 
-// TestTextOffsetsFollowFromTheBytes feeds random streams in random pieces and checks that text offsets are positions in the text, in any
-// pieces and from any start of a reader.
+// TestTextOffsetsFollowFromTheBytes feeds random streams in random pieces and checks that
+// text offsets are positions in the text, in any pieces and from any start of a reader.
 func TestTextOffsetsFollowFromTheBytes(t *testing.T) {
 	pieces := []string{"plain text ", "\xff", "\xe2\x9c", "✓", "\x1b]633;A;n0\a", "\x1b[6n", "\x1b", "\x1b]52;c;", "aGk=", "\a",
 		"\x1b]0;t\a", "\xc2", "\x9d633;B\x07", "\r\n", command("x", "y\r\n", 0), "\x1b[31mred\x1b[m", "\x00\x80\x80\x80"}
@@ -203,7 +204,8 @@ func checkOffsets(t *testing.T, seed uint64, rnd *rand.Rand, stream string) {
 	}
 }
 
-// The secret of the marks is the person's alone: an agent that asks for every byte gets them without marks, wherever it begins.
+// The secret of the marks is the person's alone: an agent that asks for every byte gets
+// them without marks, wherever it begins.
 func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 	const secret = "5e55107-5ecre7"
 	printed := strings.ReplaceAll(command("ls", "file\r\n", 0)+command("false", "", 1), ";n0", ";"+secret)
@@ -230,7 +232,8 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 	}
 }
 
-// Large pieces of a flood for a host end in front of a sequence, whether the buffer ends them or the output. What is left comes next.
+// Large pieces of a flood for a host end in front of a sequence, whether the buffer ends
+// them or the output. What is left comes next.
 func TestLargePiecesEndInFrontOfSequences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, child, _ := start(t, term.Options{}, term.Spec{})

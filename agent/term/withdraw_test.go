@@ -13,7 +13,8 @@ import (
 	"tether/platform/pty"
 )
 
-// When Unlend has returned, the host has lost its right to later output, even if its link does not know yet.
+// When Unlend has returned, the host has lost its right to later output, even if its link
+// does not know yet.
 func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}})
@@ -59,8 +60,9 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 	})
 }
 
-// The end of a pairing, in the pool: no terminal is lent to that host, neither one that starts in this moment nor one that somebody lends
-// then, and it is not lent when another host gets the name.
+// The end of a pairing, in the pool: no terminal is lent to that host, neither one that
+// starts in this moment nor one that somebody lends then, and it is not lent when another
+// host gets the name.
 func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paired atomic.Bool
@@ -100,7 +102,8 @@ func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 	})
 }
 
-// A window that is dragged makes one mark, not hundreds that push the boundaries of commands out of the log.
+// A window that is dragged makes one mark, not hundreds that push the boundaries of
+// commands out of the log.
 func TestSizesInARowAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})

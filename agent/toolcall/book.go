@@ -14,8 +14,8 @@ import (
 	"tether/platform/secret"
 )
 
-// maxBegun bounds the calls that are remembered, here and by a Desk. A host that repeats an older call could just as well have invented a
-// new one.
+// maxBegun bounds the calls that are remembered, here and by a Desk. A host that repeats
+// an older call could just as well have invented a new one.
 const maxBegun = 1024
 
 // key identifies a call permanently: a hash of everything that identifies it at the host.
@@ -67,7 +67,8 @@ func (b *book) loadLocked() error {
 // errBegun is returned by begin for a call that has begun before.
 var errBegun = errors.New("the call has begun before")
 
-// begin records that the call begins. When it returns nil, the record is on the disk, if the book has a file.
+// begin records that the call begins. When it returns nil, the record is on the disk, if
+// the book has a file.
 func (b *book) begin(k key) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

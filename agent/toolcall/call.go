@@ -55,7 +55,8 @@ func Tag(session string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// call is one call. It is guarded by the desk's mutex, except for the fields set at its creation.
+// call is one call. It is guarded by the desk's mutex, except for the fields set at its
+// creation.
 type call struct {
 	// Set when it is made.
 	key     key
@@ -81,7 +82,8 @@ var (
 	errVoid = errors.New("the host no longer waits for the answer")
 )
 
-// lostText is the answer to a call that began earlier and whose outcome was not kept, mostly because an earlier daemon began it.
+// lostText is the answer to a call that began earlier and whose outcome was not kept,
+// mostly because an earlier daemon began it.
 const lostText = "the call began earlier, and its result is no longer known: this machine's daemon was restarted, or the answer was already sent. Calls are not repeated. list_terminals shows what runs"
 
 // arguments returns the call's arguments, or their fault.
@@ -104,8 +106,9 @@ func (a Answer) bounded() Answer {
 	return a
 }
 
-// action returns the action that tells the host the answer. It cannot decline the call, as AHP demands for unknown tools: declining has no
-// effect on a call that is already running.
+// action returns the action that tells the host the answer. It cannot decline the call,
+// as AHP demands for unknown tools: declining has no effect on a call that is already
+// running.
 func (c *call) action(title string) ahp.Action {
 	r := ahp.ToolResult{Success: !c.answer.Failed, PastTenseMessage: ahp.Text{Value: title + ": done"}, Content: []ahp.ToolContent{ahp.TextContent(c.answer.Text)}}
 	if c.answer.Failed {

@@ -19,21 +19,24 @@ type Options struct {
 	ClientID string // under which the host knows this machine
 	Machine  string // its name, shown to the host; "" is not shown
 	Tools    []ahp.ToolDefinition
-	// Run carries out a call of one of Tools. It returns soon when ctx ends. It is called by many goroutines.
+	// Run carries out a call of one of Tools. It returns soon when ctx ends. It is called
+	// by many goroutines.
 	Run func(context.Context, Call) Answer
 	// Ended, if not nil, receives the end of each call. It must not call the desk.
 	Ended func(Record)
-	// Book is the file that records which calls have begun; with "" they are remembered only in memory.
+	// Book is the file that records which calls have begun; with "" they are remembered
+	// only in memory.
 	Book   string
 	Logger *zerolog.Logger // nil means silence
-	// Parting is the longest time that switching off may take to end the running calls and to tell the host. Default 2 s.
+	// Parting is the longest time that switching off may take to end the running calls
+	// and to tell the host. Default 2 s.
 	Parting time.Duration
 }
 
 // Desk answers the calls of one host. Its methods are safe for concurrent use.
 //
-// Goroutines: the caller of Serve follows the sessions; Serve starts one that sends answers; and there is one for each running call, until
-// Close.
+// Goroutines: the caller of Serve follows the sessions; Serve starts one that sends
+// answers; and there is one for each running call, until Close.
 type Desk struct {
 	opts   Options // set at construction
 	log    zerolog.Logger
@@ -98,8 +101,8 @@ func (d *Desk) On() {
 	signal(d.wake)
 }
 
-// Off withdraws the tools. Calls under way are cancelled and answered as failed. It returns when the host was told, at once if there is no
-// connection, or when ctx ends.
+// Off withdraws the tools. Calls under way are cancelled and answered as failed. It
+// returns when the host was told, at once if there is no connection, or when ctx ends.
 func (d *Desk) Off(ctx context.Context) {
 	d.mu.Lock()
 	d.on = false
@@ -120,7 +123,8 @@ func (d *Desk) Off(ctx context.Context) {
 	}
 }
 
-// Close cancels the calls that run and returns when they have ended. Serve must have returned.
+// Close cancels the calls that run and returns when they have ended. Serve must have
+// returned.
 func (d *Desk) Close() {
 	d.cancel()
 	d.runs.Wait()
@@ -140,7 +144,8 @@ func (d *Desk) Status() Status {
 	return s
 }
 
-// Subscriptions returns the URIs of the sessions that the last connection followed, none while the desk is off.
+// Subscriptions returns the URIs of the sessions that the last connection followed, none
+// while the desk is off.
 func (d *Desk) Subscriptions() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,8 +168,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Serve offers the tools over one connection, while the desk is on, until the connection or ctx ends. Envelope and Notification must be
-// called with the connection's messages. Connections are served one after the other.
+// Serve offers the tools over one connection, while the desk is on, until the connection
+// or ctx ends. Envelope and Notification must be called with the connection's messages.
+// Connections are served one after the other.
 func (d *Desk) Serve(ctx context.Context, conn *client.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -260,7 +260,8 @@ func TestACallSurvivesACut(t *testing.T) {
 	})
 }
 
-// An answer that was lost with the link is told again, the same; the call is not carried out again.
+// An answer that was lost with the link is told again, the same; the call is not carried
+// out again.
 func TestALostAnswerIsSentAgain(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.mu.Lock()
@@ -279,7 +280,8 @@ func TestALostAnswerIsSentAgain(t *testing.T) {
 	})
 }
 
-// A call that an earlier daemon has begun is answered as failed, and not carried out again.
+// A call that an earlier daemon has begun is answered as failed, and not carried out
+// again.
 func TestAnotherDaemonsCallsAreNotRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(one)
@@ -432,7 +434,8 @@ func TestOffWhileASessionIsJoined(t *testing.T) {
 	})
 }
 
-// Off ends and answers running calls, and then withdraws the tools; later requests are ignored.
+// Off ends and answers running calls, and then withdraws the tools; later requests are
+// ignored.
 func TestOff(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		h.ask(one, "a", "block", `{}`)
@@ -526,7 +529,8 @@ func TestCallsInAMinute(t *testing.T) {
 	})
 }
 
-// A host that refuses the tools is a problem to be shown, in words that a terminal can stand.
+// A host that refuses the tools is a problem to be shown, in words that a terminal can
+// stand.
 func TestTheToolsAreRefused(t *testing.T) {
 	inBubble(t, func(w *world, h *fakeHost) {
 		reason := "not \x1b[31myours"

@@ -10,7 +10,8 @@ import (
 	"tether/ahp"
 )
 
-// With any request of a host nothing breaks, and accepted arguments are one JSON object of a bounded size, as sent.
+// With any request of a host nothing breaks, and accepted arguments are one JSON object
+// of a bounded size, as sent.
 func FuzzArguments(f *testing.F) {
 	for _, input := range []string{`"{}"`, `"{\"a\":1}"`, `"{} {}"`, `"null"`, `"[]"`, `""`, `{"uri":"x"}`, `7`, `"{\"a\":\"\\ud800\"}"`, `"\u0000"`, `"{\"a\":1,\"a\":2}"`} {
 		f.Add([]byte(`{"id":"1","kind":"toolClientExecution","chat":"a:b","turnId":"t","clientId":"c","toolCall":{"status":"running","toolCallId":"x","toolName":"y","toolInput":` + input + `}}`))

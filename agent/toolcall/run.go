@@ -13,7 +13,8 @@ import (
 	"tether/ahp/client"
 )
 
-// askedLocked takes a request of a session. It begins a new call; for a known call it sends the answer again if the host does not have it.
+// askedLocked takes a request of a session. It begins a new call; for a known call it
+// sends the answer again if the host does not have it.
 func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	if !d.on || answerable(r, d.opts.ClientID) != nil {
 		d.status.Ignored++
@@ -45,8 +46,8 @@ func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 	d.runs.Go(func() { d.run(ctx, c) })
 }
 
-// roomLocked makes room for one more call by forgetting the oldest finished call. It does not forget calls that run or whose answers were
-// not told yet.
+// roomLocked makes room for one more call by forgetting the oldest finished call. It does
+// not forget calls that run or whose answers were not told yet.
 func (d *Desk) roomLocked() bool {
 	if len(d.order) < maxBegun {
 		return true
@@ -103,7 +104,8 @@ func (d *Desk) run(ctx context.Context, c *call) {
 	signal(d.wake)
 }
 
-// noteBook stores the reason for which calls cannot be recorded in the book, until one can be.
+// noteBook stores the reason for which calls cannot be recorded in the book, until one
+// can be.
 func (d *Desk) noteBook(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,8 +130,8 @@ func (d *Desk) endLocked(c *call, a Answer, refused bool) {
 	d.queueLocked(c)
 }
 
-// report logs the records of ended calls and passes them to Options.Ended. The connection's read goroutine must not call it, because it may
-// write to a disk.
+// report logs the records of ended calls and passes them to Options.Ended. The
+// connection's read goroutine must not call it, because it may write to a disk.
 func (d *Desk) report() {
 	d.mu.Lock()
 	records := d.records
@@ -155,7 +157,8 @@ func (d *Desk) shownTool(name string) string {
 	return name
 }
 
-// voidLocked notes that nobody waits for the call's answer any more, or that the answer has arrived.
+// voidLocked notes that nobody waits for the call's answer any more, or that the answer
+// has arrived.
 func (d *Desk) voidLocked(c *call) {
 	c.void = true
 	if c.ended {
@@ -177,8 +180,8 @@ func (d *Desk) queueLocked(c *call) {
 	signal(d.tell)
 }
 
-// teller sends answers until ctx or the connection ends. It has its own goroutine, because the one that follows sessions may be waiting for
-// a snapshot.
+// teller sends answers until ctx or the connection ends. It has its own goroutine,
+// because the one that follows sessions may be waiting for a snapshot.
 func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
 	for {
 		for {
@@ -202,7 +205,8 @@ func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
 	}
 }
 
-// next takes a call from the outbox and notes that it is told; more is false if there is none.
+// next takes a call from the outbox and notes that it is told; more is false if there is
+// none.
 func (d *Desk) next() (chat string, action ahp.Action, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -47,8 +47,8 @@ type held struct {
 	action ahp.Action
 }
 
-// attend follows the sessions and offers the tools until the desk is switched off, after which nothing is offered any more, or ctx or the
-// connection ends.
+// attend follows the sessions and offers the tools until the desk is switched off, after
+// which nothing is offered any more, or ctx or the connection ends.
 func (d *Desk) attend(ctx context.Context, conn *client.Conn) {
 	d.open()
 	defer d.shut()
@@ -158,7 +158,8 @@ func (d *Desk) addLocked(s ahp.SessionSummary) {
 	d.sessions[s.Resource] = &session{uri: s.Resource}
 }
 
-// Notification takes a notification of the host's. It is called on the connection's read goroutine.
+// Notification takes a notification of the host's. It is called on the connection's read
+// goroutine.
 func (d *Desk) Notification(method string, params []byte) {
 	if method != ahp.MethodSessionAdded && method != ahp.MethodSessionRemoved {
 		return
@@ -189,7 +190,8 @@ func (d *Desk) dropLocked(uri string) {
 	}
 }
 
-// join follows the sessions that are not followed yet, and returns the time until it must be called again.
+// join follows the sessions that are not followed yet, and returns the time until it must
+// be called again.
 func (d *Desk) join(ctx context.Context, conn *client.Conn) (wait time.Duration) {
 	wait = time.Hour
 	d.mu.Lock()
@@ -249,7 +251,8 @@ func (d *Desk) joinOne(ctx context.Context, conn *client.Conn, s *session) error
 	return errors.New("the session ended, or too much arrived before its snapshot")
 }
 
-// left makes a session that could not be followed wait for its next attempt, unless the session is gone.
+// left makes a session that could not be followed wait for its next attempt, unless the
+// session is gone.
 func (d *Desk) left(s *session, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -282,7 +285,8 @@ func (d *Desk) installLocked(s *session, seq int64, needed []ahp.InputRequest) {
 	}
 }
 
-// Envelope takes an envelope of the host's. It is called on the connection's read goroutine.
+// Envelope takes an envelope of the host's. It is called on the connection's read
+// goroutine.
 func (d *Desk) Envelope(v ahp.EnvelopeView) {
 	if v.Kind != ahp.ActionSessionInputNeededSet && v.Kind != ahp.ActionSessionInputNeededRemoved && v.Kind != ahp.ActionSessionActiveClientSet {
 		return

@@ -10,8 +10,8 @@ import (
 	"tether/vocab"
 )
 
-// actionFor translates a mark for a host that speaks that version of the protocol. It returns nil for marks that hosts are not told, and
-// for titles, see publisher.tellTitle.
+// actionFor translates a mark for a host that speaks that version of the protocol. It
+// returns nil for marks that hosts are not told, and for titles, see publisher.tellTitle.
 func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 	switch m.Kind {
 	case term.MarkCwd:
@@ -61,13 +61,14 @@ func finished(c vocab.Command) ahp.Action {
 // commandID names a command within its terminal, as VS Code's host does.
 func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
 
-// titlePause is the least time between two titles of a terminal that are sent to a host. Some programs count in their title, thousands of
-// times in a second; with the pause, that costs host and observers four small actions a second. The last title always arrives, and does so
-// before the exit.
+// titlePause is the least time between two titles of a terminal that are sent to a host.
+// Some programs count in their title, thousands of times in a second; with the pause,
+// that costs host and observers four small actions a second. The last title always
+// arrives, and does so before the exit.
 const titlePause = 250 * time.Millisecond
 
-// tellTitle sends the host the terminal's present title if that has changed and titlePause is over. With last it does not wait for the
-// pause.
+// tellTitle sends the host the terminal's present title if that has changed and
+// titlePause is over. With last it does not wait for the pause.
 func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 	if !p.retitled || !last && p.titleLeft() > 0 {
 		return nil
@@ -84,8 +85,8 @@ func (p *publisher) tellTitle(ctx context.Context, last bool) error {
 // titleLeft returns how long the next title has to wait.
 func (p *publisher) titleLeft() time.Duration { return titlePause - time.Since(p.titled) }
 
-// Texts that hosts get besides the output are redacted, too: titles, names and directories often contain typed text, and command lines
-// always do.
+// Texts that hosts get besides the output are redacted, too: titles, names and
+// directories often contain typed text, and command lines always do.
 
 // info returns the terminal's info in the host's view.
 func (p *publisher) info() term.Info { return outward(p.le.h) }

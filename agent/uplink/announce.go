@@ -12,10 +12,12 @@ import (
 	"tether/jsonrpc"
 )
 
-// ackTimeout bounds the wait for the host's first acknowledgement after an announcement, see place.
+// ackTimeout bounds the wait for the host's first acknowledgement after an announcement,
+// see place.
 const ackTimeout = 5 * time.Second
 
-// announce creates the terminal at the host, or resumes it there, and checks that the host treats it as a client-executed one.
+// announce creates the terminal at the host, or resumes it there, and checks that the
+// host treats it as a client-executed one.
 func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -89,9 +91,10 @@ func (p *publisher) endedCommands() int64 {
 	return int64(last - open)
 }
 
-// lookup returns the host's state of a terminal that an earlier connection announced, nil if unknown. If the host has ended the terminal,
-// lookup gives it another URI, because everybody there was told that the old one has exited. A host that has merely forgotten everything
-// has told nobody; there the terminal keeps its URI.
+// lookup returns the host's state of a terminal that an earlier connection announced, nil
+// if unknown. If the host has ended the terminal, lookup gives it another URI, because
+// everybody there was told that the old one has exited. A host that has merely forgotten
+// everything has told nobody; there the terminal keeps its URI.
 func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	p.s.link.mu.Lock()
 	before := p.le.before
@@ -125,9 +128,10 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	return nil, nil
 }
 
-// replace gives the terminal another URI at a host without resume, and arranges the disposal of the old one. Such a host ends the terminals
-// of an earlier connection when it discovers that the connection is dead, perhaps minutes later. So the end of the old URI says nothing
-// about the terminal, while the end of the new one is a disposal.
+// replace gives the terminal another URI at a host without resume, and arranges the
+// disposal of the old one. Such a host ends the terminals of an earlier connection when
+// it discovers that the connection is dead, perhaps minutes later. So the end of the old
+// URI says nothing about the terminal, while the end of the new one is a disposal.
 func (p *publisher) replace() {
 	p.s.link.mu.Lock()
 	p.s.link.retired = append(p.s.link.retired, p.le.uri)
@@ -155,8 +159,9 @@ func (p *publisher) read(ctx context.Context) (state ahp.TerminalState, err erro
 	return state, err
 }
 
-// guard reads the announced terminal's state, unless a host with resume has just reported it (seen). A host that does not know
-// executionTarget ignores it and starts a shell of its own, which guard removes.
+// guard reads the announced terminal's state, unless a host with resume has just reported
+// it (seen). A host that does not know executionTarget ignores it and starts a shell of
+// its own, which guard removes.
 func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.TerminalState, error) {
 	if seen != nil && p.s.marker.Resume && seen.ExecutionTarget == ahp.TargetClient {
 		return *seen, nil
@@ -190,8 +195,9 @@ func (p *publisher) takeState(state ahp.TerminalState) {
 	if state.Title != "" {
 		p.title = state.Title
 	}
-	// Send the title again. Titles wait for titlePause while output does not, so the title's mark may be before the text that the host has.
-	// Or the host may have kept the title of the announcement.
+	// Send the title again. Titles wait for titlePause while output does not, so the
+	// title's mark may be before the text that the host has. Or the host may have kept
+	// the title of the announcement.
 	p.retitled = true
 	if state.Cwd != "" {
 		p.cwd = state.Cwd
@@ -230,8 +236,9 @@ func (p *publisher) place(ctx context.Context) error {
 	}
 }
 
-// disown disposes of a terminal at a host that claims to have more of it than was ever printed, and gives it another URI. Otherwise the
-// host would drop later output as already known.
+// disown disposes of a terminal at a host that claims to have more of it than was ever
+// printed, and gives it another URI. Otherwise the host would drop later output as
+// already known.
 func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
 	p.s.link.update(p.le, func(le *lending) { le.renewLocked(le.uri) })
@@ -246,8 +253,8 @@ func (l *Link) noteAnnounced(le *lending) {
 	l.roseLocked()
 }
 
-// Announced returns the URI under which the host has the terminal, and its title there. It waits until the host has it; ok is false if ctx
-// ends before.
+// Announced returns the URI under which the host has the terminal, and its title there.
+// It waits until the host has it; ok is false if ctx ends before.
 func (l *Link) Announced(ctx context.Context, id term.ID) (uri, title string, ok bool) {
 	for {
 		l.mu.Lock()

@@ -83,7 +83,8 @@ func (s *tools) Subscriptions() []string              { return []string{ahp.Root
 func (s *tools) Envelope(v ahp.EnvelopeView)          { s.note(v.Kind) }
 func (s *tools) Notification(method string, _ []byte) { s.note(method) }
 
-// A link passes to the tools everything that does not concern terminals lent on it, over each of its connections.
+// A link passes to the tools everything that does not concern terminals lent on it, over
+// each of its connections.
 func TestToolsGetOtherMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tools{}
@@ -107,8 +108,9 @@ func TestToolsGetOtherMessages(t *testing.T) {
 	})
 }
 
-// The host hears when a terminal was started and when it has ended, not only that it is told so now: after a restart of the host, or an
-// hour without a network, arrival says nothing.
+// The host hears when a terminal was started and when it has ended, not only that it is
+// told so now: after a restart of the host, or an hour without a network, arrival says
+// nothing.
 func TestTimesAreTheOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.ClientTerminals{Version: 1}.Meta()} // without resume all is announced anew

@@ -73,7 +73,8 @@ func (l *Link) audience(a *term.Audience) ahp.Audience {
 	return out
 }
 
-// suits returns nil if the host may get a terminal with that audience. Otherwise the error says why not: the host would show it to others.
+// suits returns nil if the host may get a terminal with that audience. Otherwise the
+// error says why not: the host would show it to others.
 func (s *session) suits(a *term.Audience) error {
 	switch {
 	case a.GuestsOnly && !s.marker.Shares:
@@ -84,7 +85,8 @@ func (s *session) suits(a *term.Audience) error {
 	return nil
 }
 
-// addAudience adds the audience, and what the host may keep, to the _meta of an announcement, and records that the host knows it.
+// addAudience adds the audience, and what the host may keep, to the _meta of an
+// announcement, and records that the host knows it.
 func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	loan, ok := p.le.h.LoanHere()
 	if !ok {
@@ -105,8 +107,9 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // even an empty audience: a host that gets one reports who watches
 }
 
-// noteAudience checks whether the audience of a published terminal has changed. If so, the publisher tells the host, after the output
-// before the change. If the publisher has ended because nothing is left to send, the session tells the host.
+// noteAudience checks whether the audience of a published terminal has changed. If so,
+// the publisher tells the host, after the output before the change. If the publisher has
+// ended because nothing is left to send, the session tells the host.
 func (s *session) noteAudience(ctx context.Context, p *publication) {
 	loan, ok := p.le.h.LoanHere()
 	if !ok {
@@ -136,8 +139,8 @@ func (s *session) noteAudience(ctx context.Context, p *publication) {
 	}
 }
 
-// tellAudience sends the host the new audience. If the host refuses some names, it sends the audience without them, so that denials of
-// other people still take effect.
+// tellAudience sends the host the new audience. If the host refuses some names, it sends
+// the audience without them, so that denials of other people still take effect.
 func (s *session) tellAudience(ctx context.Context, le *lending) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -196,8 +199,8 @@ func (l *Link) online() (*session, error) {
 	return l.session, nil
 }
 
-// CheckAudience asks the host which of the names it would refuse in an audience. Errors: ErrOffline, ErrOpen, or the host's. Without names
-// it does not ask.
+// CheckAudience asks the host which of the names it would refuse in an audience. Errors:
+// ErrOffline, ErrOpen, or the host's. Without names it does not ask.
 func (l *Link) CheckAudience(ctx context.Context, names []string) (refused []string, err error) {
 	s, err := l.online()
 	if err != nil {
@@ -226,8 +229,8 @@ func (l *Link) CheckAudience(ctx context.Context, names []string) (refused []str
 	return nil, nil
 }
 
-// AudienceTold waits until the host knows the audience that the terminal has now. It returns false if there is no connection, or ctx ends
-// before.
+// AudienceTold waits until the host knows the audience that the terminal has now. It
+// returns false if there is no connection, or ctx ends before.
 func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
 	loan, ok := h.Loan(l.opts.Name)
 	if !ok {

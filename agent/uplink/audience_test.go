@@ -20,7 +20,8 @@ import (
 	"tether/vocab"
 )
 
-// audienceHost is a fake host that separates audiences, and records received messages in order.
+// audienceHost is a fake host that separates audiences, and records received messages in
+// order.
 type audienceHost struct {
 	fakeHost
 	unknown []string // names that it refuses
@@ -131,7 +132,8 @@ func (f *audienceHost) last() (a ahp.Audience, seen []string) {
 	return a, slices.Clone(f.seen)
 }
 
-// The host gets the audience with the announcement, and changes in the order of the output; after an outage before any output.
+// The host gets the audience with the announcement, and changes in the order of the
+// output; after an outage before any output.
 func TestAudienceIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) { o.HostGrants = true })
@@ -205,7 +207,8 @@ func TestAudienceOfAnExitedTerminal(t *testing.T) {
 	})
 }
 
-// A host that shows everything to everybody does not get terminals for some; names are checked before.
+// A host that shows everything to everybody does not get terminals for some; names are
+// checked before.
 func TestHostsThatKeepNoAudiences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
@@ -253,7 +256,8 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 	})
 }
 
-// A host's report of watchers is its claim: bounded, without control characters, never from the future, and dropped with the connection.
+// A host's report of watchers is its claim: bounded, without control characters, never
+// from the future, and dropped with the connection.
 func TestWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := map[string]int{}

@@ -8,9 +8,10 @@ import (
 	"tether/internal/change"
 )
 
-// Bounds of the time between two attempts. Full jitter spreads the return of many daemons after a host's restart over the whole interval:
-// of a thousand, a hundred come in the busiest tenth of a second, while they all have just lost it, and thirty when it comes back after a
-// while.
+// Bounds of the time between two attempts. Full jitter spreads the return of many daemons
+// after a host's restart over the whole interval: of a thousand, a hundred come in the
+// busiest tenth of a second, while they all have just lost it, and thirty when it comes
+// back after a while.
 const (
 	firstRetry   = time.Second
 	maxRetry     = 30 * time.Second
@@ -52,8 +53,9 @@ func (b *backoff) next(m retryProfile) time.Duration {
 	return rand.N(b.ceiling) + time.Millisecond
 }
 
-// firstTimeouts bound the first attempts after a loss. Packets that are sent before the network is back are lost, and TCP repeats them
-// after longer and longer pauses, so a new attempt connects sooner than the old one.
+// firstTimeouts bound the first attempts after a loss. Packets that are sent before the
+// network is back are lost, and TCP repeats them after longer and longer pauses, so a new
+// attempt connects sooner than the old one.
 var firstTimeouts = [...]time.Duration{2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second}
 
 // timeout counts one more attempt and returns its bound, at most most.
@@ -66,11 +68,13 @@ func (b *backoff) timeout(most time.Duration) time.Duration {
 	return most
 }
 
-// lost records that there was a connection, so that the next timeouts are firstTimeouts. The pause between attempts stays; only a
-// connection that lasted for healthyAfter resets it.
+// lost records that there was a connection, so that the next timeouts are firstTimeouts.
+// The pause between attempts stays; only a connection that lasted for healthyAfter resets
+// it.
 func (b *backoff) lost() { b.tries = 0 }
 
-// moves tells waiting goroutines that the machine woke up or changed its network. It is safe for concurrent use.
+// moves tells waiting goroutines that the machine woke up or changed its network. It is
+// safe for concurrent use.
 type moves struct {
 	mu    sync.Mutex
 	count int
@@ -94,8 +98,8 @@ func (m *moves) wait() (next <-chan struct{}, before int) {
 	return m.next.Next(), m.count
 }
 
-// eagerFor is how long after a move a network may take to come up: until the radio has a station, the machine an address, and the name
-// servers answer.
+// eagerFor is how long after a move a network may take to come up: until the radio has a
+// station, the machine an address, and the name servers answer.
 const eagerFor = time.Minute
 
 // recent reports whether the last move was within eagerFor.

@@ -11,8 +11,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// Everything that either end sends is swallowed, in every connection, and none is ever closed. Both ends notice by themselves and close
-// their connections; when the network is back, the link continues where it was.
+// Everything that either end sends is swallowed, in every connection, and none is ever
+// closed. Both ends notice by themselves and close their connections; when the network is
+// back, the link continues where it was.
 func TestABlackHoleBetweenSockets(t *testing.T) {
 	testkit.Leaks(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

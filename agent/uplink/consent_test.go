@@ -83,8 +83,8 @@ var (
 	pings      = `"method":"ping"`
 )
 
-// A terminal that is not lent leaves no trace upstream, be it private, lent to nobody or to another host: the machine sends the same as one
-// without it.
+// A terminal that is not lent leaves no trace upstream, be it private, lent to nobody or
+// to another host: the machine sends the same as one without it.
 func TestAPrivateTerminalLeavesNoTrace(t *testing.T) {
 	without := captureBeside(t, nil)
 	if len(without) < 6 {
@@ -103,7 +103,8 @@ func TestAPrivateTerminalLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// captureBeside returns all that goes up while a terminal is lent and, if there is one, another that is not does all that one can.
+// captureBeside returns all that goes up while a terminal is lent and, if there is one,
+// another that is not does all that one can.
 func captureBeside(t *testing.T, other *term.Spec) (all []string) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -149,7 +150,8 @@ func captureBeside(t *testing.T, other *term.Spec) (all []string) {
 	return all
 }
 
-// Within 100 ms of unlend nothing of the terminal goes up but its disposal, however much it prints. Lent again it is another one there.
+// Within 100 ms of unlend nothing of the terminal goes up but its disposal, however much
+// it prints. Lent again it is another one there.
 func TestUnlendSilencesAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -198,8 +200,9 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 	})
 }
 
-// Output that waits in the daemon because the network takes nothing is not sent after unlend either, except for the one message that is
-// being written. Other terminals lose no output by that.
+// Output that waits in the daemon because the network takes nothing is not sent after
+// unlend either, except for the one message that is being written. Other terminals lose
+// no output by that.
 func TestUnlendDropsWaitingOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -330,8 +333,9 @@ func TestNamesTellNoMaskedDirectory(t *testing.T) {
 	})
 }
 
-// A host that disposes of a terminal and takes nothing more delays nothing: the disposal is obeyed, and waiting output of another terminal,
-// which is withdrawn meanwhile, is not sent.
+// A host that disposes of a terminal and takes nothing more delays nothing: the disposal
+// is obeyed, and waiting output of another terminal, which is withdrawn meanwhile, is not
+// sent.
 func TestADisposalBehindAWriteDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := &capture{}, &fakeHost{target: ahp.TargetClient}

@@ -19,8 +19,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// fakeHost is a host that does as little as its options say. Unlike package host it may follow the bare proposal, misunderstand it, or be
-// hostile.
+// fakeHost is a host that does as little as its options say. Unlike package host it may
+// follow the bare proposal, misunderstand it, or be hostile.
 type fakeHost struct {
 	marker ahp.Meta            // of the answer to initialize
 	target ahp.ExecutionTarget // in snapshots
@@ -271,7 +271,8 @@ func TestAShellThatTheHostStartedIsDisposedOf(t *testing.T) {
 	})
 }
 
-// One terminal tries out whether the host understands. Its shell is given time to print before it is disposed of.
+// One terminal tries out whether the host understands. Its shell is given time to print
+// before it is disposed of.
 func TestOneShellIsTriedAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ""}
@@ -315,7 +316,8 @@ func TestOneShellIsTriedAtATime(t *testing.T) {
 	})
 }
 
-// A connection that ends while the host starts a shell leaves none: the next one disposes of it, whatever the host answers then.
+// A connection that ends while the host starts a shell leaves none: the next one disposes
+// of it, whatever the host answers then.
 func TestAShellOfALostAttemptIsDisposedOf(t *testing.T) {
 	for name, again := range map[string]*jsonrpc.Error{"another is made": nil, "it is refused": jsonrpc.Errorf(-32603, "it exists")} {
 		t.Run(name, func(t *testing.T) {
@@ -381,7 +383,8 @@ func TestTheBareProposalIsServedBehindPings(t *testing.T) {
 	})
 }
 
-// An exit without a code is -1 for hosts that take a terminal without a code for one that runs.
+// An exit without a code is -1 for hosts that take a terminal without a code for one that
+// runs.
 func TestAnExitWithoutACode(t *testing.T) {
 	unknown := int64(-1)
 	for version, want := range map[string]*int64{"0.7.0": &unknown, "0.8.0": &unknown, "0.9.0": nil, "1.0.0": nil} {
@@ -403,7 +406,8 @@ func TestAnExitWithoutACode(t *testing.T) {
 	}
 }
 
-// A host without resume that has not noticed the loss has the old terminal still: it gets another one, and the old one goes.
+// A host without resume that has not noticed the loss has the old terminal still: it gets
+// another one, and the old one goes.
 func TestTheBareProposalAfterACutIsReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -422,8 +426,9 @@ func TestTheBareProposalAfterACutIsReplayed(t *testing.T) {
 	})
 }
 
-// A host without resume that discovers late that the former connection is dead ends its terminals. That must not kill the person's
-// programs. The end of a terminal that this connection has announced is a disposal, however soon it comes.
+// A host without resume that discovers late that the former connection is dead ends its
+// terminals. That must not kill the person's programs. The end of a terminal that this
+// connection has announced is a disposal, however soon it comes.
 func TestALateLossIsNoDisposal(t *testing.T) {
 	for name, loss := range map[string]func(*world){
 		"connection": func(w *world) { w.cut(false) },
@@ -467,7 +472,8 @@ func TestALateLossIsNoDisposal(t *testing.T) {
 	}
 }
 
-// A terminal withdrawn while the link is down is removed from a host that has not noticed the loss.
+// A terminal withdrawn while the link is down is removed from a host that has not noticed
+// the loss.
 func TestUnlendWhileTheLinkIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}

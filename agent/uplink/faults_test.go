@@ -28,8 +28,9 @@ import (
 	"tether/platform/pty"
 )
 
-// road is a laptop and a real host with WebSockets between them, through a proxy that breaks them. A writer floods a lent terminal and an
-// observer at the host, behind no proxy, compares received and written output.
+// road is a laptop and a real host with WebSockets between them, through a proxy that
+// breaks them. A writer floods a lent terminal and an observer at the host, behind no
+// proxy, compares received and written output.
 type road struct {
 	t      *testing.T
 	ctx    context.Context
@@ -54,7 +55,8 @@ type road struct {
 	commands int // written so far
 }
 
-// roadLog is the bound of a terminal's log. The writer stays within half of it, so that nothing may be lost.
+// roadLog is the bound of a terminal's log. The writer stays within half of it, so that
+// nothing may be lost.
 const roadLog = 256 << 10
 
 // newRoad connects both over loopback, or in memory for a bubble.
@@ -66,7 +68,8 @@ func newRoad(t *testing.T, seed uint64, inMemory bool, change func(*uplink.Optio
 func newRoadTo(t *testing.T, at host.Options, seed uint64, inMemory bool, change func(*uplink.Options), fate func(n int) testkit.Fault) *road {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &road{t: t, ctx: ctx, moved: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)), child: testkit.NewChild()}
-	// The observer is not to lag behind the whole log, and everything is compared at the end.
+	// The observer is not to lag behind the whole log, and everything is compared at the
+	// end.
 	at.Grace, at.LogBytes, at.LogCount, at.Scrollback = time.Hour, 8<<20, 1<<20, 512<<10
 	r.host = host.New(at)
 	server := &http.Server{Handler: r.host}
@@ -224,7 +227,8 @@ func (r *road) see(v ahp.EnvelopeView) {
 	r.moved = make(chan struct{})
 }
 
-// await waits until cond holds for the observer's output, or an error occurs, or ctx ends.
+// await waits until cond holds for the observer's output, or an error occurs, or ctx
+// ends.
 func (r *road) await(ctx context.Context, cond func() bool) error {
 	for {
 		r.mu.Lock()
@@ -241,7 +245,8 @@ func (r *road) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// write has the child print about n bytes: commands with lines of the flood as their output, in reads of any size.
+// write has the child print about n bytes: commands with lines of the flood as their
+// output, in reads of any size.
 func (r *road) write(ctx context.Context, n int64) error {
 	for end := r.flood.Offset() + n; r.flood.Offset() < end; {
 		err := r.await(ctx, func() bool { return r.flood.Offset()-r.seen.Offset() < roadLog/2 })
@@ -292,7 +297,8 @@ func (r *road) lend() {
 	}
 }
 
-// drive floods until so many connections have been broken, then lets everything arrive and compares.
+// drive floods until so many connections have been broken, then lets everything arrive
+// and compares.
 func (r *road) drive(ctx context.Context, faults int) {
 	t := r.t
 	t.Helper()
@@ -327,7 +333,8 @@ func (r *road) announced() (uri string) {
 	return uri
 }
 
-// compare checks the state at the host: the text is the end of the written output, and contains every command in it once and whole.
+// compare checks the state at the host: the text is the end of the written output, and
+// contains every command in it once and whole.
 func (r *road) compare() {
 	r.t.Helper()
 	_, state, err := r.only()
@@ -364,7 +371,8 @@ func (r *road) compare() {
 	}
 }
 
-// A network that has gone says nothing. The link finds out by two heartbeats at most and is back at once when there is a way again.
+// A network that has gone says nothing. The link finds out by two heartbeats at most and
+// is back at once when there is a way again.
 func TestASilentNetworkIsNoticedInTime(t *testing.T) {
 	for _, kind := range []testkit.FaultKind{testkit.BlackHole, testkit.HalfOpenNear} {
 		synctest.Test(t, func(t *testing.T) {
@@ -405,7 +413,8 @@ func TestNothingIsLostOverBrokenConnections(t *testing.T) {
 	}
 }
 
-// A child that cares for nobody prints more than the log holds while the link is down. All that is missing is counted, at its place.
+// A child that cares for nobody prints more than the log holds while the link is down.
+// All that is missing is counted, at its place.
 func TestGapsOverBrokenConnectionsAreExact(t *testing.T) {
 	const each = 30
 	for round := range testkit.Rounds(t, 1, 40) {

@@ -16,7 +16,8 @@ import (
 	"tether/host"
 )
 
-// foreignStreams are recorded streams of shells whose integration is not ours: files in testdata, or among the cases of package shellint.
+// foreignStreams are recorded streams of shells whose integration is not ours: files in
+// testdata, or among the cases of package shellint.
 var foreignStreams = []string{
 	"vsc-bash-01-basic", "vsc-zsh-01-basic", "vsc-fish-01-basic", "peer-kitty-bash", "peer-ghostty-bash", "peer-iterm2-zsh", "nat-fish4-01", "nat-nu-01-osc133",
 }
@@ -69,7 +70,8 @@ func commandText(line string, exit *int64, complete bool) string {
 	return fmt.Sprintf("[%s: %s]", line, code)
 }
 
-// shownCommands are the commands that an observer sees: the unverified ones and the others.
+// shownCommands are the commands that an observer sees: the unverified ones and the
+// others.
 func shownCommands(s ahp.TerminalState) (foreign, ours string) {
 	for _, p := range s.Content {
 		switch {
@@ -83,8 +85,8 @@ func shownCommands(s ahp.TerminalState) (foreign, ours string) {
 	return foreign, ours
 }
 
-// Commands of shells that mark by themselves reach observers, marked as unverified: where no signed integration speaks, and within a signed
-// command as in ssh, which stays open.
+// Commands of shells that mark by themselves reach observers, marked as unverified: where
+// no signed integration speaks, and within a signed command as in ssh, which stays open.
 func TestForeignIntegrationsReachObservers(t *testing.T) {
 	for _, name := range foreignStreams {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +125,8 @@ func TestForeignIntegrationsReachObservers(t *testing.T) {
 	}
 }
 
-// A command within another one that began in a part that was lost is made up for, as the outer one is.
+// A command within another one that began in a part that was lost is made up for, as the
+// outer one is.
 func TestForeignCommandsBehindALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)

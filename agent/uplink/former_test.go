@@ -45,7 +45,8 @@ func (w *world) sole() (info ahp.TerminalInfo, state ahp.TerminalState) {
 	return info, state
 }
 
-// up lets the link reach the host again, and everything arrive: the last frame waits a moment for more.
+// up lets the link reach the host again, and everything arrive: the last frame waits a
+// moment for more.
 func (w *world) up() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -57,7 +58,8 @@ func (w *world) up() {
 	synctest.Wait()
 }
 
-// A terminal's URI after a reconnection: it is the same while nobody was told of an end, and otherwise another one that names the former.
+// A terminal's URI after a reconnection: it is the same while nobody was told of an end,
+// and otherwise another one that names the former.
 func TestTheURIAfterALoss(t *testing.T) {
 	grace := host.Options{Grace: 30 * time.Second}
 	for _, test := range []struct {
@@ -111,7 +113,8 @@ func TestTheURIAfterALoss(t *testing.T) {
 	}
 }
 
-// forget makes a host follow the proposal to the letter when its connection to the owner ends.
+// forget makes a host follow the proposal to the letter when its connection to the owner
+// ends.
 func (f *fakeHost) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +152,8 @@ func endsWithTheConnection(t *testing.T, code jsonrpc.Code) {
 	})
 }
 
-// The daemon that comes after finds its terminals at the host as a link finds them after a cut.
+// The daemon that comes after finds its terminals at the host as a link finds them after
+// a cut.
 func TestAnotherDaemonGoesOnWhereTheHostIs(t *testing.T) {
 	for away, former := range map[time.Duration]bool{5 * time.Second: false, time.Minute: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -195,8 +199,8 @@ func TestAnotherDaemonGoesOnWhereTheHostIs(t *testing.T) {
 	}
 }
 
-// Output beyond the bound of the log, printed while nobody could take it, is missing to the byte, in one place, and everything else is
-// there.
+// Output beyond the bound of the log, printed while nobody could take it, is missing to
+// the byte, in one place, and everything else is there.
 func TestAGapHasItsSize(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,11 +8,14 @@ import (
 )
 
 const (
-	// probeWithin is how long the host has to answer after the machine woke up or changed its network. Such a move is noticed within 3 s,
-	// so that the link is back within 5 s. A host without resume has a whole heartbeat, because a new connection there loses something.
+	// probeWithin is how long the host has to answer after the machine woke up or changed
+	// its network. Such a move is noticed within 3 s, so that the link is back within 5
+	// s. A host without resume has a whole heartbeat, because a new connection there
+	// loses something.
 	probeWithin = 1500 * time.Millisecond
-	// deaf is the factor by which a host may be late with the answer to a ping while other messages arrive from it: they may take all of a
-	// slow line, or be the last that still arrive on a dead one.
+	// deaf is the factor by which a host may be late with the answer to a ping while
+	// other messages arrive from it: they may take all of a slow line, or be the last
+	// that still arrive on a dead one.
 	deaf = 4
 )
 
@@ -25,7 +28,8 @@ func (s *session) beat() time.Duration {
 	return min(s.link.opts.Heartbeat, asked)
 }
 
-// heartbeat pings the host and returns an error when it does not answer any more: at most two heartbeats after its last message.
+// heartbeat pings the host and returns an error when it does not answer any more: at most
+// two heartbeats after its last message.
 func (s *session) heartbeat(ctx context.Context) error {
 	tick := time.NewTicker(s.beat())
 	defer tick.Stop()
@@ -61,8 +65,8 @@ func (s *session) probe(ctx context.Context) error {
 	}
 }
 
-// ping sends a ping and fails if nothing arrived from the host within that time. It then closes the connection, so that nothing waits for
-// it.
+// ping sends a ping and fails if nothing arrived from the host within that time. It then
+// closes the connection, so that nothing waits for it.
 func (s *session) ping(ctx context.Context, within time.Duration) error {
 	for began := time.Now(); ; {
 		asked := time.Now()

@@ -20,7 +20,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// hostile is a host that sends anything, about any terminal, at any moment, and a person who goes on meanwhile.
+// hostile is a host that sends anything, about any terminal, at any moment, and a person
+// who goes on meanwhile.
 type hostile struct {
 	*world
 	t    *testing.T
@@ -133,7 +134,8 @@ var methods = []string{ahp.MethodInitialize, ahp.MethodReconnect, ahp.MethodPing
 	ahp.MethodDisposeTerminal, ahp.MethodUnsubscribe, ahp.MethodDispatchAction, ahp.MethodAction, ahp.MethodSessionAdded, ahp.MethodAck, ahp.MethodObservers,
 	"resourceRead", "resourceWrite", "shutdown", "terminal/input", ""}
 
-// ask calls any method of the daemon's, as a request or as a notification. It must serve none.
+// ask calls any method of the daemon's, as a request or as a notification. It must serve
+// none.
 func (m *hostile) ask() {
 	method := methods[m.rand.IntN(len(methods))]
 	params := map[string]any{"channel": m.channel(), "applied": m.number(), "count": m.number(), "action": json.RawMessage(m.action()), "uri": "file:///etc/passwd",
@@ -278,7 +280,8 @@ func (m *hostile) check() {
 	}
 }
 
-// recover has the host behave, and looks whether the terminals that are left can be lent to it.
+// recover has the host behave, and looks whether the terminals that are left can be lent
+// to it.
 func (m *hostile) recover() {
 	m.t.Helper()
 	m.host.mu.Lock()
@@ -305,7 +308,8 @@ func (m *hostile) recover() {
 	m.t.Error("a host that behaves again is not sent what a terminal prints")
 }
 
-// Every action, size and order, for every terminal: a host reaches nothing, sees only terminals that are lent to it, and may end those.
+// Every action, size and order, for every terminal: a host reaches nothing, sees only
+// terminals that are lent to it, and may end those.
 func TestAHostMayTryAnything(t *testing.T) {
 	var refused int64
 	disposals := 0

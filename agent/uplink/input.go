@@ -7,17 +7,20 @@ import (
 	"tether/ahp"
 )
 
-// inputPause is the least time between two states of input of a terminal that are sent to a host. Only the newest is sent.
+// inputPause is the least time between two states of input of a terminal that are sent to
+// a host. Only the newest is sent.
 const inputPause = 250 * time.Millisecond
 
-// inputReport is the last report to the host on this connection of how the program uses its keyboard. Owned by the publisher.
+// inputReport is the last report to the host on this connection of how the program uses
+// its keyboard. Owned by the publisher.
 type inputReport struct {
 	changed <-chan struct{} // closed when the state may have changed; nil: it may have changed already, or was never asked for
 	last    ahp.StateParams
 	at      time.Time
 }
 
-// owesInput reports whether the state of input may have changed since it was sent, so that it must be sent again.
+// owesInput reports whether the state of input may have changed since it was sent, so
+// that it must be sent again.
 func (p *publisher) owesInput() bool {
 	if !p.s.marker.States {
 		return false
@@ -33,8 +36,9 @@ func (p *publisher) owesInput() bool {
 // inputLeft returns how long the next state has to wait.
 func (p *publisher) inputLeft() time.Duration { return inputPause - time.Since(p.input.at) }
 
-// tellInput tells the host how the program in the foreground uses its keyboard, once all output so far was sent. It does not send the
-// prompt's text: that is in the output, where secrets are masked.
+// tellInput tells the host how the program in the foreground uses its keyboard, once all
+// output so far was sent. It does not send the prompt's text: that is in the output,
+// where secrets are masked.
 func (p *publisher) tellInput(ctx context.Context) error {
 	if !p.owesInput() || p.inputLeft() > 0 || p.reader.Pending() > 0 {
 		return nil

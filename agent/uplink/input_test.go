@@ -46,8 +46,8 @@ func (c *capture) inputs(since time.Time) (all []string) {
 	return all
 }
 
-// The host gets the program's state behind the output before it, never a character of input or output with it, and at most four times a
-// second.
+// The host gets the program's state behind the output before it, never a character of
+// input or output with it, and at most four times a second.
 func TestInputStateIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -140,7 +140,8 @@ func TestInputOfAnEndedLoanIsTakenBack(t *testing.T) {
 	})
 }
 
-// A host that does not take states is told none; one that does is told again after an outage, of the same question.
+// A host that does not take states is told none; one that does is told again after an
+// outage, of the same question.
 func TestInputAtOtherHosts(t *testing.T) {
 	for _, takes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -171,7 +172,8 @@ func TestInputAtOtherHosts(t *testing.T) {
 	}
 }
 
-// How far a declared terminal is goes up with it, again after an outage; secrets in the reason are masked.
+// How far a declared terminal is goes up with it, again after an outage; secrets in the
+// reason are masked.
 func TestReadyIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules, err := redact.Compile(redact.Options{Tokens: true})

@@ -7,8 +7,8 @@ import (
 	"tether/vocab"
 )
 
-// lending is the state of one lent terminal that the link keeps across connections. Link.mu guards it, except h, which never changes, and
-// the channels.
+// lending is the state of one lent terminal that the link keeps across connections.
+// Link.mu guards it, except h, which never changes, and the channels.
 type lending struct {
 	h    term.Handle
 	acks chan struct{} // 1 slot: acked has grown, or the audience has changed
@@ -37,9 +37,11 @@ type lending struct {
 	observers *int            // as the host said on this connection, nil if it did not; replaced, never changed
 }
 
-// lend returns the lending of h, and makes it at the first call. A terminal that the former daemon has lent keeps its URI. A terminal that
-// this link has withdrawn gets another URI, although its holder still has the old one: it may have been withdrawn because the connection to
-// its holder was lost for a moment, and the host is told of the end of the old URI, which must not concern the terminal.
+// lend returns the lending of h, and makes it at the first call. A terminal that the
+// former daemon has lent keeps its URI. A terminal that this link has withdrawn gets
+// another URI, although its holder still has the old one: it may have been withdrawn
+// because the connection to its holder was lost for a moment, and the host is told of the
+// end of the old URI, which must not concern the terminal.
 func (l *Link) lend(h term.Handle) *lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,16 +78,18 @@ func (l *Link) lent() []term.Handle {
 	}
 }
 
-// renewLocked gives the terminal another URI, under which the host gets all output from the start, and sets former.
+// renewLocked gives the terminal another URI, under which the host gets all output from
+// the start, and sets former.
 func (le *lending) renewLocked(former string) {
 	le.former, le.uri, le.before, le.created, le.shown, le.there = former, ahp.NewTerminalURI(client.NewID()), false, false, false, false
 	le.acked, le.sent = 0, 0
 	le.finished, le.exited = false, false
 }
 
-// retire removes the lendings of terminals that are not in lent. It returns the URIs that the host may still have, including those of
-// lendings that ended while there was no daemon; the caller disposes of them. A terminal that is lent again gets a new URI, so that no
-// message about the old one, such as the end that we requested, can concern it.
+// retire removes the lendings of terminals that are not in lent. It returns the URIs that
+// the host may still have, including those of lendings that ended while there was no
+// daemon; the caller disposes of them. A terminal that is lent again gets a new URI, so
+// that no message about the old one, such as the end that we requested, can concern it.
 func (l *Link) retire(lent map[term.ID]bool) []string {
 	ended := l.opts.Terminals.Ended()
 	l.mu.Lock()
@@ -109,7 +113,8 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 	return uris
 }
 
-// disposed records the result of disposing of a URI from retire. If the host did not answer, the next retire returns the URI again.
+// disposed records the result of disposing of a URI from retire. If the host did not
+// answer, the next retire returns the URI again.
 func (l *Link) disposed(uri string, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,9 +154,10 @@ func (l *Link) byURI(uri string) *lending {
 	return nil
 }
 
-// setAcked records that the host has the text up to applied. The first acknowledgement after an announcement says where to continue. A
-// later one that goes back, or beyond the sent text, is the host's mistake and is ignored. setAcked wakes the publisher if that may wait
-// for an acknowledgement, see little.
+// setAcked records that the host has the text up to applied. The first acknowledgement
+// after an announcement says where to continue. A later one that goes back, or beyond the
+// sent text, is the host's mistake and is ignored. setAcked wakes the publisher if that
+// may wait for an acknowledgement, see little.
 func (l *Link) setAcked(le *lending, applied int64) {
 	l.mu.Lock()
 	valid := !le.ackSeen || le.acked <= applied && applied <= le.sent

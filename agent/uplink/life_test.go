@@ -72,7 +72,8 @@ func TestHalfOpenIsNoticedWithinTwoHeartbeats(t *testing.T) {
 	}
 }
 
-// A slow line may keep a ping's answer back. As long as other things come the link is not given up, but not for ever.
+// A slow line may keep a ping's answer back. As long as other things come the link is not
+// given up, but not for ever.
 func TestOtherSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const beat = 10 * time.Second
@@ -163,10 +164,12 @@ func TestBackSoonAfterAMove(t *testing.T) {
 	}
 }
 
-// When packets vanish for a moment, the attempt that meets this is given up soon, however often it happens.
+// When packets vanish for a moment, the attempt that meets this is given up soon, however
+// often it happens.
 func TestBackSoonAfterABlackHole(t *testing.T) {
 	const beat, hole = time.Second, 2500 * time.Millisecond
-	// An attempt begins at the end of the hole, takes 2.5 s, and the next one follows within 2 s.
+	// An attempt begins at the end of the hole, takes 2.5 s, and the next one follows
+	// within 2 s.
 	const soon = 5 * time.Second
 	for phase := range 10 {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,7 +188,8 @@ func TestBackSoonAfterABlackHole(t *testing.T) {
 	}
 }
 
-// While nothing comes back, attempts are bounded by 2.5, 2.5, 2.5, 5, 5 s and then by 15 s, from each loss on.
+// While nothing comes back, attempts are bounded by 2.5, 2.5, 2.5, 5, 5 s and then by 15
+// s, from each loss on.
 func TestBoundsOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -237,7 +241,8 @@ func TestMoveOfAHealthyLink(t *testing.T) {
 	})
 }
 
-// Where trying again is pointless, a move is worth one attempt: it may have been the hotel's network that refused.
+// Where trying again is pointless, a move is worth one attempt: it may have been the
+// hotel's network that refused.
 func TestMoveWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork()

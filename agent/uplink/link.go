@@ -28,39 +28,49 @@ type Options struct {
 	Terminals term.Access
 	// Version of this program, shown to the host.
 	Version string
-	// Machine is the name of this machine, shown to the host so that people and agents there can tell machines apart; "" shows none.
+	// Machine is the name of this machine, shown to the host so that people and agents
+	// there can tell machines apart; "" shows none.
 	Machine string
-	// AssumeClientTerminals lends to a host that sends no marker, because it implements the bare proposal. The check after an announcement
-	// stays.
+	// AssumeClientTerminals lends to a host that sends no marker, because it implements
+	// the bare proposal. The check after an announcement stays.
 	AssumeClientTerminals bool
-	// Anew lends every terminal under another URI, because the clientId for which an earlier link announced it is no longer ours.
+	// Anew lends every terminal under another URI, because the clientId for which an
+	// earlier link announced it is no longer ours.
 	Anew bool
 	// OnDispose is the effect of a disposal by the host; "" means auto.
 	OnDispose term.OnDispose
-	// Tools, if not nil, answers calls of this machine's tools that come from the host's sessions.
+	// Tools, if not nil, answers calls of this machine's tools that come from the host's
+	// sessions.
 	Tools Tools
-	// HostGrants accepts grants of the host's administrators for terminals of this machine.
+	// HostGrants accepts grants of the host's administrators for terminals of this
+	// machine.
 	HostGrants bool
-	// Park bounds how long the host may keep terminals for its own interfaces while this machine is away; 0: not at all.
+	// Park bounds how long the host may keep terminals for its own interfaces while this
+	// machine is away; 0: not at all.
 	Park time.Duration
-	// Watched, if not nil, is called with a terminal's watchers whenever the host reports them, and without any when the connection has
-	// ended. It must not block.
+	// Watched, if not nil, is called with a terminal's watchers whenever the host reports
+	// them, and without any when the connection has ended. It must not block.
 	Watched func(term.ID, []vocab.Watcher)
-	// Heartbeat is the time between pings, default 15 s. A link whose ping is not answered within one Heartbeat is given up.
+	// Heartbeat is the time between pings, default 15 s. A link whose ping is not
+	// answered within one Heartbeat is given up.
 	Heartbeat time.Duration
-	// DialTimeout bounds dialling and the handshake together, default 15 s. The first five attempts after a loss are bounded by 2.5 to 5 s.
+	// DialTimeout bounds dialling and the handshake together, default 15 s. The first
+	// five attempts after a loss are bounded by 2.5 to 5 s.
 	DialTimeout time.Duration
-	// Up, if not nil, is called by the link's goroutine each time the host has accepted a connection.
+	// Up, if not nil, is called by the link's goroutine each time the host has accepted a
+	// connection.
 	Up func()
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 	Logger  *zerolog.Logger // nil means silence
 }
 
-// Tools handles the host's sessions; package toolcall's Desk implements it. Serve is called for one connection after the other and returns
-// when ctx or the connection ends. Subscriptions returns the channels that Serve followed on the last connection: a client that reconnects
-// loses those for which it does not ask again. Envelope and Notification are called on a connection's read goroutine for messages that
-// concern no terminal of ours; they must not block.
+// Tools handles the host's sessions; package toolcall's Desk implements it. Serve is
+// called for one connection after the other and returns when ctx or the connection ends.
+// Subscriptions returns the channels that Serve followed on the last connection: a client
+// that reconnects loses those for which it does not ask again. Envelope and Notification
+// are called on a connection's read goroutine for messages that concern no terminal of
+// ours; they must not block.
 type Tools interface {
 	Serve(ctx context.Context, conn *client.Conn)
 	Subscriptions() []string
@@ -70,7 +80,8 @@ type Tools interface {
 
 // Link is the connection to one host. Run keeps it up.
 //
-// Goroutines: Run's caller connects and waits between attempts; for each connection a session runs, with one publisher per lent terminal.
+// Goroutines: Run's caller connects and waits between attempts; for each connection a
+// session runs, with one publisher per lent terminal.
 type Link struct {
 	opts Options // set at construction
 	log  zerolog.Logger
@@ -129,8 +140,8 @@ func New(o Options) *Link {
 	return l
 }
 
-// Run keeps the link up until ctx ends, and returns ctx's error. By then it has closed the connection and carried out the host's disposals;
-// other terminals continue.
+// Run keeps the link up until ctx ends, and returns ctx's error. By then it has closed
+// the connection and carried out the host's disposals; other terminals continue.
 func (l *Link) Run(ctx context.Context) error {
 	defer l.ends.Wait()
 	var retry backoff
@@ -184,11 +195,12 @@ func (l *Link) Run(ctx context.Context) error {
 }
 
 const (
-	// shortLived is how long a connection must last so that its address is tried first again, and so that after its loss another address is
-	// tried at once.
+	// shortLived is how long a connection must last so that its address is tried first
+	// again, and so that after its loss another address is tried at once.
 	shortLived = 5 * time.Second
-	// maxLosses is how many shorter connections in a row may be lost while another address is still tried at once: when nodes are replaced,
-	// or die, one after the other, a machine loses a few connections.
+	// maxLosses is how many shorter connections in a row may be lost while another
+	// address is still tried at once: when nodes are replaced, or die, one after the
+	// other, a machine loses a few connections.
 	maxLosses = 8
 )
 
@@ -203,9 +215,10 @@ func (l *Link) retryProfile(s State) retryProfile {
 	return usual
 }
 
-// Moved says that the machine has slept or its network has changed. A connection is probed at once. Without a connection, the next attempt
-// starts now, an attempt under way is soon replaced by another one, and the pauses between attempts are short for a minute. Moved does not
-// block.
+// Moved says that the machine has slept or its network has changed. A connection is
+// probed at once. Without a connection, the next attempt starts now, an attempt under way
+// is soon replaced by another one, and the pauses between attempts are short for a
+// minute. Moved does not block.
 func (l *Link) Moved() { l.moves.note() }
 
 // Nudge ends the pause before the next attempt, because the person asked for it.
@@ -216,8 +229,8 @@ func (l *Link) Nudge() {
 	}
 }
 
-// Withdraw makes the link dispose of all our terminals at the host, and lend nothing any more. It does not wait: Status().Known is how many
-// are left. It is called once.
+// Withdraw makes the link dispose of all our terminals at the host, and lend nothing any
+// more. It does not wait: Status().Known is how many are left. It is called once.
 func (l *Link) Withdraw() { close(l.part) }
 
 // connect opens one connection, within that time, and serves it until it ends.
@@ -234,7 +247,8 @@ func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	return s.run(ctx)
 }
 
-// dial continues the last connection if there was one and the host still knows it. Otherwise it starts a new one.
+// dial continues the last connection if there was one and the host still knows it.
+// Otherwise it starts a new one.
 func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*client.Conn, error) {
 	ctx, end := l.attempt(ctx, within)
 	defer end()
@@ -273,7 +287,8 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 	return conn, err
 }
 
-// overtaken is how long an attempt may continue after a move: packets sent before it may be lost.
+// overtaken is how long an attempt may continue after a move: packets sent before it may
+// be lost.
 const overtaken = time.Second
 
 // attempt bounds an attempt to connect. The caller calls end.
@@ -319,7 +334,8 @@ func (l *Link) createdLocked() []string {
 // ErrUnsupported is why a link to a host without client-executed terminals is not used.
 var ErrUnsupported = errors.New("the host takes no terminals of other machines")
 
-// ErrTaken: at the host, this machine's clientId belongs to another token. With another clientId, the link works.
+// ErrTaken: at the host, this machine's clientId belongs to another token. With another
+// clientId, the link works.
 var ErrTaken = errors.New("this machine is registered at the host under another token; pair again: tether pair URL")
 
 // errForbidden: the host accepts the token, but does not let it lend.
@@ -328,7 +344,8 @@ var errForbidden = errors.New("the host lets this token only observe; pair again
 // errWrongTarget: the host started a shell of its own.
 var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", ErrUnsupported)
 
-// wrongTargetRetry is the pause before such a host is tried again: every attempt starts a shell there.
+// wrongTargetRetry is the pause before such a host is tried again: every attempt starts a
+// shell there.
 const wrongTargetRetry = 24 * time.Hour
 
 func stateFor(err error) State {

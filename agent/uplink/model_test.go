@@ -17,8 +17,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// The model test lets people, children, the network and the host do anything in any order. Once everything is quiet, it compares the host's
-// state with a model of a few lines: a list of terminals, each with its output.
+// The model test lets people, children, the network and the host do anything in any
+// order. Once everything is quiet, it compares the host's state with a model of a few
+// lines: a list of terminals, each with its output.
 
 // step is one event. n chooses the object and the amount.
 type step struct {
@@ -51,7 +52,8 @@ type modelWorld struct {
 	log   []string // the events, for the message
 }
 
-// doings are all that can happen. Each is told a number to choose by, and the terminal that it chooses, if there is one.
+// doings are all that can happen. Each is told a number to choose by, and the terminal
+// that it chooses, if there is one.
 var doings = []struct {
 	name string
 	do   func(w *modelWorld, m *modelled, n int)
@@ -162,8 +164,9 @@ func (w *modelWorld) attach(m *modelled, _ int) {
 	}
 }
 
-// disposeOne makes an observer at the host dispose of a terminal that is shown there. While the link is down or has not shown everything,
-// the disposal takes effect later, which the model does not follow; so it happens only when all is quiet.
+// disposeOne makes an observer at the host dispose of a terminal that is shown there.
+// While the link is down or has not shown everything, the disposal takes effect later,
+// which the model does not follow; so it happens only when all is quiet.
 func (w *modelWorld) disposeOne(m *modelled, _ int) {
 	if !m.lent {
 		return

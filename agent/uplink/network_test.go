@@ -12,8 +12,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// network is the network between a link and its host: it may work, refuse or swallow attempts, and kill connections silently. It replaces
-// uplink.Options.Connect.
+// network is the network between a link and its host: it may work, refuse or swallow
+// attempts, and kill connections silently. It replaces uplink.Options.Connect.
 type network struct {
 	open chan struct{} // closed when dial is set
 	dial func() (jsonrpc.Channel, error)
@@ -60,7 +60,8 @@ func (w *network) connect(ctx context.Context, _ client.Endpoint, o client.Optio
 	return client.ConnectChannel(ctx, c, o)
 }
 
-// turn changes the network; bad network takes all connections with it, and neither end is told.
+// turn changes the network; bad network takes all connections with it, and neither end is
+// told.
 func (w *network) turn(refuses, swallows bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +71,8 @@ func (w *network) turn(refuses, swallows bool) {
 	}
 }
 
-// cut ends all connections, and both ends are told; while refuses, no new ones come about.
+// cut ends all connections, and both ends are told; while refuses, no new ones come
+// about.
 func (w *network) cut(refuses bool) {
 	w.mu.Lock()
 	wires := w.wires

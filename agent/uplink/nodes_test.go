@@ -43,8 +43,9 @@ func (f *farewell) Recv(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// A machine that a stopping node sends away, or whose node dies, is at another one at once, also soon after the last time, as in an upgrade
-// of all nodes. It is not sent around for ever.
+// A machine that a stopping node sends away, or whose node dies, is at another one at
+// once, also soon after the last time, as in an upgrade of all nodes. It is not sent
+// around for ever.
 func TestNodesThatGoAwayOneAfterTheOther(t *testing.T) {
 	for name, why := range map[string]error{"stops": &wsconn.CloseError{Code: wsconn.CloseGoingAway, Reason: "the host is going away"}, "dies": io.ErrUnexpectedEOF} {
 		t.Run(name, func(t *testing.T) { nodesThatGoAway(t, why) })

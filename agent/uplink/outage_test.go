@@ -16,7 +16,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A host that is killed and starts empty gets, each time, everything that the log keeps, and later output.
+// A host that is killed and starts empty gets, each time, everything that the log keeps,
+// and later output.
 func TestAHostThatIsKilledAgainAndAgain(t *testing.T) {
 	const each = 5 // kills in a round
 	for round := range testkit.Rounds(t, 2, 20) {
@@ -48,8 +49,9 @@ func TestAHostThatIsKilledAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A host that stops reading, and everything behind it, for a minute: the person's terminal hardly feels it, the daemon keeps no more than
-// its logs, the link notices, and the host has everything that can be had soon after.
+// A host that stops reading, and everything behind it, for a minute: the person's
+// terminal hardly feels it, the daemon keeps no more than its logs, the link notices, and
+// the host has everything that can be had soon after.
 func TestAFrozenHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		frozen := func(n int) testkit.Fault { return testkit.Fault{Kind: testkit.BlackHole, After: 20 << 10} }
@@ -71,7 +73,8 @@ func TestAFrozenHost(t *testing.T) {
 				t.Fatalf("the child was held for %v at a time", held)
 			}
 			time.Sleep(500 * time.Millisecond)
-			// It may be online again by now, on another connection that the host will not serve either.
+			// It may be online again by now, on another connection that the host will not
+			// serve either.
 			if s := r.link.Status(); noticed.IsZero() && (s.State != uplink.StateOnline || s.Since.After(began)) {
 				noticed = time.Now()
 			}
@@ -110,8 +113,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// watchLocally reads the pool's one terminal as the person's own screen does, and returns how to end it: with an error unless it has shown
-// the whole flood up to an offset.
+// watchLocally reads the pool's one terminal as the person's own screen does, and returns
+// how to end it: with an error unless it has shown the whole flood up to an offset.
 func watchLocally(t *testing.T, pool *term.Pool) (end func(offset int64) error) {
 	t.Helper()
 	r, err := pool.As(term.User).List()[0].Reader(term.ReaderOptions{View: term.ViewText, Hold: true})

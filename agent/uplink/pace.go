@@ -7,32 +7,40 @@ import (
 )
 
 const (
-	// The window bounds how many bytes of one terminal are sent but not acknowledged. Another terminal's echo queues behind them, so it is
-	// windowLeast while somebody types at another terminal. Otherwise it is what the host acknowledges within windowTime, at least
-	// windowLeast and at most windowMost, measured over measureTime. With a smaller window, daemon and host would wait for each other when
-	// they share processors with the child.
+	// The window bounds how many bytes of one terminal are sent but not acknowledged.
+	// Another terminal's echo queues behind them, so it is windowLeast while somebody
+	// types at another terminal. Otherwise it is what the host acknowledges within
+	// windowTime, at least windowLeast and at most windowMost, measured over measureTime.
+	// With a smaller window, daemon and host would wait for each other when they share
+	// processors with the child.
 	windowLeast = 64 << 10
 	windowMost  = 256 << 10
 	windowTime  = 8 * time.Millisecond
 	measureTime = 20 * time.Millisecond
-	// frame is the most text in one action, in bytes, and typedFrame while somebody types at another terminal.
+	// frame is the most text in one action, in bytes, and typedFrame while somebody types
+	// at another terminal.
 	frame      = 64 << 10
 	typedFrame = 32 << 10
-	// little is how many unacknowledged bytes may be in transit while output is still sent without gathering more, see flow.Gather.
+	// little is how many unacknowledged bytes may be in transit while output is still
+	// sent without gathering more, see flow.Gather.
 	little = 2 << 10
 )
 
-// errSilent ends publisher.run, see silenceLeft. The terminal is then announced again after a pause.
+// errSilent ends publisher.run, see silenceLeft. The terminal is then announced again
+// after a pause.
 var errSilent = errors.New("the host answers but acknowledges no output")
 
-// silenceLeft returns how much longer the host may acknowledge none of the text in transit. A host that acknowledges nothing for two
-// heartbeats, although it answers them, has lost an acknowledgement or the terminal: a new announcement makes it report its state.
+// silenceLeft returns how much longer the host may acknowledge none of the text in
+// transit. A host that acknowledges nothing for two heartbeats, although it answers them,
+// has lost an acknowledgement or the terminal: a new announcement makes it report its
+// state.
 func (p *publisher) silenceLeft() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
-// inflight updates acked and heard from the link's state. It returns the number of unacknowledged bytes, why the host accepts no more
-// output ("" if it does), and whether the host must be told of a changed audience.
+// inflight updates acked and heard from the link's state. It returns the number of
+// unacknowledged bytes, why the host accepts no more output ("" if it does), and whether
+// the host must be told of a changed audience.
 func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
@@ -42,8 +50,9 @@ func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	return p.le.sent - p.le.acked, p.le.problem, p.le.sentVersion != p.le.version
 }
 
-// measure sets the window to the amount that the host acknowledges within windowTime, at its rate since the last measurement. It does so
-// only for a host with resume, which acknowledges by itself.
+// measure sets the window to the amount that the host acknowledges within windowTime, at
+// its rate since the last measurement. It does so only for a host with resume, which
+// acknowledges by itself.
 func (p *publisher) measure() {
 	now := time.Now()
 	took := now.Sub(p.measured)
@@ -72,9 +81,10 @@ func (p *publisher) room(inflight int64) int64 {
 	return min(size, window-inflight)
 }
 
-// wait blocks until there may be something to send: at least so many readable bytes, a mark, an acknowledgement, a change of the input
-// state, or after pause if that is not 0. If text is unacknowledged and the host does not acknowledge by itself, it calls barrier instead.
-// It returns errSilent if the host has acknowledged nothing for too long.
+// wait blocks until there may be something to send: at least so many readable bytes, a
+// mark, an acknowledgement, a change of the input state, or after pause if that is not 0.
+// If text is unacknowledged and the host does not acknowledge by itself, it calls barrier
+// instead. It returns errSilent if the host has acknowledged nothing for too long.
 func (p *publisher) wait(ctx context.Context, inflight, least int64, pause time.Duration) error {
 	if inflight > 0 && !p.s.marker.Resume {
 		return p.barrier(ctx) // no acknowledgement comes by itself
@@ -133,8 +143,8 @@ func (p *publisher) after(d time.Duration) <-chan time.Time {
 	return p.timer.C
 }
 
-// barrier sends a ping behind all output and blocks until the answer: that output has then arrived. Hosts that do not acknowledge need it,
-// and so does the exit.
+// barrier sends a ping behind all output and blocks until the answer: that output has
+// then arrived. Hosts that do not acknowledge need it, and so does the exit.
 func (p *publisher) barrier(ctx context.Context) error {
 	p.s.link.mu.Lock()
 	sent := p.le.sent

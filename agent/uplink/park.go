@@ -10,10 +10,12 @@ import (
 	"tether/ahp"
 )
 
-// If the person allows it, a host may keep the text of lent terminals for its own interfaces while this machine is away. When a terminal is
-// withdrawn meanwhile, the host drops its text when the machine is back, or when the allowed time is over.
+// If the person allows it, a host may keep the text of lent terminals for its own
+// interfaces while this machine is away. When a terminal is withdrawn meanwhile, the host
+// drops its text when the machine is back, or when the allowed time is over.
 
-// noticeTime bounds how long a host takes to notice that this machine is away: it sends a ping first.
+// noticeTime bounds how long a host takes to notice that this machine is away: it sends a
+// ping first.
 const noticeTime = 2 * time.Minute
 
 // parkFor returns how long the host may keep terminals; 0: not at all.
@@ -50,8 +52,8 @@ func (s *session) tellPark(ctx context.Context, le *lending, loan *term.Loan) er
 	return nil
 }
 
-// reclaim makes the host drop parked terminals that have ended or were withdrawn while this machine was away. It is called when every lent
-// terminal has a lending.
+// reclaim makes the host drop parked terminals that have ended or were withdrawn while
+// this machine was away. It is called when every lent terminal has a lending.
 func (s *session) reclaim(ctx context.Context) {
 	if !s.marker.Resume || s.marker.ParkMs == 0 {
 		return
@@ -72,7 +74,8 @@ func (s *session) reclaim(ctx context.Context) {
 	}
 }
 
-// noteKept records which of the host's parked terminals must be disposed of, and reports whether there are any.
+// noteKept records which of the host's parked terminals must be disposed of, and reports
+// whether there are any.
 func (l *Link) noteKept(kept []ahp.Parked) (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +92,8 @@ func (l *Link) noteKept(kept []ahp.Parked) (some bool) {
 	return some
 }
 
-// keptLocked records until when the host may keep the terminals of this session, which has ended.
+// keptLocked records until when the host may keep the terminals of this session, which
+// has ended.
 func (s *session) keptLocked(now time.Time) {
 	l, during := s.link, s.keeps()
 	if during <= 0 {
@@ -107,7 +111,8 @@ func (s *session) keptLocked(now time.Time) {
 	}
 }
 
-// keptBefore returns until when a host may keep the terminals that an earlier daemon lent there.
+// keptBefore returns until when a host may keep the terminals that an earlier daemon lent
+// there.
 func keptBefore(o *Options) map[term.ID]time.Time {
 	kept := map[term.ID]time.Time{}
 	if o.Park <= 0 {

@@ -58,7 +58,8 @@ func (w *world) parked() []ahp.Parked {
 	return r.Terminals
 }
 
-// doors are the terminals that the host's own doors show, with their text as the page serves it, by id.
+// doors are the terminals that the host's own doors show, with their text as the page
+// serves it, by id.
 func (w *world) doors() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -85,8 +86,10 @@ func (w *world) door() (id, text string) {
 	return id, strings.TrimSpace(text)
 }
 
-// A terminal whose machine is away for longer than the grace time is gone for AHP and stays at the host's own doors; when the machine is
-// back, it goes on there under the same id, and under another URI in AHP, with what was printed meanwhile, whatever has become of it.
+// A terminal whose machine is away for longer than the grace time is gone for AHP and
+// stays at the host's own doors; when the machine is back, it goes on there under the
+// same id, and under another URI in AHP, with what was printed meanwhile, whatever has
+// become of it.
 func TestAParkedTerminalGoesOn(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -161,7 +164,8 @@ func TestAParkedTerminalGoesOn(t *testing.T) {
 	}
 }
 
-// Nothing is kept unless both sides allow it, nor for longer than either does, nor beyond the loan.
+// Nothing is kept unless both sides allow it, nor for longer than either does, nor beyond
+// the loan.
 func TestHowLongATerminalIsParked(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -228,8 +232,10 @@ func TestHowLongATerminalIsParked(t *testing.T) {
 	}
 }
 
-// The status says what a host may keep while it is offline, also of what was withdrawn meanwhile; the withdrawal takes effect when the host is back, and at
-// once while it is there. A daemon that was started since knows it, too, and has the host drop what it does not know any more.
+// The status says what a host may keep while it is offline, also of what was withdrawn
+// meanwhile; the withdrawal takes effect when the host is back, and at once while it is
+// there. A daemon that was started since knows it, too, and has the host drop what it
+// does not know any more.
 func TestUnlendingWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, parking, parks)
@@ -279,7 +285,8 @@ func TestUnlendingWhileAway(t *testing.T) {
 	})
 }
 
-// What was printed beyond the bound of the machine's log while it was away is a gap to the byte behind the parked text.
+// What was printed beyond the bound of the machine's log while it was away is a gap to
+// the byte behind the parked text.
 func TestAGapBehindParkedText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, parking, parks)
@@ -305,7 +312,8 @@ func TestAGapBehindParkedText(t *testing.T) {
 	})
 }
 
-// A host that says nonsense about what it keeps has no effect, and one that does not know the methods is not asked.
+// A host that says nonsense about what it keeps has no effect, and one that does not know
+// the methods is not asked.
 func TestAHostThatParksNothing(t *testing.T) {
 	for name, marker := range map[string]func(*ahp.ClientTerminals){"that does not park": func(*ahp.ClientTerminals) {}, "that talks nonsense": func(m *ahp.ClientTerminals) { m.ParkMs = 1000 }} {
 		t.Run(name, func(t *testing.T) {

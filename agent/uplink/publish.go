@@ -13,8 +13,9 @@ import (
 	"tether/ahp"
 )
 
-// publisher streams one terminal over one connection. All its fields belong to the goroutine that calls run. The lending to which le points
-// is shared: Link.mu guards it, and other goroutines advance its acknowledged offset.
+// publisher streams one terminal over one connection. All its fields belong to the
+// goroutine that calls run. The lending to which le points is shared: Link.mu guards it,
+// and other goroutines advance its acknowledged offset.
 type publisher struct {
 	s      *session
 	le     *lending
@@ -30,7 +31,8 @@ type publisher struct {
 	measured   time.Time // when window was last measured
 	measuredAt int64     // acked at that time
 
-	// What the host shows of the terminal, so that only changes are sent after an interruption.
+	// What the host shows of the terminal, so that only changes are sent after an
+	// interruption.
 	open      []int // numbers of the commands that are open at the host, the outer one first
 	detection bool  // the host knows that the terminal has command boundaries
 	title     string
@@ -47,8 +49,9 @@ func newPublisher(s *session, le *lending) *publisher {
 	return &publisher{s: s, le: le, gather: flow.Gather{Little: little}, window: windowLeast}
 }
 
-// run announces the terminal and streams it. It returns nil when the exit has arrived at the host. Otherwise it returns an error: ctx's,
-// the connection's, the host's refusal, or errSilent.
+// run announces the terminal and streams it. It returns nil when the exit has arrived at
+// the host. Otherwise it returns an error: ctx's, the connection's, the host's refusal,
+// or errSilent.
 func (p *publisher) run(ctx context.Context) error {
 	if p.finishedBefore() {
 		return nil
@@ -83,29 +86,32 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// begin opens p.reader, which run closes, and announces the terminal. It blocks while another publisher has the trial.
+// begin opens p.reader, which run closes, and announces the terminal. It blocks while
+// another publisher has the trial.
 func (p *publisher) begin(ctx context.Context) (err error) {
 	done, err := p.s.trial.wait(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { done(err == nil) }()
-	// The reader comes before the announcement: from now on the holder keeps, for the next daemon, the output that this one has taken and
-	// the host lacks.
+	// The reader comes before the announcement: from now on the holder keeps, for the
+	// next daemon, the output that this one has taken and the host lacks.
 	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
 		return err
 	}
 	return p.announce(ctx)
 }
 
-// finishedBefore reports whether nothing is left to send: on this connection, or because an earlier one has sent the exit.
+// finishedBefore reports whether nothing is left to send: on this connection, or because
+// an earlier one has sent the exit.
 func (p *publisher) finishedBefore() bool {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
 	return p.le.finished || p.le.exited && !p.s.marker.Resume // without resume, hosts forget it with the connection
 }
 
-// step sends the next piece of text, mark or screen. If there is none, or the window has no room, it waits and returns nil without sending.
+// step sends the next piece of text, mark or screen. If there is none, or the window has
+// no room, it waits and returns nil without sending.
 func (p *publisher) step(ctx context.Context) error {
 	inflight, problem, stale := p.inflight()
 	if problem != "" {
@@ -149,8 +155,8 @@ func (p *publisher) step(ctx context.Context) error {
 	return p.mark(ctx, ev.Mark)
 }
 
-// buffer holds one piece of text and the message with it. A publisher takes one only while it has something to send, because most terminals
-// wait most of the time.
+// buffer holds one piece of text and the message with it. A publisher takes one only
+// while it has something to send, because most terminals wait most of the time.
 type buffer struct {
 	text [frame]byte
 	msg  []byte
@@ -158,7 +164,8 @@ type buffer struct {
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// output sends one piece of text, which is in buf. It blocks while the connection's queue is full.
+// output sends one piece of text, which is in buf. It blocks while the connection's queue
+// is full.
 func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) error {
 	offset := int64(-1)
 	if p.s.marker.Resume {
@@ -217,7 +224,8 @@ func (p *publisher) dispatch(ctx context.Context, a ahp.Action) error {
 	return err
 }
 
-// confirmExit waits until the exit, which was just sent, has arrived. It fails if the host has refused the exit or anything before it.
+// confirmExit waits until the exit, which was just sent, has arrived. It fails if the
+// host has refused the exit or anything before it.
 func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err

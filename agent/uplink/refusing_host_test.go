@@ -16,7 +16,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host that could not take a terminal for a moment gets it later, on the same connection.
+// A host that could not take a terminal for a moment gets it later, on the same
+// connection.
 func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, fail: map[string]*jsonrpc.Error{
@@ -60,7 +61,8 @@ func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string)
 	synctest.Wait()
 }
 
-// Final output that the host has refused has not arrived, although the exit behind it was sent.
+// Final output that the host has refused has not arrived, although the exit behind it was
+// sent.
 func TestRefusedFinalOutputIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, deaf: 1}
@@ -108,7 +110,8 @@ func TestAReasonIsSafeToShow(t *testing.T) {
 	})
 }
 
-// Acknowledgements of text that was never sent, or of less than before, are ignored: the window stays closed.
+// Acknowledgements of text that was never sent, or of less than before, are ignored: the
+// window stays closed.
 func TestNonsenseAcknowledgementsOpenNoWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
@@ -159,7 +162,8 @@ func TestNothingOfTheSessionIsTooLongForTheHost(t *testing.T) {
 	})
 }
 
-// An exited terminal stays in sight until it is disposed of, also when the link has been down since.
+// An exited terminal stays in sight until it is disposed of, also when the link has been
+// down since.
 func TestAnExitedTerminalOutlivesTheLink(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,7 +195,8 @@ func TestAnExitedTerminalOutlivesTheLink(t *testing.T) {
 	}
 }
 
-// A host that answers reconnect with nonsense, or with more than the link takes, is met with initialize.
+// A host that answers reconnect with nonsense, or with more than the link takes, is met
+// with initialize.
 func TestABrokenReconnectStartsAgain(t *testing.T) {
 	for name, answer := range map[string]any{
 		"nonsense": "nonsense",
@@ -214,7 +219,8 @@ func TestABrokenReconnectStartsAgain(t *testing.T) {
 	}
 }
 
-// A reader that fell behind into the first byte of a command must not have it begin twice at the host.
+// A reader that fell behind into the first byte of a command must not have it begin twice
+// at the host.
 func TestACommandBeginsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
@@ -244,8 +250,8 @@ func TestACommandBeginsOnce(t *testing.T) {
 	})
 }
 
-// If a host claims to have more than was ever printed, or the URI belongs to another client, the output must not be lost: it goes under
-// another URI.
+// If a host claims to have more than was ever printed, or the URI belongs to another
+// client, the output must not be lost: it goes under another URI.
 func TestAHostWithTooMuchTextGetsEverythingAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
@@ -291,7 +297,8 @@ func TestAURIThatIsTakenIsLeft(t *testing.T) {
 	})
 }
 
-// A host that admits the machine, but not to lend, is not absent: status names the remedy, nothing is created.
+// A host that admits the machine, but not to lend, is not absent: status names the
+// remedy, nothing is created.
 func TestAHostThatLetsUsOnlyObserve(t *testing.T) {
 	no := false
 	marker := ahp.NewClientTerminals(30000)

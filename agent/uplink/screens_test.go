@@ -35,7 +35,8 @@ func (j *joined) add(late, whole xterm.Stream) {
 	j.late, j.whole = append(j.late, late), append(j.whole, whole)
 }
 
-// compare has xterm.js show what observers see, and what somebody sees who was there from the start. known is for how many it did not give up.
+// compare has xterm.js show what observers see, and what somebody sees who was there from
+// the start. known is for how many it did not give up.
 func (j *joined) compare(t *testing.T, round int) (known int) {
 	t.Helper()
 	n := len(j.late)
@@ -106,8 +107,9 @@ func (w *world) follow() *follower {
 	return f
 }
 
-// An observer at a host, who joins at any moment of what a program prints and gives it as sizes, sees what xterm.js shows that was there
-// from the start, whatever the daemon and the host have dropped, and also at a host that has forgotten everything.
+// An observer at a host, who joins at any moment of what a program prints and gives it as
+// sizes, sees what xterm.js shows that was there from the start, whatever the daemon and
+// the host have dropped, and also at a host that has forgotten everything.
 func TestObserversSeeTheScreenThroughAHost(t *testing.T) {
 	known, all := 0, 0
 	for round := range testkit.Rounds(t, 8, 1000) {

@@ -20,8 +20,9 @@ import (
 
 // session is one connection to the host.
 //
-// Goroutines: run announces and withdraws as the pool changes; heartbeat and probe ping; one publisher per lent terminal. The connection's
-// read goroutine calls onEnvelope and onNotification, which never block.
+// Goroutines: run announces and withdraws as the pool changes; heartbeat and probe ping;
+// one publisher per lent terminal. The connection's read goroutine calls onEnvelope and
+// onNotification, which never block.
 type session struct {
 	link *Link
 	log  zerolog.Logger
@@ -194,8 +195,8 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 	}
 }
 
-// match starts and stops publishers to match the lent terminals. It waits neither for the host nor for the network, so that nothing of a
-// withdrawn terminal is sent any more.
+// match starts and stops publishers to match the lent terminals. It waits neither for the
+// host nor for the network, so that nothing of a withdrawn terminal is sent any more.
 func (s *session) match(ctx context.Context) {
 	list := s.link.lent()
 	keep := make(map[term.ID]bool, len(list))
@@ -216,8 +217,9 @@ func (s *session) match(ctx context.Context) {
 	}
 }
 
-// silence stops the publishers of terminals that are not in keep, and drops their queued messages. A publisher in the middle of a write
-// cannot be stopped at once: it and its lending stay until the write has ended, which wakes announce.
+// silence stops the publishers of terminals that are not in keep, and drops their queued
+// messages. A publisher in the middle of a write cannot be stopped at once: it and its
+// lending stay until the write has ended, which wakes announce.
 func (s *session) silence(keep map[term.ID]bool) {
 	var ended []term.ID
 	channels := map[string]bool{}
@@ -264,9 +266,10 @@ func (s *session) rouse() {
 	}
 }
 
-// keepPublishing runs publishers and retries after failures, at growing intervals: the host may be busy for a moment, while the connection
-// lasts for weeks. It reports whether it ended because the terminal was withdrawn. The terminal may be lent again before match looks; match
-// must then start a new publisher.
+// keepPublishing runs publishers and retries after failures, at growing intervals: the
+// host may be busy for a moment, while the connection lasts for weeks. It reports whether
+// it ended because the terminal was withdrawn. The terminal may be lent again before
+// match looks; match must then start a new publisher.
 func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bool) {
 	var retry backoff
 	for {
@@ -291,10 +294,12 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 	}
 }
 
-// callTimeout bounds a request: VS Code answers createTerminal only after the first output or 10 s.
+// callTimeout bounds a request: VS Code answers createTerminal only after the first
+// output or 10 s.
 const callTimeout = 30 * time.Second
 
-// withdraw removes a terminal from the host. If the host does not answer, the next match tries again, on this connection or another.
+// withdraw removes a terminal from the host. If the host does not answer, the next match
+// tries again, on this connection or another.
 func (s *session) withdraw(ctx context.Context, uri string) {
 	ctx, cancel := s.lasting(ctx)
 	defer cancel()

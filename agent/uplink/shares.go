@@ -21,8 +21,8 @@ type shareAnswer struct {
 	err error
 }
 
-// tellShares tells the host, on this connection, about shares of a loan that it was not told yet, and about ended ones. A refusal is
-// recorded; it does not stop the others.
+// tellShares tells the host, on this connection, about shares of a loan that it was not
+// told yet, and about ended ones. A refusal is recorded; it does not stop the others.
 func (s *session) tellShares(ctx context.Context, le *lending, loan *term.Loan) error {
 	if !s.marker.Shares {
 		return nil
@@ -73,14 +73,16 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	return nil
 }
 
-// shareURL reports whether url is an acceptable beginning of a link. The link is printed, and a person opens it.
+// shareURL reports whether url is an acceptable beginning of a link. The link is printed,
+// and a person opens it.
 func shareURL(url string) bool {
 	plain := strings.IndexFunc(url, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 	return plain && len(url) <= maxShareURL && (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")) &&
 		strings.HasSuffix(url, "#") && strings.Count(url, "#") == 1
 }
 
-// TakesShares returns nil if the host accepts links for guests, else ErrOffline or ErrNoShares.
+// TakesShares returns nil if the host accepts links for guests, else ErrOffline or
+// ErrNoShares.
 func (l *Link) TakesShares() error {
 	s, err := l.online()
 	if err == nil && !s.marker.Shares {
@@ -89,8 +91,9 @@ func (l *Link) TakesShares() error {
 	return err
 }
 
-// ShareTold waits until the host knows a share of the terminal, and returns the address of its page for guests, "" if the host did not give
-// one. Errors: ErrOffline, the host's error, term.ErrNotLent, or ctx's.
+// ShareTold waits until the host knows a share of the terminal, and returns the address
+// of its page for guests, "" if the host did not give one. Errors: ErrOffline, the host's
+// error, term.ErrNotLent, or ctx's.
 func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url string, err error) {
 	for {
 		if _, lent := h.Loan(l.opts.Name); !lent {

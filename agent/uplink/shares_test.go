@@ -14,7 +14,8 @@ import (
 	"tether/host"
 )
 
-// The host hears of a share behind the announcement, again on every connection, and of its end also when that came while it was offline.
+// The host hears of a share behind the announcement, again on every connection, and of
+// its end also when that came while it was offline.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
@@ -128,7 +129,8 @@ func (d *drawer) Keep(all []host.Share) error {
 	return nil
 }
 
-// Links end at the host with the loan that they belong to, wherever the host was when it ended.
+// Links end at the host with the loan that they belong to, wherever the host was when it
+// ended.
 func TestLinksEndWithTheirLoan(t *testing.T) {
 	for name, away := range map[string]struct{ leave, back func(*world, host.Options) }{
 		"while the host is there":    {func(*world, host.Options) {}, func(*world, host.Options) {}},

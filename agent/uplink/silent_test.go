@@ -19,8 +19,9 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host that answers heartbeats has not lost the connection, but it may have lost an acknowledgement. The terminal must not wait for it
-// for ever, and the person must be told.
+// A host that answers heartbeats has not lost the connection, but it may have lost an
+// acknowledgement. The terminal must not wait for it for ever, and the person must be
+// told.
 func TestAHostThatStopsAcknowledgingIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta(), again: true}

@@ -12,7 +12,8 @@ import (
 	"tether/vocab"
 )
 
-// skipped handles a gap: it makes the gap visible at the host, and updates what the host shows besides the text.
+// skipped handles a gap: it makes the gap visible at the host, and updates what the host
+// shows besides the text.
 func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	p.s.link.update(p.le, func(le *lending) {
 		le.lost += e.Lost
@@ -57,7 +58,8 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendOutput(nil, p.le.uri, p.s.conn.NextSeq(), []byte(line), -1))
 }
 
-// tellSize tells the host the terminal's size at the output that is sent next. That may differ from the present size, which was announced.
+// tellSize tells the host the terminal's size at the output that is sent next. That may
+// differ from the present size, which was announced.
 func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
 	if z == p.size {
 		return nil
@@ -66,7 +68,8 @@ func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
 	return p.dispatch(ctx, resized(z))
 }
 
-// draw sends the host the screen at an offset, because the host lacks the output before. It skips a screen that is too large.
+// draw sends the host the screen at an offset, because the host lacks the output before.
+// It skips a screen that is too large.
 func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 	if err := p.tellSize(ctx, ev.Screen.Size); err != nil {
 		return err
@@ -79,7 +82,8 @@ func (p *publisher) draw(ctx context.Context, ev term.Event) error {
 	return p.dispatch(ctx, ahp.TerminalOutput{Offset: &ev.Off, Screen: &at})
 }
 
-// reopened returns the actions that finish commands which ended in a gap, and start commands which began in it and still run.
+// reopened returns the actions that finish commands which ended in a gap, and start
+// commands which began in it and still run.
 func (p *publisher) reopened(open []vocab.Command) (actions []ahp.Action) {
 	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c vocab.Command) bool { return c.N == n }) }
 	for _, n := range slices.Backward(p.open) {

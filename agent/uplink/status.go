@@ -23,7 +23,8 @@ const (
 // patient reports whether trying again soon is pointless.
 func (s State) patient() bool { return s == StateRefused || s == StateUnsupported }
 
-// Status is a link's present state. Fields that only a connection provides are zero without one.
+// Status is a link's present state. Fields that only a connection provides are zero
+// without one.
 type Status struct {
 	Name      string
 	URL       string
@@ -35,14 +36,17 @@ type Status struct {
 	Version   string    // of the protocol
 	Server    string    // the host's name for itself
 	Resume    bool      // the host acknowledges offsets
-	// ClockSkew is how far the host's clock is ahead, to about a second; 0 while not online and where the host does not say.
+	// ClockSkew is how far the host's clock is ahead, to about a second; 0 while not
+	// online and where the host does not say.
 	ClockSkew time.Duration
-	// LentMeans describes who sees a terminal that is lent there, Owner is the person to whom this machine belongs according to the host,
-	// and Shares says whether the host accepts links for guests.
+	// LentMeans describes who sees a terminal that is lent there, Owner is the person to
+	// whom this machine belongs according to the host, and Shares says whether the host
+	// accepts links for guests.
 	LentMeans string
 	Owner     string
 	Shares    bool
-	// Park bounds how long the host may keep terminals while this machine is away: the smaller of what both allow; 0: not beyond its grace time.
+	// Park bounds how long the host may keep terminals while this machine is away: the
+	// smaller of what both allow; 0: not beyond its grace time.
 	Park      time.Duration
 	Refused   int64 // actions of the host that were refused
 	Gaps      int   // since New: how often output was dropped before it was sent
@@ -50,10 +54,12 @@ type Status struct {
 	Unacked   int64 // sum over Terminals
 	Known     int   // terminals that the host may have, including exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
-	// At is which of several URLs the connection is to; "" without a connection, and if there is only one.
+	// At is which of several URLs the connection is to; "" without a connection, and if
+	// there is only one.
 	At string
-	// Withdrawn is how many terminals were withdrawn while there is no connection, so that the host may still keep them, at most until
-	// KeptUntil. It is told when it is reached again.
+	// Withdrawn is how many terminals were withdrawn while there is no connection, so
+	// that the host may still keep them, at most until KeptUntil. It is told when it is
+	// reached again.
 	Withdrawn int
 	KeptUntil time.Time
 }

@@ -12,7 +12,8 @@ import (
 	"tether/ahp/client"
 )
 
-// A connection's properties are not shown without one, and the time since the link is down does not restart with each attempt.
+// A connection's properties are not shown without one, and the time since the link is
+// down does not restart with each attempt.
 func TestStatusOverALinksLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -22,7 +22,8 @@ func (c *capture) titles(since time.Time) (all []string) {
 	return all
 }
 
-// A program that counts in its title costs the host a few actions a second, and the last title always arrives.
+// A program that counts in its title costs the host a few actions a second, and the last
+// title always arrives.
 func TestTitlesArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &capture{}
@@ -53,7 +54,8 @@ func TestTitlesArePaced(t *testing.T) {
 		if got := told[len(told)-1]; !strings.Contains(got, `"last"`) {
 			t.Errorf("the last that was told is %s", got)
 		}
-		// After a pause a title is sent at once, and the next one waits; a change and its reversal are no change.
+		// After a pause a title is sent at once, and the next one waits; a change and its
+		// reversal are no change.
 		quiet := time.Now()
 		child.Print("\x1b]0;again\a")
 		synctest.Wait()
@@ -94,8 +96,8 @@ func TestTheLastTitleIsSent(t *testing.T) {
 	})
 }
 
-// A title that waits when the connection is lost is sent after it, even if the host has all later output, and the next one is compared with
-// the host's title.
+// A title that waits when the connection is lost is sent after it, even if the host has
+// all later output, and the next one is compared with the host's title.
 func TestATitleThatWaitsOutlivesTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)

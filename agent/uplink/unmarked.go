@@ -11,22 +11,25 @@ import (
 	"tether/jsonrpc"
 )
 
-// A host without the marker may not know executionTarget, and then starts a shell of its own for each announced terminal. So one terminal
-// is tried first: the others wait until its snapshot shows that it is ours. If the host has started a shell, that is disposed of before the
-// connection ends.
+// A host without the marker may not know executionTarget, and then starts a shell of its
+// own for each announced terminal. So one terminal is tried first: the others wait until
+// its snapshot shows that it is ours. If the host has started a shell, that is disposed
+// of before the connection ends.
 
 const (
-	// A host's shell is disposed of shellRest after its first output, or shellStart after its creation without output. VS Code's host loses
-	// track of a shell that is disposed of while it starts, and the shell runs on. This was seen within 30 ms of its creation, and on a
-	// busy machine also at its first output.
+	// A host's shell is disposed of shellRest after its first output, or shellStart after
+	// its creation without output. VS Code's host loses track of a shell that is disposed
+	// of while it starts, and the shell runs on. This was seen within 30 ms of its
+	// creation, and on a busy machine also at its first output.
 	shellStart = 2 * time.Second
 	shellRest  = 250 * time.Millisecond
-	// parting is how long a connection to such a host stays open, after its end is decided, to dispose of the host's shells.
+	// parting is how long a connection to such a host stays open, after its end is
+	// decided, to dispose of the host's shells.
 	parting = 3 * time.Second
 )
 
-// trial lets one publisher at a time announce its terminal until a snapshot has shown that the host understands. The zero value asks for no
-// trial.
+// trial lets one publisher at a time announce its terminal until a snapshot has shown
+// that the host understands. The zero value asks for no trial.
 type trial struct {
 	turn       chan struct{} // 1 slot: its holder announces; nil if there is no trial
 	understood chan struct{} // closed when the host has shown a terminal as ours
@@ -37,7 +40,8 @@ func newTrial() trial {
 	return trial{make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)}
 }
 
-// wait blocks until the caller may announce a terminal, or ctx ends. The caller must call done with the result.
+// wait blocks until the caller may announce a terminal, or ctx ends. The caller must call
+// done with the result.
 func (t *trial) wait(ctx context.Context) (done func(understood bool), err error) {
 	if t.turn == nil {
 		return func(bool) {}, nil
@@ -97,7 +101,8 @@ func (l *Link) TakesTerminal(ctx context.Context, h term.Handle) error {
 	}
 }
 
-// heard records that a terminal of ours at the host printed something that we did not send. It does not block.
+// heard records that a terminal of ours at the host printed something that we did not
+// send. It does not block.
 func (t *trial) heard() {
 	select {
 	case t.printed <- struct{}{}:
@@ -105,8 +110,8 @@ func (t *trial) heard() {
 	}
 }
 
-// lasting returns a context for requests that should reach a host without the marker even if the connection is about to end. It ends
-// parting after ctx.
+// lasting returns a context for requests that should reach a host without the marker even
+// if the connection is about to end. It ends parting after ctx.
 func (s *session) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.trial.turn == nil {
 		return context.WithTimeout(ctx, callTimeout)
@@ -122,8 +127,9 @@ func (s *session) lasting(ctx context.Context) (context.Context, context.CancelF
 	return last, func() { stop(); cancel() }
 }
 
-// remove disposes of a shell that the host has started for the terminal. If that fails, a later match or connection tries again. state is
-// the host's display of it, nil if it was not started just now.
+// remove disposes of a shell that the host has started for the terminal. If that fails, a
+// later match or connection tries again. state is the host's display of it, nil if it was
+// not started just now.
 func (p *publisher) remove(ctx context.Context, state *ahp.TerminalState) error {
 	ctx, cancel := p.s.lasting(ctx)
 	defer cancel()

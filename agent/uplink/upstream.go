@@ -12,8 +12,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// onNotification handles acknowledgements of a host with resume, and passes messages that do not concern terminals to the tools. It runs on
-// the connection's read goroutine.
+// onNotification handles acknowledgements of a host with resume, and passes messages that
+// do not concern terminals to the tools. It runs on the connection's read goroutine.
 func (s *session) onNotification(method string, params []byte) {
 	s.hearing()
 	if method == ahp.MethodObservers && s.live.Load() {
@@ -53,8 +53,9 @@ func (s *session) watched(params []byte) {
 	}
 }
 
-// onEnvelope handles the host's actions on our terminals. It obeys only their disposal: observers may watch and dispose, nothing else. It
-// runs on the connection's read goroutine.
+// onEnvelope handles the host's actions on our terminals. It obeys only their disposal:
+// observers may watch and dispose, nothing else. It runs on the connection's read
+// goroutine.
 func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	s.hearing()
 	s.lastSeq.Store(max(s.lastSeq.Load(), v.ServerSeq))
@@ -85,8 +86,8 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	}
 }
 
-// rejected handles a refused action. If the host refuses output, the terminal is not published any more; a host that refuses only titles
-// and the like does without them.
+// rejected handles a refused action. If the host refuses output, the terminal is not
+// published any more; a host that refuses only titles and the like does without them.
 func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	switch v.Kind {
 	case ahp.ActionTerminalOutput, ahp.ActionTerminalExited, ahp.ActionTerminalCleared:
@@ -99,9 +100,10 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", fit(v.Kind, maxReason)).Msg("refused by the host")
 }
 
-// hear records that the host has ended a terminal of ours, for announce to settle. A host without resume may discover late that the former
-// connection is dead, and then end that connection's terminals. Those URIs are not ours any more: this connection announces all terminals
-// under other ones, see publisher.replace.
+// hear records that the host has ended a terminal of ours, for announce to settle. A host
+// without resume may discover late that the former connection is dead, and then end that
+// connection's terminals. Those URIs are not ours any more: this connection announces all
+// terminals under other ones, see publisher.replace.
 func (s *session) hear(le *lending) {
 	s.link.mu.Lock()
 	old := le.before && !s.marker.Resume
@@ -133,8 +135,8 @@ func (s *session) settle() {
 	}
 }
 
-// dispose ends the lending and, if the person has configured that, the terminal. It continues after the end of the connection, because a
-// disposal cannot be undone.
+// dispose ends the lending and, if the person has configured that, the terminal. It
+// continues after the end of the connection, because a disposal cannot be undone.
 func (s *session) dispose(le *lending) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -151,8 +153,8 @@ const (
 // shownError makes the text of an error, which may contain a host's words, safe to show.
 type shownError struct{ error }
 
-// innards matches what a person should not see in a host's error message: paths of its file system, and all lines but the first, which name
-// places in its program.
+// innards matches what a person should not see in a host's error message: paths of its
+// file system, and all lines but the first, which name places in its program.
 var innards = lazyregexp.New(`(?s)\n.*|(file://)?(/[^\s/:()'"]+){2,}[^\s()'"]*|[A-Za-z]:\\[^\s()'"]*`)
 
 func (e shownError) Error() string {
@@ -165,8 +167,8 @@ func (e shownError) Error() string {
 
 func (e shownError) Unwrap() error { return e.error }
 
-// fit makes a text from a host safe for our messages, which a terminal may show: printable and at most n bytes, with a mark where it was
-// cut.
+// fit makes a text from a host safe for our messages, which a terminal may show:
+// printable and at most n bytes, with a mark where it was cut.
 func fit(s string, n int) string {
 	return clip.Marked(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -20,7 +20,8 @@ import (
 	"tether/platform/proc"
 )
 
-// vscodeHost starts VS Code's own agent host and returns how to reach it and the shells that descend from it.
+// vscodeHost starts VS Code's own agent host and returns how to reach it and the shells
+// that descend from it.
 func vscodeHost(t *testing.T) (client.Endpoint, func() []string) {
 	t.Helper()
 	h := testkit.StartVSCodeHost(t, "../..")
@@ -59,8 +60,8 @@ func look(t *testing.T, at client.Endpoint) ([]ahp.TerminalInfo, error) {
 	return root.Terminals, err
 }
 
-// VS Code's host has never heard of executionTarget: it would start a shell of its own. It must be refused, and where the person insists,
-// that shell must be gone at once.
+// VS Code's host has never heard of executionTarget: it would start a shell of its own.
+// It must be refused, and where the person insists, that shell must be gone at once.
 func TestVSCodeHostIsRefusedCleanly(t *testing.T) {
 	at, shells := vscodeHost(t)
 	testkit.Eventually(t, 5*time.Minute, "VS Code's host answers", func() bool {

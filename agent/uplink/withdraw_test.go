@@ -28,8 +28,9 @@ func unlend(t *testing.T, h term.Handle) {
 	synctest.Wait()
 }
 
-// A host tells everyone of a disposal, even of one that we requested. When the person lends the terminal again in that moment, it must not
-// be taken for a disposal by another client.
+// A host tells everyone of a disposal, even of one that we requested. When the person
+// lends the terminal again in that moment, it must not be taken for a disposal by another
+// client.
 func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -121,7 +122,8 @@ func (h *lostHolder) adopt(t *testing.T, w *world, was term.Handle) {
 	synctest.Wait()
 }
 
-// A terminal whose holder was lost for a moment is withdrawn and lent again. The host's echo of the end that we requested kills nothing.
+// A terminal whose holder was lost for a moment is withdrawn and lent again. The host's
+// echo of the end that we requested kills nothing.
 func TestAHolderThatIsMetAgainKillsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -183,7 +185,8 @@ func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
 	})
 }
 
-// Between the announcement and its answer a terminal exists at the host already; one withdrawn then must not stay there.
+// Between the announcement and its answer a terminal exists at the host already; one
+// withdrawn then must not stay there.
 func TestUnlendDuringTheAnnouncementLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
@@ -200,7 +203,8 @@ func TestUnlendDuringTheAnnouncementLeavesNothing(t *testing.T) {
 	})
 }
 
-// Output right after Unlend has returned is not sent, even if the link does not know of it yet.
+// Output right after Unlend has returned is not sent, even if the link does not know of
+// it yet.
 func TestNothingIsSentAfterUnlendHasReturned(t *testing.T) {
 	for round := range 50 {
 		synctest.Test(t, func(t *testing.T) {
@@ -277,7 +281,8 @@ func TestUnlendAndLendWhileTheLinkLooks(t *testing.T) {
 	})
 }
 
-// Who unpairs waits until the host has nothing any more, not only until the link has begun to see to it.
+// Who unpairs waits until the host has nothing any more, not only until the link has
+// begun to see to it.
 func TestStatusCountsTerminalsAtTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}

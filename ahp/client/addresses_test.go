@@ -24,7 +24,8 @@ func node(t *testing.T, h http.Handler) (url string) {
 	return strings.Replace(s.URL, "http", "ws", 1)
 }
 
-// silent returns an address that accepts connections and never answers, as a stopped process does.
+// silent returns an address that accepts connections and never answers, as a stopped
+// process does.
 func silent(t *testing.T) (url string) {
 	t.Helper()
 	l, err := testkit.Listen()
@@ -35,7 +36,8 @@ func silent(t *testing.T) (url string) {
 	return "ws://" + l.Addr().String()
 }
 
-// A host with several addresses is reached at any of them that answers. The next connection begins with the one that has answered.
+// A host with several addresses is reached at any of them that answers. The next
+// connection begins with the one that has answered.
 func TestAnotherAddressIsTried(t *testing.T) {
 	testkit.Leaks(t)
 	h := host.New(host.Options{})

@@ -11,7 +11,8 @@ import (
 	"tether/ahp/client"
 )
 
-// envelopes returns a function that makes the params of the next data envelope, always in the same buffer.
+// envelopes returns a function that makes the params of the next data envelope, always in
+// the same buffer.
 func envelopes(t testing.TB, text string) func() []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {

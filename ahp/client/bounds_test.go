@@ -21,8 +21,8 @@ func decodeState(s *ahp.Snapshot) {
 	}
 }
 
-// The largest answer that a lending client accepts costs little memory, whatever it contains, and an answer with more values ends the
-// connection.
+// The largest answer that a lending client accepts costs little memory, whatever it
+// contains, and an answer with more values ends the connection.
 func TestHostileAnswersCostLittleMemory(t *testing.T) {
 	for name, c := range testkit.HostileAnswers {
 		t.Run(name, func(t *testing.T) {
@@ -36,9 +36,10 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 	}
 }
 
-// The largest answer takes so little time that other terminals need not wait for it. A busy test machine may stand still, so the time is
-// compared with that of encoding/json for a message with as many values: about 16 ms on a machine where a terminal may wait for at most 50
-// ms.
+// The largest answer takes so little time that other terminals need not wait for it. A
+// busy test machine may stand still, so the time is compared with that of encoding/json
+// for a message with as many values: about 16 ms on a machine where a terminal may wait
+// for at most 50 ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
 	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values in a message of that size
 	const most = 6                                                                                                // two goroutines and the collector work on an answer, on processors that others use; work that grows faster than the answer takes far longer
@@ -68,7 +69,8 @@ func TestHostileAnswersCostLittleTime(t *testing.T) {
 	}
 }
 
-// costOf returns how many bytes are allocated for an answer in all, which is more than is in use at any time.
+// costOf returns how many bytes are allocated for an answer in all, which is more than is
+// in use at any time.
 func costOf(t *testing.T, method string, answer json.RawMessage) uint64 {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -81,7 +83,8 @@ func costOf(t *testing.T, method string, answer json.RawMessage) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// answered connects a client to a host that gives that answer to the method, and returns the result.
+// answered connects a client to a host that gives that answer to the method, and returns
+// the result.
 func answered(t *testing.T, method string, answer json.RawMessage) (*ahp.Snapshot, error) {
 	t.Helper()
 	h, ch := newHost(t)

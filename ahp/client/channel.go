@@ -6,15 +6,18 @@ import (
 	"tether/ahp"
 )
 
-// maxHeldChannel bounds the messages held for a channel without a snapshot, in bytes. If a host sends more before the snapshot, the
-// observer closes the connection and makes a new one.
+// maxHeldChannel bounds the messages held for a channel without a snapshot, in bytes. If
+// a host sends more before the snapshot, the observer closes the connection and makes a
+// new one.
 const maxHeldChannel = 4 << 20
 
-// channel is a subscription that outlives connections. It is guarded by the observer's mutex.
+// channel is a subscription that outlives connections. It is guarded by the observer's
+// mutex.
 //
 //	unsynced ──snapshot──▶ synced ──not resumed, missing from the answer──▶ unsynced
 //
-// While the channel is unsynced, its envelopes are held: a host may send some before the answer with the snapshot.
+// While the channel is unsynced, its envelopes are held: a host may send some before the
+// answer with the snapshot.
 type channel struct {
 	uri      string
 	o        *Observer
@@ -48,7 +51,8 @@ func (c *channel) install(s ahp.Snapshot) error {
 // unsync makes the channel wait for a snapshot.
 func (c *channel) unsync() { c.synced, c.held, c.heldSize = false, nil, 0 }
 
-// hold keeps a copy of an envelope and reports whether the held messages are still within their bound.
+// hold keeps a copy of an envelope and reports whether the held messages are still within
+// their bound.
 func (c *channel) hold(v *ahp.EnvelopeView) bool {
 	w := *v
 	w.Action, w.Data, w.Screen = slices.Clone(v.Action), slices.Clone(v.Data), slices.Clone(v.Screen)

@@ -15,12 +15,14 @@ import (
 	"tether/jsonrpc"
 )
 
-// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused to resume, most often because it does not know the
-// client any more. The caller connects again without Resume.
+// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused
+// to resume, most often because it does not know the client any more. The caller connects
+// again without Resume.
 var ErrNotResumed = errors.New("the host does not resume the connection")
 
-// maxHeld bounds the messages that arrive before the handshake is done, in bytes. If a host sends more, the connection is closed. Each
-// notification counts heldCost besides its text, so that many empty ones are bounded too.
+// maxHeld bounds the messages that arrive before the handshake is done, in bytes. If a
+// host sends more, the connection is closed. Each notification counts heldCost besides
+// its text, so that many empty ones are bounded too.
 const (
 	maxHeld  = 4 << 20
 	heldCost = 128
@@ -28,10 +30,11 @@ const (
 
 // Options configures a Conn. ClientID is required.
 //
-// The callbacks except OnRequest are called one at a time, in the order of arrival. The read goroutine calls them; for messages that
-// arrived before the handshake was done, the connecting goroutine does. The read goroutine calls OnRequest at once, which may be before
-// OnReady and at the same time as the others. No callback may block, call Close or wait for a call of the same Conn. Arguments are valid
-// until the callback returns.
+// The callbacks except OnRequest are called one at a time, in the order of arrival. The
+// read goroutine calls them; for messages that arrived before the handshake was done, the
+// connecting goroutine does. The read goroutine calls OnRequest at once, which may be
+// before OnReady and at the same time as the others. No callback may block, call Close or
+// wait for a call of the same Conn. Arguments are valid until the callback returns.
 type Options struct {
 	ClientID      string
 	Info          ahp.Implementation // left out if it has no name
@@ -56,7 +59,8 @@ type Resume struct {
 	Subscriptions     []string
 }
 
-// Conn is one initialized connection to a host. Its methods may be called by any goroutine.
+// Conn is one initialized connection to a host. Its methods may be called by any
+// goroutine.
 //
 // Goroutines: run reads and calls the callbacks; Close waits for it.
 type Conn struct {
@@ -84,8 +88,10 @@ type notification struct {
 	params []byte
 }
 
-// ConnectChannel is Connect over a channel that is already open. The Conn owns the channel; if ConnectChannel fails, it has closed the
-// channel. It returns a *ahp.VersionError if there is no common version, ErrNotResumed, or another error with the reason.
+// ConnectChannel is Connect over a channel that is already open. The Conn owns the
+// channel; if ConnectChannel fails, it has closed the channel. It returns a
+// *ahp.VersionError if there is no common version, ErrNotResumed, or another error with
+// the reason.
 func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, error) {
 	if o.Versions == nil {
 		o.Versions = ahp.Versions()
@@ -163,7 +169,8 @@ func (c *Conn) reconnect(ctx context.Context) error {
 	return nil
 }
 
-// begin calls OnReady, delivers the replayed and the held messages, and lets later ones through.
+// begin calls OnReady, delivers the replayed and the held messages, and lets later ones
+// through.
 func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +219,8 @@ func (c *Conn) handle(ctx context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// hold keeps a notification until the handshake is done. While begin runs, it waits for begin, and then delivers the notification.
+// hold keeps a notification until the handshake is done. While begin runs, it waits for
+// begin, and then delivers the notification.
 func (c *Conn) hold(method string, params []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,11 +254,13 @@ func (c *Conn) deliver(method string, params []byte) {
 	}
 }
 
-// Result returns the host's answer to initialize; on a resumed connection, Resume.Initial.
+// Result returns the host's answer to initialize; on a resumed connection,
+// Resume.Initial.
 func (c *Conn) Result() ahp.InitializeResult { return c.result }
 
-// Resumed returns the host's answer to reconnect, and false if the connection was initialized instead. After the replayed actions were
-// passed to OnEnvelope, the answer is without them.
+// Resumed returns the host's answer to reconnect, and false if the connection was
+// initialized instead. After the replayed actions were passed to OnEnvelope, the answer
+// is without them.
 func (c *Conn) Resumed() (ahp.ReconnectResult, bool) {
 	if c.resumed == nil {
 		return ahp.ReconnectResult{}, false
@@ -264,14 +274,16 @@ func (c *Conn) Version() string { return c.result.ProtocolVersion }
 // Peer returns the connection's peer, for messages that have no method here.
 func (c *Conn) Peer() *jsonrpc.Peer { return c.peer }
 
-// Done returns a channel that is closed when the connection has ended and no callback will be called any more. Nothing is sent on it.
+// Done returns a channel that is closed when the connection has ended and no callback
+// will be called any more. Nothing is sent on it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err returns why the connection has ended, nil while it has not.
 func (c *Conn) Err() error { return c.peer.Err() }
 
-// Close closes the connection with a closing handshake and waits until the last callback has returned. It may block for a few seconds if
-// the host does not answer. It may be called more than once.
+// Close closes the connection with a closing handshake and waits until the last callback
+// has returned. It may block for a few seconds if the host does not answer. It may be
+// called more than once.
 func (c *Conn) Close() {
 	_ = c.peer.CloseReason(closeNormal, "") // the connection ends in any case
 	<-c.done

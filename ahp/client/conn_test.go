@@ -195,7 +195,8 @@ func TestNotResumed(t *testing.T) {
 	})
 }
 
-// The connection of a host that sends without end before it answers the handshake is closed.
+// The connection of a host that sends without end before it answers the handshake is
+// closed.
 func TestFloodBeforeTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ch := newHost(t)

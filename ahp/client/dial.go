@@ -18,15 +18,18 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401 or 403). Trying again helps only with another
-// credential.
+// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401
+// or 403). Trying again helps only with another credential.
 var ErrUnauthorized = errors.New("the host refused the token")
 
-// ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again later may help.
+// ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again
+// later may help.
 var ErrUnreachable = errors.New("the host cannot be reached")
 
-// Bounds of one message from the host. An observer receives the snapshots of many terminals in one message. A lending client receives
-// little, and a hostile host must not exhaust its memory: it takes at most 2 MiB, and as many values as decode to less than 32 MiB.
+// Bounds of one message from the host. An observer receives the snapshots of many
+// terminals in one message. A lending client receives little, and a hostile host must not
+// exhaust its memory: it takes at most 2 MiB, and as many values as decode to less than
+// 32 MiB.
 const (
 	DefaultReadLimit = 16 << 20 // bytes
 	DefaultMaxValues = 1 << 20  // JSON values, at any depth
@@ -40,17 +43,20 @@ type Endpoint struct {
 	Token  string      // sent as the query parameter tkn, as VS Code's host takes it; "" = none
 	Header http.Header // added to the upgrade request
 	Pin    Pin         // of the host's certificate, for wss
-	// Credential, if not nil, returns the token for each connection to a URL; Token is then ignored. Connect returns its error.
+	// Credential, if not nil, returns the token for each connection to a URL; Token is
+	// then ignored. Connect returns its error.
 	Credential func(ctx context.Context, url string) (token string, err error)
-	// Also are further URLs of the same host, which may have several nodes. If a URL does not answer, Connect tries another one.
+	// Also are further URLs of the same host, which may have several nodes. If a URL does
+	// not answer, Connect tries another one.
 	Also []string
-	// Last, if not nil, is the URL that answered last. Connect sets it if there are several URLs, and tries it first. A pointer to "" resets
-	// it.
+	// Last, if not nil, is the URL that answered last. Connect sets it if there are
+	// several URLs, and tries it first. A pointer to "" resets it.
 	Last *atomic.Pointer[string]
 }
 
-// urls returns the URLs in the order in which they are tried: the one that answered last, then the others in random order, so that the
-// machines of a dead node do not all move to the same other node.
+// urls returns the URLs in the order in which they are tried: the one that answered last,
+// then the others in random order, so that the machines of a dead node do not all move to
+// the same other node.
 func (e Endpoint) urls() []string {
 	all := append([]string{e.URL}, e.Also...)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -73,14 +79,15 @@ func (e Endpoint) TLS() *tls.Config {
 	return e.Pin.TLS(u.Hostname())
 }
 
-// http returns a client for a few requests to the host outside AHP. It follows no redirects, since the requests hold secrets. The caller
-// closes its idle connections.
+// http returns a client for a few requests to the host outside AHP. It follows no
+// redirects, since the requests hold secrets. The caller closes its idle connections.
 func (e Endpoint) http() *http.Client {
 	return &http.Client{Transport: &http.Transport{Proxy: webproxy.For, TLSClientConfig: e.TLS(), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// withToken returns the URL to dial. Its errors do not hold the URL, which may hold a token.
+// withToken returns the URL to dial. Its errors do not hold the URL, which may hold a
+// token.
 func (e Endpoint) withToken() (string, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss") {
@@ -94,8 +101,9 @@ func (e Endpoint) withToken() (string, error) {
 	return u.String(), nil
 }
 
-// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx ends. Afterwards ctx has no
-// effect. Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
+// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until
+// that is done or ctx ends. Afterwards ctx has no effect. Besides the errors of
+// ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
 func Connect(ctx context.Context, e Endpoint, o Options) (conn *Conn, err error) {
 	if len(e.Also) == 0 {
 		return connect(ctx, e, o)
@@ -125,14 +133,16 @@ func final(err error) bool {
 	return version || errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrPin) || answered && said.Code == ahp.CodePermissionDenied
 }
 
-// connectWithin is connect within this URL's part of ctx's time. The opened connection outlives that time.
+// connectWithin is connect within this URL's part of ctx's time. The opened connection
+// outlives that time.
 func connectWithin(ctx context.Context, e Endpoint, o Options, left int) (*Conn, error) {
 	ctx, cancel := withPart(ctx, left)
 	defer cancel()
 	return connect(ctx, e, o)
 }
 
-// withPart returns a context for the next of the URLs that are left to try. If ctx has a deadline, each URL gets an equal part of the time.
+// withPart returns a context for the next of the URLs that are left to try. If ctx has a
+// deadline, each URL gets an equal part of the time.
 func withPart(ctx context.Context, left int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || left <= 1 {
@@ -169,8 +179,8 @@ func connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
 	return ConnectChannel(ctx, ch, o)
 }
 
-// ClockSkew returns how far the host's clock was ahead of this machine's when the connection was made, to about a second; false where the
-// host did not say.
+// ClockSkew returns how far the host's clock was ahead of this machine's when the
+// connection was made, to about a second; false where the host did not say.
 func (c *Conn) ClockSkew() (time.Duration, bool) {
 	ws, ok := c.ch.(*wsconn.Conn)
 	if !ok {

@@ -25,7 +25,8 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Event is something that happened at the host or to the link. Which fields are set depends on Kind.
+// Event is something that happened at the host or to the link. Which fields are set
+// depends on Kind.
 type Event struct {
 	Kind      Kind
 	Terminal  string                // URI
@@ -37,16 +38,18 @@ type Event struct {
 	Err       error
 }
 
-// source holds the events that wait: those of the link, of the root state, or of one terminal. Each source has a bound of its own. All are
-// guarded by the observer's mutex.
+// source holds the events that wait: those of the link, of the root state, or of one
+// terminal. Each source has a bound of its own. All are guarded by the observer's mutex.
 type source interface {
 	// pop returns the next event; ok is false if there is none.
 	pop() (e Event, ok bool)
-	// enlisted points to the flag by which the observer remembers that the source is in its queue of sources.
+	// enlisted points to the flag by which the observer remembers that the source is in
+	// its queue of sources.
 	enlisted() *bool
 }
 
-// maxLinkEvents bounds the waiting events of the link. If there are more, the waiting ones are dropped and only the newest stays.
+// maxLinkEvents bounds the waiting events of the link. If there are more, the waiting
+// ones are dropped and only the newest stays.
 const maxLinkEvents = 16
 
 // linkEvents is the source of Up and Down.

@@ -33,7 +33,8 @@ func (h *History) Size() (counted, real int) {
 	return h.h.size, real
 }
 
-// Feed is an observer without a connection. Its terminal has a state, and tests give it envelopes.
+// Feed is an observer without a connection. Its terminal has a state, and tests give it
+// envelopes.
 type Feed struct {
 	*Observer
 	conn Conn

@@ -8,11 +8,13 @@ import (
 	"tether/internal/clip"
 )
 
-// partCost is the cost of a part besides its text, in bytes, so that many empty parts are bounded too.
+// partCost is the cost of a part besides its text, in bytes, so that many empty parts are
+// bounded too.
 const partCost = 64
 
-// history is the retained tail of a terminal's output. It holds what package ahp's reducer would return, but it is bounded, and appending
-// does not copy the existing text. It has no lock.
+// history is the retained tail of a terminal's output. It holds what package ahp's
+// reducer would return, but it is bounded, and appending does not copy the existing text.
+// It has no lock.
 type history struct {
 	limit int // bytes, of text and of parts' costs
 	parts []part
@@ -74,8 +76,8 @@ func open(p ahp.ContentPart) bool {
 	return p.Type == ahp.PartUnclassified || (p.Type == ahp.PartCommand && !p.IsComplete)
 }
 
-// write appends text. If the buffer is full and more than half of it is trimmed text, it moves the text to the front instead of growing the
-// buffer.
+// write appends text. If the buffer is full and more than half of it is trimmed text, it
+// moves the text to the front instead of growing the buffer.
 func (p *part) write(text []byte) {
 	if len(p.buf)+len(text) > cap(p.buf) && p.off > len(p.buf)/2 {
 		p.buf = p.buf[:copy(p.buf, p.text())]
@@ -98,7 +100,8 @@ func (h *history) finish(a ahp.TerminalCommandFinished) {
 	}
 }
 
-// trim drops whole parts from the front, then the beginning of the first remaining part, up to a character's start.
+// trim drops whole parts from the front, then the beginning of the first remaining part,
+// up to a character's start.
 func (h *history) trim() {
 	for len(h.parts) > 1 && h.size-h.parts[0].cost() >= h.limit {
 		h.size -= h.parts[0].cost()

@@ -33,8 +33,8 @@ func actions(program []byte) (out []ahp.Action) {
 	return out
 }
 
-// FuzzHistory: without a limit, the history equals the reducer's result. With a limit, it is the longest tail of that result within the
-// limit.
+// FuzzHistory: without a limit, the history equals the reducer's result. With a limit, it
+// is the longest tail of that result within the limit.
 func FuzzHistory(f *testing.F) {
 	f.Add([]byte("abcdefghijklmnopqrstuvwxyz"), uint16(300))
 	f.Add([]byte{0, 3, 8, 13, 18, 23, 1, 3, 0, 5, 10, 242}, uint16(100))
@@ -84,7 +84,8 @@ func checkTail(t *testing.T, full []ahp.ContentPart, some *client.History, limit
 	}
 }
 
-// A stream of output in small pieces keeps a tail of the exact length, and its buffer stays small.
+// A stream of output in small pieces keeps a tail of the exact length, and its buffer
+// stays small.
 func TestHistoryOfAStream(t *testing.T) {
 	h := client.NewHistory(10_000)
 	var full strings.Builder

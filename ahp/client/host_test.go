@@ -12,7 +12,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// fakeHost is the other end of one connection. Its methods may be called by the test's goroutine while it serves.
+// fakeHost is the other end of one connection. Its methods may be called by the test's
+// goroutine while it serves.
 type fakeHost struct {
 	t    testing.TB
 	peer *jsonrpc.Peer

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// NewID returns a random UUID (RFC 9562, version 4), for clientIds and the URIs of terminals.
+// NewID returns a random UUID (RFC 9562, version 4), for clientIds and the URIs of
+// terminals.
 func NewID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, see crypto/rand

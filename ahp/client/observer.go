@@ -17,24 +17,27 @@ const (
 	DefaultHeartbeat    = 20 * time.Second // between two pings
 )
 
-// ObserverOptions configures an Observer. ClientID and either Endpoint or Connect are required.
+// ObserverOptions configures an Observer. ClientID and either Endpoint or Connect are
+// required.
 type ObserverOptions struct {
 	Endpoint Endpoint
 	ClientID string
 	Info     ahp.Implementation
 
-	// ContentLimit bounds the retained output of each terminal, in bytes. Beyond it the oldest output is dropped, whole parts first. Default
-	// DefaultContentLimit.
+	// ContentLimit bounds the retained output of each terminal, in bytes. Beyond it the
+	// oldest output is dropped, whole parts first. Default DefaultContentLimit.
 	ContentLimit int
-	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. One message may exceed it; then the observer reads nothing
-	// from the host for up to Patience. If the events still exceed the limit, one Resync replaces them, and reading continues. Default
-	// DefaultQueueLimit.
+	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. One
+	// message may exceed it; then the observer reads nothing from the host for up to
+	// Patience. If the events still exceed the limit, one Resync replaces them, and
+	// reading continues. Default DefaultQueueLimit.
 	QueueLimit int
-	// Patience is how long a slow consumer may hold up the connection before each Resync. It delays all terminals and the answers to pings.
-	// Default DefaultPatience; negative means not at all.
+	// Patience is how long a slow consumer may hold up the connection before each Resync.
+	// It delays all terminals and the answers to pings. Default DefaultPatience; negative
+	// means not at all.
 	Patience time.Duration
-	// Heartbeat is the time between two pings. If the host does not answer a ping within the same time, the connection is closed. Default
-	// DefaultHeartbeat.
+	// Heartbeat is the time between two pings. If the host does not answer a ping within
+	// the same time, the connection is closed. Default DefaultHeartbeat.
 	Heartbeat time.Duration
 	// Connect replaces the function Connect in tests.
 	Connect func(context.Context, Endpoint, Options) (*Conn, error)
@@ -59,14 +62,16 @@ func (o ObserverOptions) withDefaults() ObserverOptions {
 	return o
 }
 
-// Observer follows a host's list of terminals and chosen terminals, across any number of connections. Next returns events; State and
-// Terminals return the current state. Nothing is lost silently: if the consumer is too slow, or messages were lost with a connection, it
-// gets a Resync.
+// Observer follows a host's list of terminals and chosen terminals, across any number of
+// connections. Next returns events; State and Terminals return the current state. Nothing
+// is lost silently: if the consumer is too slow, or messages were lost with a connection,
+// it gets a Resync.
 //
-// All methods may be called concurrently, except Next, which only one goroutine may call at a time.
+// All methods may be called concurrently, except Next, which only one goroutine may call
+// at a time.
 //
-// Goroutines: the caller of Run connects and subscribes. A connection's read goroutine reduces messages, and waits at most Patience for the
-// consumer.
+// Goroutines: the caller of Run connects and subscribes. A connection's read goroutine
+// reduces messages, and waits at most Patience for the consumer.
 type Observer struct {
 	opts   ObserverOptions // set at construction
 	news   chan struct{}   // 1 slot: there may be an event
@@ -101,8 +106,8 @@ func NewObserver(opts ObserverOptions) *Observer {
 	return o
 }
 
-// Follow begins to follow a terminal, listed or not. The first event about it is a Resync, or Gone if the host does not know it. Following
-// it again changes nothing.
+// Follow begins to follow a terminal, listed or not. The first event about it is a
+// Resync, or Gone if the host does not know it. Following it again changes nothing.
 func (o *Observer) Follow(uri string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,8 +121,9 @@ func (o *Observer) Follow(uri string) {
 	o.wake()
 }
 
-// State returns the reduced state of a followed terminal, with at most ContentLimit of its output, and false if there is no state yet.
-// While the link is down it returns the last known state.
+// State returns the reduced state of a followed terminal, with at most ContentLimit of
+// its output, and false if there is no state yet. While the link is down it returns the
+// last known state.
 func (o *Observer) State(uri string) (ahp.TerminalState, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,8 +141,9 @@ func (o *Observer) Terminals() []ahp.TerminalInfo {
 	return o.root.state.Terminals
 }
 
-// Next returns the next event. Events of one terminal come in order; several terminals take turns. Next blocks until there is an event or
-// ctx ends. After Run has returned and all events were delivered, Next returns Run's error.
+// Next returns the next event. Events of one terminal come in order; several terminals
+// take turns. Next blocks until there is an event or ctx ends. After Run has returned and
+// all events were delivered, Next returns Run's error.
 func (o *Observer) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok := o.next(); ok {
@@ -174,7 +181,8 @@ func (o *Observer) next() (Event, bool) {
 	return Event{}, false
 }
 
-// enlist puts a source into the queue, unless it is there already, and wakes the consumer. The caller holds the mutex.
+// enlist puts a source into the queue, unless it is there already, and wakes the
+// consumer. The caller holds the mutex.
 func (o *Observer) enlist(s source) {
 	if q := s.enlisted(); !*q {
 		*q = true

@@ -215,7 +215,8 @@ func TestObserverHoldsUntilTheSnapshot(t *testing.T) {
 	})
 }
 
-// A screen that arrives before the answer to subscribe stays as it was, although the buffer that it arrived in is used for later messages.
+// A screen that arrives before the answer to subscribe stays as it was, although the
+// buffer that it arrived in is used for later messages.
 func TestObserverHoldsScreens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, good)
@@ -417,7 +418,8 @@ func TestObserverGone(t *testing.T) {
 	}
 }
 
-// A terminal that leaves the list is gone only after its last actions, some of which may arrive after the list.
+// A terminal that leaves the list is gone only after its last actions, some of which may
+// arrive after the list.
 func TestObserverUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, good, uri)
@@ -450,7 +452,8 @@ func TestObserverUnlisted(t *testing.T) {
 	})
 }
 
-// A consumer that does not pull costs a bounded amount of memory and is told that it fell behind.
+// A consumer that does not pull costs a bounded amount of memory and is told that it fell
+// behind.
 func TestObserverSlowConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := client.ObserverOptions{QueueLimit: 10_000, ContentLimit: 5_000}
@@ -492,7 +495,8 @@ func TestObserverSlowConsumer(t *testing.T) {
 	})
 }
 
-// A consumer that is slow, but not too slow, loses nothing: the observer does not read from the host meanwhile.
+// A consumer that is slow, but not too slow, loses nothing: the observer does not read
+// from the host meanwhile.
 func TestObserverPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{QueueLimit: 2000}, good, uri)
@@ -587,7 +591,8 @@ func TestObserverNext(t *testing.T) {
 	})
 }
 
-// The waits between attempts are random, below a growing limit. After a healthy connection the limit is small again.
+// The waits between attempts are random, below a growing limit. After a healthy
+// connection the limit is small again.
 func TestObserverBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("no route")

@@ -13,8 +13,9 @@ import (
 	"tether/jsonrpc"
 )
 
-// Parked asks the host for the parked terminals that this client may see. They are not in the catalogue. A host that does not know the
-// method has none. Without a connection it returns an error.
+// Parked asks the host for the parked terminals that this client may see. They are not in
+// the catalogue. A host that does not know the method has none. Without a connection it
+// returns an error.
 func (o *Observer) Parked(ctx context.Context) (ahp.ParkedResult, error) {
 	o.mu.Lock()
 	conn := o.conn
@@ -33,12 +34,15 @@ func (o *Observer) Parked(ctx context.Context) (ahp.ParkedResult, error) {
 	return r, err
 }
 
-// ErrNotKept is returned by ParkedText when the host has no such terminal, or no longer keeps its text.
+// ErrNotKept is returned by ParkedText when the host has no such terminal, or no longer
+// keeps its text.
 var ErrNotKept = errors.New("the host keeps no text of the terminal any more")
 
-// ParkedText returns a parked terminal; id is its Parked.ID. It asks the host's own interface for people, because AHP does not have parked
-// terminals. It asks each URL of the endpoint, because only one node of a host keeps the text, and blocks for at most 20 s. It returns
-// ErrNotKept, ErrUnreachable, or ErrUnauthorized if the token's person may not see the host's page.
+// ParkedText returns a parked terminal; id is its Parked.ID. It asks the host's own
+// interface for people, because AHP does not have parked terminals. It asks each URL of
+// the endpoint, because only one node of a host keeps the text, and blocks for at most 20
+// s. It returns ErrNotKept, ErrUnreachable, or ErrUnauthorized if the token's person may
+// not see the host's page.
 func (e Endpoint) ParkedText(ctx context.Context, id string) (s ahp.TerminalState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

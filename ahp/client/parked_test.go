@@ -14,7 +14,8 @@ import (
 	"tether/ahp/client"
 )
 
-// A host's own interface answers with the terminal, or with the reason why not. Any other answer is an error, and a redirect gets no token.
+// A host's own interface answers with the terminal, or with the reason why not. Any other
+// answer is an error, and a redirect gets no token.
 func TestParkedText(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked elsewhere: %s", r.URL) }))
 	defer elsewhere.Close()
@@ -53,8 +54,8 @@ func TestParkedText(t *testing.T) {
 	}
 }
 
-// One node of a host keeps the text. A node that never answers leaves time for the others. Only if every node has answered is it certain
-// that no node keeps the text.
+// One node of a host keeps the text. A node that never answers leaves time for the
+// others. Only if every node has answered is it certain that no node keeps the text.
 func TestParkedTextOfNodes(t *testing.T) {
 	keeps := node(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"resource":"x:/1","fromSeq":1,"state":{"title":"web","content":[]}}`)

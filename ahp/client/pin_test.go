@@ -44,7 +44,8 @@ func certificate(t *testing.T, name string, from, to time.Time) tls.Certificate 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// secureHost answers every request with status 418. A client that gets it has trusted the certificate.
+// secureHost answers every request with status 418. A client that gets it has trusted the
+// certificate.
 func secureHost(t *testing.T, c tls.Certificate, most uint16) (url string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
@@ -55,7 +56,8 @@ func secureHost(t *testing.T, c tls.Certificate, most uint16) (url string) {
 	return strings.Replace(s.URL, "https", "wss", 1)
 }
 
-// A pin replaces the authorities, but not the checks of names, dates and the TLS version. Each error says which check failed.
+// A pin replaces the authorities, but not the checks of names, dates and the TLS version.
+// Each error says which check failed.
 func TestCertificateVerification(t *testing.T) {
 	now := time.Now()
 	day := 24 * time.Hour
@@ -111,7 +113,8 @@ func TestParsePin(t *testing.T) {
 	}
 }
 
-// The credential function is called before each connection, and its error is returned unchanged.
+// The credential function is called before each connection, and its error is returned
+// unchanged.
 func TestCredentialIsAskedEachTime(t *testing.T) {
 	var seen []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// root is the followed root state. At most one event of it waits, since each list replaces the one before.
+// root is the followed root state. At most one event of it waits, since each list
+// replaces the one before.
 type root struct {
 	channel
 	state   ahp.RootState
@@ -37,7 +38,8 @@ func (r *root) apply(v *ahp.EnvelopeView) error {
 	return nil
 }
 
-// list tells the consumer of a new list, and notes which followed terminals are not in it any more.
+// list tells the consumer of a new list, and notes which followed terminals are not in it
+// any more.
 func (r *root) list() {
 	r.changed = true
 	r.o.enlist(r)

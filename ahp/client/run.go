@@ -24,8 +24,9 @@ const (
 
 var errNoState = errors.New("the host has no state for this channel")
 
-// Run connects and follows until ctx ends, and returns ctx's error. It returns earlier, with ErrUnauthorized or a *ahp.VersionError, if
-// trying again cannot help. It must be called only once.
+// Run connects and follows until ctx ends, and returns ctx's error. It returns earlier,
+// with ErrUnauthorized or a *ahp.VersionError, if trying again cannot help. It must be
+// called only once.
 func (o *Observer) Run(ctx context.Context) error {
 	err := o.run(ctx)
 	o.mu.Lock()
@@ -54,7 +55,8 @@ func (o *Observer) run(ctx context.Context) error {
 		if _, ok := errors.AsType[*ahp.VersionError](err); ok || errors.Is(err, ErrUnauthorized) {
 			return err
 		}
-		// Full jitter: after a host's restart, its observers do not all come back at the same moment.
+		// Full jitter: after a host's restart, its observers do not all come back at the
+		// same moment.
 		ceiling = min(max(2*ceiling, firstRetry), maxRetry)
 		if !retry.Wait(ctx, rand.N(ceiling)) {
 			return ctx.Err()
@@ -69,7 +71,8 @@ func (o *Observer) tell(e Event) {
 	o.enlist(&o.link)
 }
 
-// connect resumes the last connection, or starts a new one if there is none or the host refuses.
+// connect resumes the last connection, or starts a new one if there is none or the host
+// refuses.
 func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -91,7 +94,8 @@ func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	return o.opts.Connect(ctx, o.opts.Endpoint, opts)
 }
 
-// wanted returns the channels to which a new connection subscribes during the handshake. The others follow later.
+// wanted returns the channels to which a new connection subscribes during the handshake.
+// The others follow later.
 func (o *Observer) wanted() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,7 +108,8 @@ func (o *Observer) wanted() []string {
 	return uris
 }
 
-// resumption returns how to continue the last connection, or nil. Only synced channels can be continued.
+// resumption returns how to continue the last connection, or nil. Only synced channels
+// can be continued.
 func (o *Observer) resumption() *Resume {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -190,14 +195,16 @@ func (o *Observer) installLocked(ch *channel, s ahp.Snapshot) {
 	ch.synced = true // keep the old root state: asking again would not help
 }
 
-// envelope is called by the read goroutine or, during the handshake, by the connecting goroutine.
+// envelope is called by the read goroutine or, during the handshake, by the connecting
+// goroutine.
 func (o *Observer) envelope(v ahp.EnvelopeView) {
 	if t, conn := o.reduce(v); t != nil {
 		o.await(t, conn)
 	}
 }
 
-// reduce applies an envelope. If the events of its terminal then exceed their bound, it returns the terminal, and the connection.
+// reduce applies an envelope. If the events of its terminal then exceed their bound, it
+// returns the terminal, and the connection.
 func (o *Observer) reduce(v ahp.EnvelopeView) (full *terminal, conn *Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,8 +225,9 @@ func (o *Observer) reduce(v ahp.EnvelopeView) (full *terminal, conn *Conn) {
 	return o.full, o.conn
 }
 
-// await gives the consumer time to make room. While it waits, nothing is read from the host, so that back-pressure may reach the terminal's
-// child. The wait is bounded: a consumer that does not pull must not stop the other terminals for good.
+// await gives the consumer time to make room. While it waits, nothing is read from the
+// host, so that back-pressure may reach the terminal's child. The wait is bounded: a
+// consumer that does not pull must not stop the other terminals for good.
 func (o *Observer) await(t *terminal, conn *Conn) {
 	patience := time.NewTimer(o.opts.Patience)
 	defer patience.Stop()
@@ -245,7 +253,8 @@ func (o *Observer) overfull(t *terminal) bool {
 	return t.overfull()
 }
 
-// serve subscribes and unsubscribes as needed, and pings, until the connection or ctx ends.
+// serve subscribes and unsubscribes as needed, and pings, until the connection or ctx
+// ends.
 func (o *Observer) serve(ctx context.Context, conn *Conn) error {
 	heartbeat := time.NewTicker(o.opts.Heartbeat)
 	defer heartbeat.Stop()
@@ -293,7 +302,8 @@ func (o *Observer) settle(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// todo returns a channel to unsubscribe from or, if there is none, one to subscribe to. It also drops terminals that are overdue.
+// todo returns a channel to unsubscribe from or, if there is none, one to subscribe to.
+// It also drops terminals that are overdue.
 func (o *Observer) todo() (leave string, join *channel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -352,7 +362,8 @@ func (o *Observer) refusedLocked(ch *channel, reason error) {
 	ch.synced = true // a host may have no root state
 }
 
-// overdue returns a channel that fires when the first unlisted terminal may be overdue, or nil if there is no unlisted terminal.
+// overdue returns a channel that fires when the first unlisted terminal may be overdue,
+// or nil if there is no unlisted terminal.
 func (o *Observer) overdue() <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -31,9 +31,10 @@ const (
 	maxOpened   = 64 << 10 // bytes of the answer
 )
 
-// OpenShare opens a guest's link as a browser would. It returns the endpoint at which the guest watches, the URI of the one terminal, and
-// when the link ends. A link that is good for one browser is used up. pin is for the host's certificate. It blocks until the host answers,
-// for at most 20 s, or ctx ends.
+// OpenShare opens a guest's link as a browser would. It returns the endpoint at which the
+// guest watches, the URI of the one terminal, and when the link ends. A link that is good
+// for one browser is used up. pin is for the host's certificate. It blocks until the host
+// answers, for at most 20 s, or ctx ends.
 func OpenShare(ctx context.Context, link ahp.ShareLink, pin Pin) (e Endpoint, terminal string, until time.Time, err error) {
 	page, err := url.Parse(strings.TrimSuffix(link.URL, "#"))
 	if err != nil {

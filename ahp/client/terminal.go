@@ -10,8 +10,10 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. If the events exceed their bound for too
-// long, one Resync replaces them; its state is made when the consumer pulls it. A terminal is guarded by the observer's mutex.
+// terminal is a followed terminal: its reduced state, and the events that wait for the
+// consumer. If the events exceed their bound for too long, one Resync replaces them; its
+// state is made when the consumer pulls it. A terminal is guarded by the observer's
+// mutex.
 type terminal struct {
 	channel
 
@@ -99,8 +101,8 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	return nil
 }
 
-// output decodes the text once, into the observer's scratch buffer. After a gap, the message has the screen after the text; the consumer
-// then gets a Resync.
+// output decodes the text once, into the observer's scratch buffer. After a gap, the
+// message has the screen after the text; the consumer then gets a Resync.
 func (t *terminal) output(quoted, screen []byte) error {
 	text, err := jsonspan.AppendUnquote(t.o.scratch[:0], quoted)
 	if err != nil {
@@ -187,8 +189,9 @@ func (t *terminal) snapshot() ahp.TerminalState {
 	return s
 }
 
-// overdue reports whether a terminal that the host does not list any more counts as gone: it has exited, or has been quiet for a while. It
-// may still have output to come, because the list may overtake the terminal's last messages.
+// overdue reports whether a terminal that the host does not list any more counts as gone:
+// it has exited, or has been quiet for a while. It may still have output to come, because
+// the list may overtake the terminal's last messages.
 func (t *terminal) overdue(now time.Time) bool {
 	return !t.unlisted.IsZero() && (t.state.Lifecycle.Exited() || now.Sub(t.unlisted) >= unlistedQuiet)
 }

@@ -129,7 +129,8 @@ func TestTokenCommandLines(t *testing.T) {
 	}
 }
 
-// makeCertificate writes a certificate for 127.0.0.1 and its key, and returns who trusts it.
+// makeCertificate writes a certificate for 127.0.0.1 and its key, and returns who trusts
+// it.
 func makeCertificate(t *testing.T, cert, key string, serial int64) *x509.CertPool {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -226,7 +227,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 }
 
-// The log says when the file of tokens cannot be read, and not the same again when it can.
+// The log says when the file of tokens cannot be read, and not the same again when it
+// can.
 func TestTokensThatCanBeReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "private", "tokens.json")
 	command(t, exitOK, "token", "create", "ann", "--tokens", path)

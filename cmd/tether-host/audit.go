@@ -17,7 +17,8 @@ import (
 	"tether/platform/secret"
 )
 
-// openAudit opens the audit log of the host. If a requested log cannot be written, the host does not start.
+// openAudit opens the audit log of the host. If a requested log cannot be written, the
+// host does not start.
 func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
 	dir := filepath.Dir(s.auditLog)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -58,12 +58,14 @@ func (c *clusterSettings) check(withoutToken bool) error {
 	return nil
 }
 
-// options returns the options of a node with the host's key, or, without a key, of a command.
+// options returns the options of a node with the host's key, or, without a key, of a
+// command.
 func (c *clusterSettings) options(key ed25519.PublicKey) cluster.Options {
 	return cluster.Options{Servers: c.nats, Creds: c.creds, CA: c.ca, Name: c.name, HostKey: key, RightsGrace: max(c.rightsGrace, cluster.MinRightsGrace)}
 }
 
-// clusterFile is a file next to that of the tokens. It tells commands that the host keeps its tokens in a cluster, and in which.
+// clusterFile is a file next to that of the tokens. It tells commands that the host keeps
+// its tokens in a cluster, and in which.
 type clusterFile struct {
 	Version int    `json:"version"`
 	NATS    string `json:"nats"`
@@ -74,8 +76,9 @@ type clusterFile struct {
 
 const clusterVersion = 1
 
-// joinCluster makes the process a node, if --nats is given, and records where commands find the tokens. It must be called before
-// openTokens. The returned function leaves the cluster.
+// joinCluster makes the process a node, if --nats is given, and records where commands
+// find the tokens. It must be called before openTokens. The returned function leaves the
+// cluster.
 func (s *settings) joinCluster(ctx context.Context, o *host.Options) (leave func(), err error) {
 	path, err := tokensPath(s.tokens)
 	switch {
@@ -133,7 +136,8 @@ func joinError(err error) error {
 	return fmt.Errorf("cluster: %w", err)
 }
 
-// runNode connects the host with the other nodes until the returned function is called, which waits for the end.
+// runNode connects the host with the other nodes until the returned function is called,
+// which waits for the end.
 func (s *settings) runNode(ctx context.Context, h *host.Host, log *zerolog.Logger) (stop func()) {
 	if s.node == nil {
 		return func() {}
@@ -190,7 +194,8 @@ func placesOf(ctx context.Context, given string) (places, error) {
 	return placesBy(docs), nil
 }
 
-// owners returns the owners of clientIds: in the host's cluster, or in a file next to that of the tokens.
+// owners returns the owners of clientIds: in the host's cluster, or in a file next to
+// that of the tokens.
 func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) {
 	if s.node != nil {
 		return s.node.Owners(t), nil
@@ -198,8 +203,9 @@ func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) 
 	return access.OpenOwners(besideTokens(tokens, "clients.jsonl"), t)
 }
 
-// leader returns what the nodes of this host share for a service that one of them does for all. path is the file of tokens, and document the name
-// of the document that the leader keeps.
+// leader returns what the nodes of this host share for a service that one of them does
+// for all. path is the file of tokens, and document the name of the document that the
+// leader keeps.
 func (s *settings) leader(path, about, document string, log *zerolog.Logger) (leader.Shared, error) {
 	secret, err := hostKey(keyPath(path))
 	if err != nil {

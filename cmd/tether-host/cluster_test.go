@@ -32,7 +32,8 @@ func copyKey(t *testing.T, from, to string) {
 	}
 }
 
-// failing runs the command, which must end with the status of a usage error, and returns its message.
+// failing runs the command, which must end with the status of a usage error, and returns
+// its message.
 func failing(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -42,8 +43,9 @@ func failing(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// Two hosts with the same servers are one: what commands do at one counts at both, and who is at one sees the terminals of a machine at the
-// other. A node with another key does not join; a host that leaves the cluster has its files again.
+// Two hosts with the same servers are one: what commands do at one counts at both, and
+// who is at one sees the terminals of a machine at the other. A node with another key
+// does not join; a host that leaves the cluster has its files again.
 func TestNodes(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, clusterTools)
@@ -113,7 +115,8 @@ func status(t *testing.T, r *running, path string) int {
 	return resp.StatusCode
 }
 
-// Load balancers are told, without a token, that the host serves, and whether it takes machines; a node that does not reach its cluster does not.
+// Load balancers are told, without a token, that the host serves, and whether it takes
+// machines; a node that does not reach its cluster does not.
 func TestHealth(t *testing.T) {
 	testkit.Leaks(t)
 	alone := start(t, "--token", ownToken)
@@ -138,8 +141,9 @@ func TestHealth(t *testing.T) {
 	testkit.Eventually(t, patience, "it is ready again", func() bool { return status(t, node, "/readyz") == 200 })
 }
 
-// The node at which a machine is may be killed again and again while the machine's terminals flood it: the machine goes on at another
-// address, and who watches at a node that lives has every byte once.
+// The node at which a machine is may be killed again and again while the machine's
+// terminals flood it: the machine goes on at another address, and who watches at a node
+// that lives has every byte once.
 func TestNodesAreKilled(t *testing.T) {
 	servers := testkit.StartJetStream(t, clusterTools)
 	s := newStage(t)
@@ -223,8 +227,9 @@ func TestNodesAreKilled(t *testing.T) {
 	}
 }
 
-// A node that is stopped without a word, as one is that the system has frozen, is left by its machines for another one. When it goes on, it
-// lets go of what it had: who watches at a third node has every byte once.
+// A node that is stopped without a word, as one is that the system has frozen, is left by
+// its machines for another one. When it goes on, it lets go of what it had: who watches
+// at a third node has every byte once.
 func TestFrozenNode(t *testing.T) {
 	servers := testkit.StartJetStream(t, clusterTools)
 	s := newStage(t)

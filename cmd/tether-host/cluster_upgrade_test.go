@@ -14,8 +14,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// Nodes may be replaced one after the other, as in an upgrade, while a machine's terminal floods the one that is stopped: the machine goes
-// to another one because it is told to, and who watches at a third node has every byte once.
+// Nodes may be replaced one after the other, as in an upgrade, while a machine's terminal
+// floods the one that is stopped: the machine goes to another one because it is told to,
+// and who watches at a third node has every byte once.
 func TestNodesAreReplaced(t *testing.T) {
 	servers := testkit.StartJetStream(t, clusterTools)
 	s := newStage(t)

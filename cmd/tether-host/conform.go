@@ -59,7 +59,8 @@ It prints a table. The exit status is 0 if the host keeps all rules that apply a
 	return c
 }
 
-// checkHost checks the host and prints the result. Its error says whether the host violates rules.
+// checkHost checks the host and prints the result. Its error says whether the host
+// violates rules.
 func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Writer) error {
 	report, err := conform.Run(ctx, o)
 	if err != nil {

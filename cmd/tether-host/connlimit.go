@@ -11,8 +11,9 @@ import (
 	"tether/internal/bounded"
 )
 
-// connLimiter bounds idle connections, such as half-open ones and slow handshakes, and concurrent requests. If there are too many idle
-// connections, it closes the one that has waited longest, so that a quick client is served, however many are slow.
+// connLimiter bounds idle connections, such as half-open ones and slow handshakes, and
+// concurrent requests. If there are too many idle connections, it closes the one that has
+// waited longest, so that a quick client is served, however many are slow.
 type connLimiter struct {
 	most   int           // set once
 	asking bounded.Slots // of requests that are being served, and WebSockets
@@ -38,7 +39,8 @@ func (c *connLimiter) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// wait adds a connection to the waiting ones, and returns the one that must be closed, or nil.
+// wait adds a connection to the waiting ones, and returns the one that must be closed, or
+// nil.
 func (c *connLimiter) wait(conn net.Conn) (oldest net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +68,8 @@ func (c *connLimiter) removeLocked(conn net.Conn) {
 	}
 }
 
-// drop closes a connection without TLS's closing message, because writing that could block.
+// drop closes a connection without TLS's closing message, because writing that could
+// block.
 func drop(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

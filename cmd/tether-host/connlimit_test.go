@@ -20,7 +20,8 @@ import (
 	"tether/platform/rawio"
 )
 
-// connLimiterPipes serves a handler in memory, for at most so many connections, until the test ends.
+// connLimiterPipes serves a handler in memory, for at most so many connections, until the
+// test ends.
 func connLimiterPipes(t *testing.T, h http.Handler, most int) *testkit.Pipes {
 	l := testkit.NewPipes()
 	server := newServer(h, most)
@@ -30,7 +31,8 @@ func connLimiterPipes(t *testing.T, h http.Handler, most int) *testkit.Pipes {
 	return l
 }
 
-// Idle connections that have waited longest give way to new ones: half-open connections keep nobody out, and their number is bounded.
+// Idle connections that have waited longest give way to new ones: half-open connections
+// keep nobody out, and their number is bounded.
 func TestTheSlowMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(host.Options{})
@@ -144,8 +146,8 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// The same holds for an answer with only headers: a client that continues to send requests without reading keeps no connection, which
-// counts nowhere.
+// The same holds for an answer with only headers: a client that continues to send
+// requests without reading keeps no connection, which counts nowhere.
 func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(host.Options{})

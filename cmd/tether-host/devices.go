@@ -27,8 +27,9 @@ const pairingTTL = time.Hour
 // keyPath returns the path of the host's key, next to the tokens.
 func keyPath(tokens string) string { return filepath.Join(filepath.Dir(tokens), "host-key.pem") }
 
-// openDevices lets machines pair by their keys. It makes the host's own key if that is missing. It must be called after openTokens; without
-// tokens it returns nil. It reports each paired machine on stderr.
+// openDevices lets machines pair by their keys. It makes the host's own key if that is
+// missing. It must be called after openTokens; without tokens it returns nil. It reports
+// each paired machine on stderr.
 func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door, error) {
 	tokens, ok := o.Access.(*access.Tokens)
 	if !ok {
@@ -128,8 +129,9 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 	return c
 }
 
-// mayApprove returns an error unless a machine waits with a code, under a name that no person has. owner is the name of the person to whom the
-// machine is to belong. name is "" for the machine's name for itself.
+// mayApprove returns an error unless a machine waits with a code, under a name that no
+// person has. owner is the name of the person to whom the machine is to belong. name is
+// "" for the machine's name for itself.
 func (at places) mayApprove(tokens *access.Tokens, code, name, owner string) error {
 	people, err := access.OpenPeople(at.people, tokens)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// differences are the rows of docs/PROTOCOL.md on differences between VS Code's host and this one: the subject, there, and here.
+// differences are the rows of docs/PROTOCOL.md on differences between VS Code's host and
+// this one: the subject, there, and here.
 func differences(t *testing.T) map[string][2]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/PROTOCOL.md")
@@ -128,8 +129,8 @@ func outcomeOf(err error) string {
 	return "null"
 }
 
-// missedMuch makes a shell print more than hosts keep for returning clients while other is away, and returns the messages that other then
-// gets.
+// missedMuch makes a shell print more than hosts keep for returning clients while other
+// is away, and returns the messages that other then gets.
 func missedMuch(t *testing.T, e client.Endpoint, owner, other *guest, uri string) string {
 	t.Helper()
 	r, err := other.Subscribe(t.Context(), uri)

@@ -103,7 +103,8 @@ func (e *eventsAt) prepare(terminals []string) error {
 const (
 	firstPause = time.Second
 	longPause  = 30 * time.Second
-	// returning is how long machines may take to lend their terminals again to a host that was restarted.
+	// returning is how long machines may take to lend their terminals again to a host
+	// that was restarted.
 	returning = 2 * time.Minute
 )
 
@@ -137,8 +138,8 @@ type eventError struct{ name, text string }
 
 func (e *eventError) Error() string { return e.name + ": " + e.text }
 
-// ownError is a failure of this program: an event that it could not print, or cursors that it could not write. Another connection does not
-// help.
+// ownError is a failure of this program: an event that it could not print, or cursors
+// that it could not write. Another connection does not help.
 type ownError struct{ error }
 
 func (e *ownError) Unwrap() error { return e.error }
@@ -169,7 +170,8 @@ type news struct {
 // clientMeta describes this client in each request.
 const clientMeta = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tether-host events","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}`
 
-// listen handles the host's messages on one connection. heard reports whether the host has answered.
+// listen handles the host's messages on one connection. heard reports whether the host
+// has answered.
 func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 	conn, err := dialMCP(ctx, &e.hostURL)
 	if err != nil {

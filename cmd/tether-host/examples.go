@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are command lines for --help and the manual pages, by command. A test reads each as the command does.
+// examples are command lines for --help and the manual pages, by command. A test reads
+// each as the command does.
 var examples = map[string]string{
 	"tether-host": "tether-host --token-file token\n" +
 		"tether-host --listen 0.0.0.0:9187 --tls-cert cert.pem --tls-key key.pem",

@@ -53,8 +53,8 @@ func answered(status int, body []byte) error {
 	return fmt.Errorf("the host answered with status %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
 }
 
-// ask requests a path of the host and returns the URL and the answer, of which it reads a bounded part. role is a role that suffices, for
-// the error without a token.
+// ask requests a path of the host and returns the URL and the answer, of which it reads a
+// bounded part. role is a role that suffices, for the error without a token.
 func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64, stdin io.Reader) (target string, status int, body []byte, err error) {
 	token, err := u.token(stdin)
 	if err != nil {
@@ -92,7 +92,8 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 	return target, answer.StatusCode, body, nil
 }
 
-// list requests a path of the host that only administrators may read, and decodes the answer.
+// list requests a path of the host that only administrators may read, and decodes the
+// answer.
 func (u *hostURL) list(ctx context.Context, path string, stdin io.Reader, v any) error {
 	_, status, body, err := u.ask(ctx, http.MethodGet, path, "admin", maxReply, stdin)
 	if err == nil && (status != http.StatusOK || jsonspan.Unmarshal(body, v) != nil) {
@@ -101,7 +102,8 @@ func (u *hostURL) list(ctx context.Context, path string, stdin io.Reader, v any)
 	return err
 }
 
-// remove removes what the path names at the host. found is false if the host does not have it.
+// remove removes what the path names at the host. found is false if the host does not
+// have it.
 func (u *hostURL) remove(ctx context.Context, path string, stdin io.Reader) (found bool, err error) {
 	_, status, body, err := u.ask(ctx, http.MethodDelete, path, "admin", maxReply, stdin)
 	if err == nil && status != http.StatusNoContent && status != http.StatusNotFound {

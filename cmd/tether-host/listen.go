@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// checkAddress refuses an address where others could eavesdrop or connect, unless the flags say that this is intended.
+// checkAddress refuses an address where others could eavesdrop or connect, unless the
+// flags say that this is intended.
 func (s *settings) checkAddress() error {
 	loopback, err := isLoopback(s.listen)
 	switch {
@@ -29,8 +30,8 @@ func (s *settings) checkAddress() error {
 	return s.checkPublicURL()
 }
 
-// checkPublicURL lets pages at that URL connect. Without TLS, only this machine may be at the URL, unless --plaintext says that clear text is
-// intended.
+// checkPublicURL lets pages at that URL connect. Without TLS, only this machine may be at
+// the URL, unless --plaintext says that clear text is intended.
 func (s *settings) checkPublicURL() error {
 	if s.publicURL == "" {
 		return nil
@@ -48,11 +49,13 @@ func (s *settings) checkPublicURL() error {
 	return nil
 }
 
-// hstsTime is how long a browser uses https alone, in seconds: 30 days. Each answer begins it anew.
+// hstsTime is how long a browser uses https alone, in seconds: 30 days. Each answer
+// begins it anew.
 const hstsTime = 30 * 24 * 60 * 60
 
-// httpsAlone makes h tell browsers to use https alone for the name in the public URL (HSTS, RFC 6797). The RFC knows no addresses. Requests
-// with another name, such as those of a health check, did not come by that URL.
+// httpsAlone makes h tell browsers to use https alone for the name in the public URL
+// (HSTS, RFC 6797). The RFC knows no addresses. Requests with another name, such as those
+// of a health check, did not come by that URL.
 func (s *settings) httpsAlone(h http.Handler) http.Handler {
 	u, err := url.Parse(s.publicURL)
 	if err != nil || u.Scheme != "https" || s.noHSTS || net.ParseIP(u.Hostname()) != nil || strings.EqualFold(u.Hostname(), "localhost") {
@@ -87,8 +90,8 @@ func loopbackName(name string) bool {
 // certCheck is the shortest time between two checks of the certificate's files.
 const certCheck = time.Minute
 
-// certificate is a pair of files. It is read again when the files have changed, because tools that renew certificates seldom restart
-// programs.
+// certificate is a pair of files. It is read again when the files have changed, because
+// tools that renew certificates seldom restart programs.
 type certificate struct {
 	cert, key string // set once
 
@@ -110,8 +113,8 @@ func (s *settings) tls() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.current}, nil
 }
 
-// current returns the certificate. If the files cannot be read any more, the former certificate stays in use: they may be in the middle of
-// a renewal.
+// current returns the certificate. If the files cannot be read any more, the former
+// certificate stays in use: they may be in the middle of a renewal.
 func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Browsers use https alone for a public name, whatever the answer is, and not for an address, for localhost, or where the person says no.
-// Then a page that came by http may not connect.
+// Browsers use https alone for a public name, whatever the answer is, and not for an
+// address, for localhost, or where the person says no. Then a page that came by http may
+// not connect.
 func TestHTTPSAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		public string

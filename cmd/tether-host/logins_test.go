@@ -58,7 +58,8 @@ func visitPage(t *testing.T, r *http.Request) *http.Response {
 	return answer
 }
 
-// A browser stays logged in when the host is killed and started again, for as long as its token is good and it has not logged out.
+// A browser stays logged in when the host is killed and started again, for as long as its
+// token is good and it has not logged out.
 func TestBrowsersStayLoggedIn(t *testing.T) {
 	s := newStage(t)
 	state := filepath.Join(s.dir, "state")
@@ -114,7 +115,8 @@ func TestBrowsersStayLoggedIn(t *testing.T) {
 	expect("with another token of the host's own", map[string]int{owner: http.StatusUnauthorized})
 }
 
-// A browser that was logged in by a token which is made for this run is of no use to the next one.
+// A browser that was logged in by a token which is made for this run is of no use to the
+// next one.
 func TestLoginsOfARunAreNotKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "tokens.json")
 	r := start(t, "--tokens", file)

@@ -33,9 +33,10 @@ func main() {
 	os.Exit(status)
 }
 
-// ballastBytes is the size of an allocation that is never touched, so it takes no memory. Only the garbage collector counts it, and
-// therefore lets more garbage accumulate before it collects. The heap of a host with few terminals is some 5 MiB: in a flood it would be
-// collected 12 times a second, for a fifth of the host's CPU.
+// ballastBytes is the size of an allocation that is never touched, so it takes no memory.
+// Only the garbage collector counts it, and therefore lets more garbage accumulate before
+// it collects. The heap of a host with few terminals is some 5 MiB: in a flood it would
+// be collected 12 times a second, for a fifth of the host's CPU.
 const ballastBytes = 8 << 20
 
 // run runs the command, without exiting the process. It returns when ctx ends.
@@ -55,7 +56,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailure
 }
 
-// printable returns text, which may come from another host, without characters that control a terminal or change how the rest is read.
+// printable returns text, which may come from another host, without characters that
+// control a terminal or change how the rest is read.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

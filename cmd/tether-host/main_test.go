@@ -31,7 +31,8 @@ type running struct {
 // ownToken is strong enough for a host's own token.
 const ownToken = "test-only_7Qh2mXw9Zk4vR1tB6nE3"
 
-// start runs the command on a free port until the test ends, and waits until it accepts connections.
+// start runs the command on a free port until the test ends, and waits until it accepts
+// connections.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,7 +231,8 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// Without a word about it, only this machine can reach the host; others can without TLS only if that is said to be meant.
+// Without a word about it, only this machine can reach the host; others can without TLS
+// only if that is said to be meant.
 func TestWhoCanReachTheHost(t *testing.T) {
 	c := newRoot(strings.NewReader(""), io.Discard, io.Discard)
 	if loopback, err := isLoopback(c.Flags().Lookup("listen").DefValue); err != nil || !loopback {
@@ -262,7 +264,8 @@ func TestWhoCanReachTheHost(t *testing.T) {
 	}
 }
 
-// What the host tells people to type is a URL that works: the public one, for which its certificate is, and no wildcard.
+// What the host tells people to type is a URL that works: the public one, for which its
+// certificate is, and no wildcard.
 func TestAddressesForPeople(t *testing.T) {
 	all, one := &net.TCPAddr{IP: net.IPv6unspecified, Port: 9187}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9187}
 	for _, c := range []struct {
@@ -297,7 +300,8 @@ func TestAddressesForPeople(t *testing.T) {
 	}
 }
 
-// Without a place for its files, a host says that it has neither tokens nor machines that pair.
+// Without a place for its files, a host says that it has neither tokens nor machines that
+// pair.
 func TestNoPlaceForTokens(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows finds the place without the environment")

@@ -56,8 +56,8 @@ func (u *hostURL) token(stdin io.Reader) (string, error) {
 	return token, checkToken("the token on standard input", token)
 }
 
-// at returns the URL of a path at the host, with a scheme of WebSockets or of HTTP. It refuses to send a token in clear text to another
-// machine.
+// at returns the URL of a path at the host, with a scheme of WebSockets or of HTTP. It
+// refuses to send a token in clear text to another machine.
 func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 	parsed, err := url.Parse(u.url)
 	if err != nil || parsed.Host == "" {
@@ -153,8 +153,8 @@ func dialMCP(ctx context.Context, u *hostURL) (*wsconn.Conn, error) {
 	return conn, err
 }
 
-// sendLines passes the agent's lines to the host until the input ends. A line that is too long ends the session, because it cannot be
-// answered.
+// sendLines passes the agent's lines to the host until the input ends. A line that is too
+// long ends the session, because it cannot be answered.
 func sendLines(to *host.Lines, from io.Reader) error {
 	in := bufio.NewScanner(from)
 	in.Buffer(make([]byte, 64<<10), maxLine)

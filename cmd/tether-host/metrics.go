@@ -13,8 +13,9 @@ import (
 	"tether/internal/version"
 )
 
-// serveMetrics serves the metrics of the host and its node at an address of their own, without a token: they contain no names and no text.
-// It prints their URL, since the system chooses port 0. The returned function ends that.
+// serveMetrics serves the metrics of the host and its node at an address of their own,
+// without a token: they contain no names and no text. It prints their URL, since the
+// system chooses port 0. The returned function ends that.
 func (s *settings) serveMetrics(ctx context.Context, h *host.Host, stderr io.Writer) (stop func(), err error) {
 	if s.metrics == "" {
 		return func() {}, nil

@@ -17,7 +17,8 @@ import (
 // metricLine is one line of Prometheus' text format, as far as the host writes it.
 var metricLine = regexp.MustCompile(`^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (gauge|counter))|[a-z_]+(\{[a-z_]+="([^"\\]|\\.)*"\})? [0-9.e+-]+)$`)
 
-// metricsURL is what a host prints on standard error, with the address that it was given or that the system has chosen.
+// metricsURL is what a host prints on standard error, with the address that it was given
+// or that the system has chosen.
 var metricsURL = regexp.MustCompile(`(?m)^metrics: http://(127\.0\.0\.1:[1-9][0-9]*)/metrics$`)
 
 // scraped is the host's page of metrics.
@@ -45,7 +46,8 @@ func scraped(t *testing.T, address string) string {
 	return string(text)
 }
 
-// Each node counts what it owns, what it follows and what it sends, without any name; its log names the node, and the epoch of what it owns.
+// Each node counts what it owns, what it follows and what it sends, without any name; its
+// log names the node, and the epoch of what it owns.
 func TestMetrics(t *testing.T) {
 	testkit.Leaks(t)
 	at := func() string { return fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)) }

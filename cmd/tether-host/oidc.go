@@ -64,8 +64,9 @@ func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
 	return nil
 }
 
-// openProvider lets people log in by the identity provider, and puts audiences in force. It is called after openDevices; without an issuer it
-// returns nil. The provider serves browsers once it runs.
+// openProvider lets people log in by the identity provider, and puts audiences in force.
+// It is called after openDevices; without an issuer it returns nil. The provider serves
+// browsers once it runs.
 func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	if s.oidc.issuer == "" {
 		return nil, nil
@@ -131,7 +132,8 @@ type provider struct {
 	host   *host.Host // set by run
 }
 
-// run logs people in at the host until the returned function is called, which waits for the end.
+// run logs people in at the host until the returned function is called, which waits for
+// the end.
 func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 	if p == nil {
 		return func() {}
@@ -155,7 +157,8 @@ func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 	return func() { cancel(); run.Wait() }
 }
 
-// approveAs admits a machine as that of a logged-in person. It opens the tokens again, because Tokens.OwnedBy holds for all later tokens.
+// approveAs admits a machine as that of a logged-in person. It opens the tokens again,
+// because Tokens.OwnedBy holds for all later tokens.
 func approveAs(at places) func(host.Principal, string, string) error {
 	return func(p host.Principal, code, name string) error {
 		t, err := access.Open(at.tokens)
@@ -173,8 +176,8 @@ func approveAs(at places) func(host.Principal, string, string) error {
 	}
 }
 
-// openRegister lets people and administrators see and end, on the page, the entries that the host keeps. It is called after openTokens and
-// openProvider.
+// openRegister lets people and administrators see and end, on the page, the entries that
+// the host keeps. It is called after openTokens and openProvider.
 func openRegister(o *host.Options, p *provider) {
 	people, ok := o.People.(*access.People)
 	switch {

@@ -16,9 +16,10 @@ import (
 	"tether/internal/testkit"
 )
 
-// A person logs in by a provider at a host of three nodes behind a load balancer that is not sticky: begins at one node, comes back to
-// another and is logged in at all. The node that speaks with the provider dies; the login lives on, and ends everywhere when the person logs
-// out of the host, or is removed.
+// A person logs in by a provider at a host of three nodes behind a load balancer that is
+// not sticky: begins at one node, comes back to another and is logged in at all. The node
+// that speaks with the provider dies; the login lives on, and ends everywhere when the
+// person logs out of the host, or is removed.
 func TestPeopleLogInAtNodes(t *testing.T) {
 	servers := testkit.StartJetStream(t, clusterTools)
 	s := newStage(t)

@@ -30,7 +30,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// identityProvider starts the example server of github.com/zitadel/oidc, which knows one person, and returns its issuer.
+// identityProvider starts the example server of github.com/zitadel/oidc, which knows one
+// person, and returns its issuer.
 func identityProvider(t *testing.T, redirect string) string {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/tools/oidc-provider")
@@ -93,7 +94,8 @@ func (p *person) read(r *http.Response, err error) (*url.URL, int, string) {
 	return r.Request.URL, r.StatusCode, string(page)
 }
 
-// logIn goes to a page of the host that leads to the provider, logs in there, and returns the host's page.
+// logIn goes to a page of the host that leads to the provider, logs in there, and returns
+// the host's page.
 func (p *person) logIn(link, password string) (int, string) {
 	p.t.Helper()
 	at, _, page := p.visit(link)
@@ -105,8 +107,8 @@ func (p *person) logIn(link, password string) (int, string) {
 	return status, page
 }
 
-// A person logs in by a provider that others have made: in a browser, and at the command line, with which they pair a machine and watch.
-// Then an administrator ends that.
+// A person logs in by a provider that others have made: in a browser, and at the command
+// line, with which they pair a machine and watch. Then an administrator ends that.
 func TestPeopleLogIn(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)

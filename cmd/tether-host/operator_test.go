@@ -13,8 +13,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// TestOperatorWalk: an agent with a token for it starts a program on a machine that has switched that on, after the person there has
-// approved, and reads its terminal at the host. An agent of the ordinary role is offered nothing.
+// TestOperatorWalk: an agent with a token for it starts a program on a machine that has
+// switched that on, after the person there has approved, and reads its terminal at the
+// host. An agent of the ordinary role is offered nothing.
 func TestOperatorWalk(t *testing.T) {
 	s := newStage(t)
 	s.signed()

@@ -42,8 +42,9 @@ func withPeople(path *string, do func(people *access.People, args []string) erro
 // unaddedPerson stands for the id of a person who is not added yet.
 const unaddedPerson = "-"
 
-// ownedBy makes tokens that are created next belong to a person, and adds the person if necessary; "" is the administrator. Because an added
-// person stays, ownedBy first asks may whether the token can be created. may gets the person's id, or unaddedPerson.
+// ownedBy makes tokens that are created next belong to a person, and adds the person if
+// necessary; "" is the administrator. Because an added person stays, ownedBy first asks
+// may whether the token can be created. may gets the person's id, or unaddedPerson.
 func ownedBy(tokens *access.Tokens, tokensFile, owner string, may func(id string) error) error {
 	if owner == "" {
 		return may("")
@@ -126,7 +127,8 @@ told nothing of it. Administrators see names, owners and sizes.`,
 		peopleOn, peopleOff, peopleList, peopleRemove)
 }
 
-// settle makes each observer without an owner belong to the person of the same name, as new observers do.
+// settle makes each observer without an owner belong to the person of the same name, as
+// new observers do.
 func settle(people *access.People) ([]access.Info, error) {
 	all, err := people.Tokens().List()
 	for i := range all {
@@ -177,7 +179,8 @@ func peopleOff(stdout io.Writer, path *string) *cobra.Command {
 	})}
 }
 
-// hidden returns lines that say, for each token, of which machines it does not see the terminals any more without a grant.
+// hidden returns lines that say, for each token, of which machines it does not see the
+// terminals any more without a grant.
 func hidden(all []access.Info, known *host.Roster) (lines []string) {
 	machines := map[string]string{} // owners
 	for _, i := range all {

@@ -97,7 +97,8 @@ func TestPeopleCommands(t *testing.T) {
 	}
 }
 
-// The ten commands of the docs set up a team of three from nothing: with real programs, and nobody is shown anything without a grant.
+// The ten commands of the docs set up a team of three from nothing: with real programs,
+// and nobody is shown anything without a grant.
 func TestATeamInTenCommands(t *testing.T) {
 	page, err := os.ReadFile("../../docs/HOST.md")
 	if err != nil {
@@ -125,7 +126,8 @@ func TestATeamInTenCommands(t *testing.T) {
 		script += strings.ReplaceAll(code, "wss://host.example", "ws://$address") + "\n"
 	}
 	t.Cleanup(func() { _ = s.command("/bin/sh", "-c", "kill $(cat host.pid)").Run() })
-	// Bob sees it by the group, the agent by its name, carol not, and the administrator its name.
+	// Bob sees it by the group, the agent by its name, carol not, and the administrator
+	// its name.
 	script += `
 sees() { for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do tether watch --list --token-file "$1" ws://$address >list.out 2>&1 || true; grep -q dev list.out && return 0; sleep 0.2; done; return 1; }
 sees ann.token && sees bob.token
@@ -152,7 +154,8 @@ shows bob.token
 	}
 }
 
-// A person and an agent that have one name, in files from before, are named when the host starts.
+// A person and an agent that have one name, in files from before, are named when the host
+// starts.
 func TestOneNameForTwo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "private")
 	if out, status := inDir(t, dir, "token", "create", "ann", "--role", "observer"); status != 0 {

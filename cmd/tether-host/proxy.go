@@ -32,8 +32,9 @@ func (p proxies) trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
-// handler gives h the address of the proxy's client in place of the proxy's. So wrong tokens are limited for each client, and the audit log
-// has its address. Without proxies, what a request says about its address is ignored.
+// handler gives h the address of the proxy's client in place of the proxy's. So wrong
+// tokens are limited for each client, and the audit log has its address. Without proxies,
+// what a request says about its address is ignored.
 func (p proxies) handler(h http.Handler) http.Handler {
 	if len(p) == 0 {
 		return h
@@ -48,7 +49,8 @@ func (p proxies) handler(h http.Handler) http.Handler {
 	})
 }
 
-// client returns the last address in X-Forwarded-For that is not a proxy's: anybody may have written the addresses before it.
+// client returns the last address in X-Forwarded-For that is not a proxy's: anybody may
+// have written the addresses before it.
 func (p proxies) client(values []string) (client netip.Addr, ok bool) {
 	all := strings.Split(strings.Join(values, ","), ",")
 	for _, text := range slices.Backward(all) {

@@ -24,8 +24,9 @@ import (
 // restartPatience is for processes that wait for each other on a busy machine.
 const restartPatience = 4 * time.Minute
 
-// aFlood prints numbered lines for two seconds, 200 KB, for each of the files part0, part1 and so on, as soon as it exists, until the file
-// stop exists: as much on a busy machine as on an idle one.
+// aFlood prints numbered lines for two seconds, 200 KB, for each of the files part0,
+// part1 and so on, as soon as it exists, until the file stop exists: as much on a busy
+// machine as on an idle one.
 const aFlood = `i=0
 while [ ! -e "$PARTS/stop" ]; do
 	if [ -e "$PARTS/part$((i/8000))" ]; then
@@ -73,8 +74,8 @@ func (s *stage) do(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// host starts tether-host as a process of its own and waits until it accepts connections. An address that it had before may be another
-// connection's own end for a moment.
+// host starts tether-host as a process of its own and waits until it accepts connections.
+// An address that it had before may be another connection's own end for a moment.
 func (s *stage) host(t *testing.T, listen string, args ...string) (c *exec.Cmd, address string) {
 	t.Helper()
 	testkit.Eventually(t, patience, "the address is free", func() bool {
@@ -165,8 +166,8 @@ func (a *audience) await(t *testing.T, n, size int, what string) {
 	})
 }
 
-// A host that is stopped or killed while machines flood it, and started again, has all their terminals again, and who watched them has
-// every byte once.
+// A host that is stopped or killed while machines flood it, and started again, has all
+// their terminals again, and who watched them has every byte once.
 func TestRestartUnderLoad(t *testing.T) {
 	s := newStage(t)
 	const machines, lent = 2, 2
@@ -294,7 +295,8 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// Nobody takes over a machine by its clientId, also not in the moment after a restart in which the host knows no client.
+// Nobody takes over a machine by its clientId, also not in the moment after a restart in
+// which the host knows no client.
 func TestForgedClientIDAfterARestart(t *testing.T) {
 	testkit.Leaks(t)
 	file := filepath.Join(t.TempDir(), "state", "tokens.json")

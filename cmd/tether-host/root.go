@@ -194,7 +194,8 @@ func printJSON(stdout io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// newTable begins a table with the names of its columns, separated by tabs. The caller flushes it.
+// newTable begins a table with the names of its columns, separated by tabs. The caller
+// flushes it.
 func newTable(stdout io.Writer, columns string) *tabwriter.Writer {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, columns)

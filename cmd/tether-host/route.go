@@ -12,7 +12,8 @@ import (
 	"tether/pairing"
 )
 
-// whileReached serves requests, but refuses all of them while the node does not reach its cluster.
+// whileReached serves requests, but refuses all of them while the node does not reach its
+// cluster.
 func whileReached(h http.Handler, n *cluster.Node) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n != nil && !n.Reached() {
@@ -23,8 +24,8 @@ func whileReached(h http.Handler, n *cluster.Node) http.Handler {
 	})
 }
 
-// healthz answers load balancers and service managers that the process serves, and readyz that it accepts new clients. They need no token, and
-// reveal nothing else.
+// healthz answers load balancers and service managers that the process serves, and readyz
+// that it accepts new clients. They need no token, and reveal nothing else.
 func healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write([]byte("ok\n")) // fails only with the connection
@@ -43,8 +44,9 @@ func readyz(ctx context.Context, n *cluster.Node) http.HandlerFunc {
 	}
 }
 
-// route adds the doors beside the host's own to it, those for pairing and of the identity provider unless they are nil. Pairing is served below
-// every path, where a proxy may have put the host.
+// route adds the doors beside the host's own to it, those for pairing and of the identity
+// provider unless they are nil. Pairing is served below every path, where a proxy may
+// have put the host.
 func route(ctx context.Context, h *host.Host, door *devices.Door, idp *provider, n *cluster.Node) http.Handler {
 	h.Handle("GET /healthz", http.HandlerFunc(healthz))
 	h.Handle("GET /readyz", readyz(ctx, n))

@@ -35,7 +35,8 @@ type plan struct {
 	cred    credential
 }
 
-// plan checks the flags, reads the files that they name, and makes a token if one is needed.
+// plan checks the flags, reads the files that they name, and makes a token if one is
+// needed.
 func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 	if err := s.check(); err != nil {
 		return p, err
@@ -63,7 +64,8 @@ func (s *settings) options(p *plan) host.Options {
 		Sessions: s.sessions, ShellGrace: s.shellGrace, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
 }
 
-// shareURL returns the beginning of links for guests, "" if only machines know the host's address.
+// shareURL returns the beginning of links for guests, "" if only machines know the host's
+// address.
 func (s *settings) shareURL() string {
 	if s.publicURL == "" {
 		return ""
@@ -71,8 +73,8 @@ func (s *settings) shareURL() string {
 	return s.publicURL + ahp.SharePath + "#"
 }
 
-// wantsShells reports whether clients get shells. Without a token everyone on this machine would get one of this user's: then only if
-// --shells was given.
+// wantsShells reports whether clients get shells. Without a token everyone on this
+// machine would get one of this user's: then only if --shells was given.
 func (s *settings) wantsShells(token string, given bool) (bool, error) {
 	shells := s.shells && (token != "" || given)
 	if s.agentShells && !shells {
@@ -81,7 +83,8 @@ func (s *settings) wantsShells(token string, given bool) (bool, error) {
 	return shells, nil
 }
 
-// addresses returns the URL at which the host listens, the URL that people type for clients, and the URL of the page.
+// addresses returns the URL at which the host listens, the URL that people type for
+// clients, and the URL of the page.
 func (s *settings) addresses(at net.Addr, secure bool) (url, typed, page string) {
 	tls := ""
 	if secure {
@@ -172,7 +175,8 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	return serveUntil(ctx, server, wrap(listener, p.secure), h, s.drain)
 }
 
-// wrap returns the listener to serve. Its connections are rawio's, with TLS above them unless secure is nil.
+// wrap returns the listener to serve. Its connections are rawio's, with TLS above them
+// unless secure is nil.
 func wrap(l net.Listener, secure *tls.Config) net.Listener {
 	l = rawio.Listener{Listener: l}
 	if secure != nil {
@@ -184,8 +188,8 @@ func wrap(l net.Listener, secure *tls.Config) net.Listener {
 // quietAfter is how long there must be no new connection before memory is freed.
 const quietAfter = 5 * time.Second
 
-// keepSmall returns memory to the system that the start of the host and new connections needed. It must be called before the server serves.
-// stop ends it.
+// keepSmall returns memory to the system that the start of the host and new connections
+// needed. It must be called before the server serves. stop ends it.
 func keepSmall(ctx context.Context, server *http.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	trimmer := idle.New(quietAfter)
@@ -202,7 +206,8 @@ func keepSmall(ctx context.Context, server *http.Server) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// serveUntil serves until ctx ends, and then closes every connection with a reason, see end.
+// serveUntil serves until ctx ends, and then closes every connection with a reason, see
+// end.
 func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, h *host.Host, drain time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -219,7 +224,8 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 	return nil
 }
 
-// end accepts no more connections, lets running requests finish, within bounds, and closes the rest.
+// end accepts no more connections, lets running requests finish, within bounds, and
+// closes the rest.
 func end(ctx context.Context, server *http.Server, h *host.Host, within time.Duration) {
 	drain, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -234,8 +240,8 @@ func end(ctx context.Context, server *http.Server, h *host.Host, within time.Dur
 	}
 }
 
-// announce tells programs that the host accepts connections, and the person how to use it. A token is shown only here, and only if it was
-// made for this run.
+// announce tells programs that the host accepts connections, and the person how to use
+// it. A token is shown only here, and only if it was made for this run.
 func announce(url, typed, page string, cred credential, stdout, stderr io.Writer) error {
 	_, err := fmt.Fprintln(stdout, "READY", url)
 	switch {

@@ -33,7 +33,8 @@ const (
 	maxName    = 256                    // bytes; term.Spec's bound
 )
 
-// shells runs the server-executed terminals: the user's own shell on a pty of this machine.
+// shells runs the server-executed terminals: the user's own shell on a pty of this
+// machine.
 type shells struct {
 	pool    *term.Pool
 	scripts string         // directory of the files that shells read at their start; "" if it could not be made
@@ -85,7 +86,8 @@ func (s *shells) Start(_ context.Context, t host.ServerTerminal) (host.ServerPro
 	return &process{shells: s, handle: h, reader: r, buf: make([]byte, readBytes), reports: spec.Nonce != ""}, nil
 }
 
-// directory returns the path of the directory that a client names, as a file: URI or as a path.
+// directory returns the path of the directory that a client names, as a file: URI or as a
+// path.
 func directory(cwd string) (string, error) {
 	if cwd == "" {
 		return homeDir(), nil
@@ -107,7 +109,8 @@ func directory(cwd string) (string, error) {
 	return path, nil
 }
 
-// shellEnv returns the environment of a shell: that of this process, without variables that concern only this process.
+// shellEnv returns the environment of a shell: that of this process, without variables
+// that concern only this process.
 func shellEnv(env []string) []string {
 	env = slices.DeleteFunc(env, func(s string) bool {
 		return strings.HasPrefix(s, "TETHER_") || strings.HasPrefix(s, "TERM=")
@@ -131,7 +134,8 @@ func (p *process) Reports() bool { return p.reports }
 // Command implements host.Inspector.
 func (p *process) Command() []string { return p.handle.Info().Command }
 
-// Foreground implements host.Inspector. If the system does not report the foreground, it is any process that the shell has started.
+// Foreground implements host.Inspector. If the system does not report the foreground, it
+// is any process that the shell has started.
 func (p *process) Foreground() string {
 	i := p.handle.Info()
 	if i.Exit != nil {
@@ -158,7 +162,8 @@ func (p *process) Foreground() string {
 	return ""
 }
 
-// programName returns the name of a program without its directory, and without the hyphen before a login shell's name.
+// programName returns the name of a program without its directory, and without the hyphen
+// before a login shell's name.
 func programName(argv0 string) string { return strings.TrimPrefix(filepath.Base(argv0), "-") }
 
 // Next implements host.ServerProcess.
@@ -180,7 +185,8 @@ func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
 	}
 }
 
-// action returns the action for subscribers about a mark; nil if the host itself reports it.
+// action returns the action for subscribers about a mark; nil if the host itself reports
+// it.
 func action(m *term.Mark) ahp.Action {
 	switch m.Kind {
 	case term.MarkDetection:

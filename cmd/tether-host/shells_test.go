@@ -19,7 +19,8 @@ import (
 	"tether/shellint"
 )
 
-// An agent next to the host runs commands in real shells of it, and a person at an AHP client takes over one of them.
+// An agent next to the host runs commands in real shells of it, and a person at an AHP
+// client takes over one of them.
 func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	if plan, err := shellint.Inject([]string{shell.Login()}, shellint.InjectOptions{Nonce: "examination", Dir: t.TempDir()}); err != nil || !plan.Detect {
@@ -90,7 +91,8 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	if taken.Claim.Kind != ahp.ClaimSession || taken.Claim.ToolCallID != "" {
 		t.Errorf("after the command it is held by %+v", taken.Claim)
 	}
-	// Each door has its own form for the directory, in which a shell begins and into which it goes.
+	// Each door has its own form for the directory, in which a shell begins and into
+	// which it goes.
 	directory := func(uri, path string) {
 		t.Helper()
 		list, err := ask(t.Context(), agent, [2]string{"list_terminals", "{}"}, "")
@@ -139,8 +141,8 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	}
 }
 
-// A real shell whose client has vanished is listed with its running program, ends by a command and, if the host is configured so, by itself
-// once nothing runs in it.
+// A real shell whose client has vanished is listed with its running program, ends by a
+// command and, if the host is configured so, by itself once nothing runs in it.
 func TestShellsWhoseClientVanished(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 // build makes tether and tether-host, once for all tests.
 var build = sync.OnceValue(func() error { return testkit.Build(bin) })
 
-// stage is a directory with an npm that plays a dev server, both programs in the PATH, and a home for the daemon.
+// stage is a directory with an npm that plays a dev server, both programs in the PATH,
+// and a home for the daemon.
 type stage struct {
 	t   *testing.T
 	dir string
@@ -55,7 +56,8 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// signed makes a token of the person's, which shows that they are behind commands without a terminal. It is for before the first agent.
+// signed makes a token of the person's, which shows that they are behind commands without
+// a terminal. It is for before the first agent.
 func (s *stage) signed() {
 	s.t.Helper()
 	token, err := s.command("tether", "token", "create", "--person", "tests").Output()

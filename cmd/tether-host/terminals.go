@@ -12,7 +12,8 @@ import (
 	"tether/host"
 )
 
-// terminalsCommand lists the terminals lent to a running host, with what its administrators may know.
+// terminalsCommand lists the terminals lent to a running host, with what its
+// administrators may know.
 func terminalsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool

@@ -17,8 +17,9 @@ const (
 	answerStep  = 64 << 10         // bytes
 )
 
-// newServer returns a server for clients of which some may be slow, perhaps on purpose: no client keeps a connection that it does not use.
-// most bounds the idle connections, and twice as many requests are served at a time.
+// newServer returns a server for clients of which some may be slow, perhaps on purpose:
+// no client keeps a connection that it does not use. most bounds the idle connections,
+// and twice as many requests are served at a time.
 func newServer(h http.Handler, most int) *http.Server {
 	c := newConnLimiter(most)
 	return &http.Server{Handler: timely(c.handler(h)), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
@@ -26,8 +27,8 @@ func newServer(h http.Handler, most int) *http.Server {
 		ErrorLog: stdlog.New(io.Discard, "", 0)} // it reports failed handshakes, with their data
 }
 
-// timely limits the time for the body of each request, and for each piece of the answer. The whole answer may take longer, because some
-// requests wait for events.
+// timely limits the time for the body of each request, and for each piece of the answer.
+// The whole answer may take longer, because some requests wait for events.
 func timely(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := http.NewResponseController(w)

@@ -21,7 +21,8 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// drip sends text one byte a second until the other end closes, and returns how long that took.
+// drip sends text one byte a second until the other end closes, and returns how long that
+// took.
 func drip(c net.Conn, text string) time.Duration {
 	began := time.Now()
 	gone := make(chan struct{})
@@ -45,7 +46,8 @@ func drip(c net.Conn, text string) time.Duration {
 	return took
 }
 
-// Many simultaneous connections that are slow in every possible way are each given up in time, and a quick client gets in meanwhile.
+// Many simultaneous connections that are slow in every possible way are each given up in
+// time, and a quick client gets in meanwhile.
 func TestSlowHandshakesFromMany(t *testing.T) {
 	header := "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + strings.Repeat("x", 500) + "\r\n\r\n"
 	post := func(path string) string {
@@ -134,7 +136,8 @@ func servePipes(t *testing.T, secure *tls.Config) (url string, l *testkit.Pipes)
 	return "ws://localhost/", l
 }
 
-// A connection that waits for an answer longer than a body may take is kept: the time of a body ends with it.
+// A connection that waits for an answer longer than a body may take is kept: the time of
+// a body ends with it.
 func TestAnAnswerMayTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewPipes()

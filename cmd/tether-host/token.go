@@ -21,7 +21,8 @@ type credential struct {
 	made  bool   // for this run alone: the person has not seen it
 }
 
-// tokenShape matches tokens that fit into a URL unescaped; VS Code's host accepts the same characters.
+// tokenShape matches tokens that fit into a URL unescaped; VS Code's host accepts the
+// same characters.
 var tokenShape = lazyregexp.New(`^[0-9A-Za-z_-]{1,512}$`)
 
 // credential decides which token the host requires.
@@ -76,19 +77,19 @@ func existingToken(file string) (string, error) {
 	return token, checkToken("the token in "+file, token)
 }
 
-// minTokenBits is the least strength of the host's own token. A correct token is accepted however many wrong ones came before it, so only
-// its strength keeps others out.
+// minTokenBits is the least strength of the host's own token. A correct token is accepted
+// however many wrong ones came before it, so only its strength keeps others out.
 const minTokenBits = 128
 
-// Alphabets of random tokens, smallest first. Only whole alphabets are distinguished, so that a random token is recognised although it
-// lacks some letters.
+// Alphabets of random tokens, smallest first. Only whole alphabets are distinguished, so
+// that a random token is recognised although it lacks some letters.
 var tokenAlphabets = []struct {
 	all  func() *regexp.Regexp
 	size int
 }{{lazyregexp.New(`^[0-9]*$`), 10}, {lazyregexp.New(`^([0-9a-f]*|[0-9A-F]*)$`), 16}, {lazyregexp.New(`^([0-9a-z_-]*|[0-9A-Z_-]*)$`), 32}, {tokenShape, 64}}
 
-// checkStrength refuses a token that is too easy to guess. It counts the entropy of a random token with its alphabet, and less for one that
-// repeats a few characters.
+// checkStrength refuses a token that is too easy to guess. It counts the entropy of a
+// random token with its alphabet, and less for one that repeats a few characters.
 func checkStrength(what, token string) error {
 	alphabet := 0
 	for _, one := range tokenAlphabets {

@@ -38,13 +38,14 @@ func tokensPath(given string) (string, error) {
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
 
-// besideTokens returns the path of a file next to the tokens, such as that of clients, logins, shares or people.
+// besideTokens returns the path of a file next to the tokens, such as that of clients,
+// logins, shares or people.
 func besideTokens(tokens, name string) string {
 	return strings.TrimSuffix(tokens, ".json") + "-" + name
 }
 
-// openTokens makes the host accept the tokens that were created for it, and use the files next to them. The returned function stops
-// watching the tokens' file.
+// openTokens makes the host accept the tokens that were created for it, and use the files
+// next to them. The returned function stops watching the tokens' file.
 func (s *settings) openTokens(ctx context.Context, o *host.Options, own credential) (stop func(), err error) {
 	path, err := tokensPath(s.tokens)
 	if err != nil {
@@ -209,7 +210,8 @@ the person that --owner names; an observer is the person of its own name. A pers
 // maxLifetime bounds the lifetime of a token, in days.
 const maxLifetime = 36500
 
-// lifetime parses a duration of at most maxLifetime, which may be in days; 0 means for ever.
+// lifetime parses a duration of at most maxLifetime, which may be in days; 0 means for
+// ever.
 func lifetime(text string) (time.Duration, error) {
 	wrong := &usageError{fmt.Sprintf("--expires must be a duration, not %.40q", text), fmt.Sprintf("for example 12h, 90d or never; at most %dd", maxLifetime)}
 	long := &usageError{fmt.Sprintf("--expires %.40s is too long", text), fmt.Sprintf("use at most %dd, or never", maxLifetime)}

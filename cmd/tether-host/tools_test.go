@@ -27,7 +27,8 @@ func (s *stage) token(name, role string) string {
 	return path
 }
 
-// An agent at the host's door starts a program on a machine whose person says yes, waits for it, and sees it as the host's other agents do.
+// An agent at the host's door starts a program on a machine whose person says yes, waits
+// for it, and sees it as the host's other agents do.
 func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	s := newStage(t)
 	s.do(t, "tether", "daemon", "--background", "--set", "policy.ask_timeout=1h")

@@ -16,7 +16,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// walk is the README's tour of remote agents: commands, the agent's server, and its calls.
+// walk is the README's tour of remote agents: commands, the agent's server, and its
+// calls.
 type walk struct {
 	commands []string
 	server   []string
@@ -148,8 +149,9 @@ func ask(ctx context.Context, session *sdk.ClientSession, call [2]string, id str
 	return text, nil
 }
 
-// call makes one of the README's calls. The first finds out the terminal of the others, which may take the daemon a moment to lend. A wait
-// that timed out is repeated: those of the README end after 30 s.
+// call makes one of the README's calls. The first finds out the terminal of the others,
+// which may take the daemon a moment to lend. A wait that timed out is repeated: those of
+// the README end after 30 s.
 func (s *stage) call(session *sdk.ClientSession, call [2]string, id *string) (text string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, call[0], func() bool {

@@ -16,7 +16,8 @@ type hooks struct {
 	host    *host.Host // set by run
 }
 
-// openWebhooks lets agents subscribe to webhooks. It must be called after openTokens; without --webhooks it returns nil.
+// openWebhooks lets agents subscribe to webhooks. It must be called after openTokens;
+// without --webhooks it returns nil.
 func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	if !s.webhooks {
 		return nil, nil
@@ -57,7 +58,8 @@ func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
 	return h, err
 }
 
-// run delivers events of the host until the function that it returns is called, which waits.
+// run delivers events of the host until the function that it returns is called, which
+// waits.
 func (h *hooks) run(ctx context.Context, at *host.Host) (stop func()) {
 	if h == nil {
 		return func() {}

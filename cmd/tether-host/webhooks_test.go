@@ -160,7 +160,8 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 	}
 }
 
-// tether-host events prints a line for each event at a host, for agents that wake on lines.
+// tether-host events prints a line for each event at a host, for agents that wake on
+// lines.
 func TestEventsAtAHost(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)
@@ -198,8 +199,9 @@ func TestEventsAtAHost(t *testing.T) {
 	}
 }
 
-// A subscription of a client that others have made outlives the host, also one that is killed as soon as an event has come: the next one
-// tells its receiver of what was printed meanwhile, each line once, and then of what comes.
+// A subscription of a client that others have made outlives the host, also one that is
+// killed as soon as an event has come: the next one tells its receiver of what was
+// printed meanwhile, each line once, and then of what comes.
 func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
 	s := newStage(t)
 	port := freePort(t)
@@ -235,8 +237,8 @@ func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
 	}
 }
 
-// Of several nodes one delivers. A client that has subscribed at another one is told of each line once, also when the node dies that delivers
-// and that has the machine.
+// Of several nodes one delivers. A client that has subscribed at another one is told of
+// each line once, also when the node dies that delivers and that has the machine.
 func TestWebhooksOfNodes(t *testing.T) {
 	servers := testkit.StartJetStream(t, clusterTools)
 	s := newStage(t)
@@ -298,7 +300,8 @@ func (l *lines) print() {
 	}
 }
 
-// expect takes events until each printed line is accounted for once; each delivery of the same event counts once.
+// expect takes events until each printed line is accounted for once; each delivery of the
+// same event counts once.
 func (l *lines) expect(when string) {
 	l.t.Helper()
 	for l.taken < l.printed {

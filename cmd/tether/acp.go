@@ -113,7 +113,8 @@ func mcpServer(as string) (*acp.MCPServer, error) {
 	return s, nil
 }
 
-// agentName derives a principal's name from a program's. npx is a poor name, but better than none.
+// agentName derives a principal's name from a program's. npx is a poor name, but better
+// than none.
 func agentName(program string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

@@ -19,10 +19,12 @@ import (
 )
 
 const (
-	// agentLeaves is how long an agent may take to exit after its editor is gone, and agentGrace after a request to terminate.
+	// agentLeaves is how long an agent may take to exit after its editor is gone, and
+	// agentGrace after a request to terminate.
 	agentLeaves = 5 * time.Second
 	agentGrace  = 2 * time.Second
-	// agentDrain is how long programs that an exited agent has left may keep its output open.
+	// agentDrain is how long programs that an exited agent has left may keep its output
+	// open.
 	agentDrain = 500 * time.Millisecond
 )
 
@@ -39,7 +41,8 @@ type agentProcess struct {
 	dead chan struct{} // closed when the tree was killed
 }
 
-// agentEnviron returns env for an agent, without the markers of its parent and without the variable that names the person's token file.
+// agentEnviron returns env for an agent, without the markers of its parent and without
+// the variable that names the person's token file.
 func agentEnviron(env []string) []string {
 	return slices.DeleteFunc(proc.WithoutTag(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -96,7 +99,8 @@ func (p *agentProcess) end(grace time.Duration) {
 	<-p.dead
 }
 
-// agentInput is the pipe to the agent's standard input. Closing it asks the agent to exit; after agentLeaves the agent is killed.
+// agentInput is the pipe to the agent's standard input. Closing it asks the agent to
+// exit; after agentLeaves the agent is killed.
 type agentInput struct {
 	*agentProcess
 	once sync.Once
@@ -133,7 +137,8 @@ func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv [
 	return errors.Join(broke, programStatus(agent.err))
 }
 
-// programStatus returns the error with which a program ended as the exit status of this command.
+// programStatus returns the error with which a program ended as the exit status of this
+// command.
 func programStatus(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

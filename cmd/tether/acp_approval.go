@@ -13,11 +13,13 @@ import (
 	"tether/internal/retry"
 )
 
-// askAfter is how long a spawn may take before the daemon is asked whether it waits for the person.
+// askAfter is how long a spawn may take before the daemon is asked whether it waits for
+// the person.
 const askAfter = 100 * time.Millisecond
 
-// approved waits until the daemon asks for approval of c, which it may never do, and passes the question to the editor's user. If tether
-// approve answers first, ctx ends. An error means that the command is no longer wanted.
+// approved waits until the daemon asks for approval of c, which it may never do, and
+// passes the question to the editor's user. If tether approve answers first, ctx ends. An
+// error means that the command is no longer wanted.
 func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
 	if !retry.Wait(ctx, askAfter) {
 		return nil
@@ -42,7 +44,8 @@ func (a *agentTerminals) isAbout(q localapi.Approval, c acp.Command) bool {
 		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv) && q.ArgvBytes == nil && q.CwdBytes == nil && slices.Equal(q.Env, policy.EnvNames(c.Env))
 }
 
-// claim reserves a question for one spawn, so that two spawns of the same command use two questions.
+// claim reserves a question for one spawn, so that two spawns of the same command use two
+// questions.
 func (a *agentTerminals) claim(question string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"tether/agent/policy"
 )
 
-// Two commands that set different variables are two questions: an answer to one does not answer the other.
+// Two commands that set different variables are two questions: an answer to one does not
+// answer the other.
 func TestQuestionsOfAnEditorDifferByVariables(t *testing.T) {
 	a := &agentTerminals{name: "bob"}
 	q := localapi.Approval{State: localapi.ApprovalWaiting, Actor: "agent bob", Door: policy.DoorACP, Argv: []string{"make"}, Cwd: "/x", Env: []string{"LD_PRELOAD"}}

@@ -19,7 +19,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// acpTool returns the path of a program or module that scripts/test-tools.sh installs, or skips the test.
+// acpTool returns the path of a program or module that scripts/test-tools.sh installs, or
+// skips the test.
 func acpTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../../bin/tools", name))
@@ -83,7 +84,8 @@ type editor struct {
 	updates []json.RawMessage // the parameters of session/update, since they were last looked at
 }
 
-// editAs starts an agent behind tether acp, in a home of its own unless one is given; flags are tether's.
+// editAs starts an agent behind tether acp, in a home of its own unless one is given;
+// flags are tether's.
 func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 	t.Helper()
 	if home == "" {
@@ -333,7 +335,8 @@ func (e *editor) results(want int) []json.RawMessage {
 	return nil
 }
 
-// runs is a command of the SDK's agent from create to release; it returns its output and its end.
+// runs is a command of the SDK's agent from create to release; it returns its output and
+// its end.
 func (e *editor) runs(params object) acpEnd {
 	e.t.Helper()
 	r := e.does(object{"do": "create", "params": params}, object{"do": "wait"}, object{"do": "output"}, object{"do": "release"})

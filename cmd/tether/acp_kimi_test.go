@@ -15,7 +15,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// fakeModel implements the part of the chat completions interface that Kimi Code needs: it requests one command, and accepts any result.
+// fakeModel implements the part of the chat completions interface that Kimi Code needs:
+// it requests one command, and accepts any result.
 type fakeModel struct {
 	command string
 	mu      sync.Mutex
@@ -83,8 +84,9 @@ func kimiProgram(t *testing.T, home, model string) (argv, env []string) {
 	return []string{node(t), program}, []string{"KIMI_CODE_HOME=" + home, "HOME=" + home}
 }
 
-// TestACPKimi is a turn of a third-party agent: it asks its editor for permission, runs the command in the daemon, polls its output, and
-// sends its model the result. The editor shows no terminals; in TestACPWalk it does.
+// TestACPKimi is a turn of a third-party agent: it asks its editor for permission, runs
+// the command in the daemon, polls its output, and sends its model the result. The editor
+// shows no terminals; in TestACPWalk it does.
 func TestACPKimi(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
@@ -112,7 +114,8 @@ func TestACPKimi(t *testing.T) {
 	}
 }
 
-// Kimi Code starts tether's MCP server from the file to which setup adds it, and offers its tools to the model.
+// Kimi Code starts tether's MCP server from the file to which setup adds it, and offers
+// its tools to the model.
 func TestKimiKnowsTetherAfterSetup(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	model, argv, env := kimi(t, "true")

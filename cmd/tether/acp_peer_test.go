@@ -14,7 +14,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// acpPeer is an agent that takes the steps of testdata/acp/agent.mjs which every system can take, without Node.
+// acpPeer is an agent that takes the steps of testdata/acp/agent.mjs which every system
+// can take, without Node.
 func acpPeer() {
 	p := &peer{in: bufio.NewScanner(os.Stdin)}
 	p.in.Buffer(nil, 1<<20)
@@ -124,7 +125,8 @@ func (p *peer) call(method string, params object) (json.RawMessage, error) {
 	return m.Result, nil
 }
 
-// found is the path of a program of these tests, which is not on the PATH of a fresh login.
+// found is the path of a program of these tests, which is not on the PATH of a fresh
+// login.
 func found(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -14,8 +14,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// The agent that tether acp has started stays that agent when the proxy was killed, and over the end of daemons, also without a mark in its
-// environment: the record of its process says so.
+// The agent that tether acp has started stays that agent when the proxy was killed, and
+// over the end of daemons, also without a mark in its environment: the record of its
+// process says so.
 func TestAgentStaysOneWithoutItsProxy(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)

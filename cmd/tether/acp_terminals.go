@@ -12,7 +12,8 @@ import (
 	"tether/agent/policy"
 )
 
-// The size of an agent's terminals: wide enough for tables, and common in training data. ACP has no resize.
+// The size of an agent's terminals: wide enough for tables, and common in training data.
+// ACP has no resize.
 const agentCols, agentRows = 120, 24
 
 // agentTerminals gives one agent access to the daemon's terminals, for the ACP proxy.
@@ -62,7 +63,8 @@ func (a *agentTerminals) spawn(ctx context.Context, c acp.Command) (string, erro
 	return t.ID, err
 }
 
-// acpPatience is how long a terminal is looked for at the next daemon. Then it counts as lost.
+// acpPatience is how long a terminal is looked for at the next daemon. Then it counts as
+// lost.
 const acpPatience = 20 * time.Second
 
 func (a *agentTerminals) Follow(ctx context.Context, id string) (acp.Stream, error) {

@@ -304,7 +304,8 @@ func TestACPNewerProtocol(t *testing.T) {
 	}
 }
 
-// The editor's person is asked for approvals that the policy needs; anyone who watches tether approvals may answer, too.
+// The editor's person is asked for approvals that the policy needs; anyone who watches
+// tether approvals may answer, too.
 func TestACPApproval(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// acpWalk returns the README's part on editors: the agent's command in the settings, and the lines for a prompt.
+// acpWalk returns the README's part on editors: the agent's command in the settings, and
+// the lines for a prompt.
 func acpWalk(t *testing.T) (argv, lines []string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -42,7 +43,8 @@ func acpWalk(t *testing.T) (argv, lines []string) {
 	return append([]string{server.Command}, server.Args...), lines
 }
 
-// TestACPWalk follows the README: a command of an agent in an editor runs here, is watched at the host, and is answered by the person.
+// TestACPWalk follows the README: a command of an agent in an editor runs here, is
+// watched at the host, and is answered by the person.
 func TestACPWalk(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel()

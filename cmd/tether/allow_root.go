@@ -17,26 +17,32 @@ import (
 	"tether/platform/tty"
 )
 
-// The terminals of a daemon that runs as root run as root, so the user must allow it: by answering the question of the first command, with
-// --allow-root, or by working in a container, where root is the usual user. The permission is saved in the state directory. From then on
-// the daemon also shares terminals by default, unless lend.as_root is configured.
+// The terminals of a daemon that runs as root run as root, so the user must allow it: by
+// answering the question of the first command, with --allow-root, or by working in a
+// container, where root is the usual user. The permission is saved in the state
+// directory. From then on the daemon also shares terminals by default, unless
+// lend.as_root is configured.
 
-// allowRootVar is an environment variable that allows root where it is set, as in CI. Nothing is saved then, and lend.as_root decides
-// whether terminals are shared by default.
+// allowRootVar is an environment variable that allows root where it is set, as in CI.
+// Nothing is saved then, and lend.as_root decides whether terminals are shared by
+// default.
 const allowRootVar = "TETHER_ALLOW_ROOT"
 
-// container returns the kind of container that this process runs in, "" for none. Tests replace it.
+// container returns the kind of container that this process runs in, "" for none. Tests
+// replace it.
 var container = proc.Container
 
 func allowRootFile(d dirs.Dirs) string { return filepath.Join(d.State, "allow-root") }
 
-// rootRemembered reports whether the user has allowed a daemon that runs as root with these directories.
+// rootRemembered reports whether the user has allowed a daemon that runs as root with
+// these directories.
 func rootRemembered(d dirs.Dirs) bool {
 	_, err := secret.ReadFile(allowRootFile(d))
 	return err == nil
 }
 
-// rememberRoot saves that root was allowed, and how. If that fails, the permission is only for this time.
+// rememberRoot saves that root was allowed, and how. If that fails, the permission is
+// only for this time.
 func (a *app) rememberRoot(d dirs.Dirs, how string) {
 	err := secret.Dir(d.State)
 	if err == nil {
@@ -47,8 +53,8 @@ func (a *app) rememberRoot(d dirs.Dirs, how string) {
 	}
 }
 
-// mayBeRoot returns nil if a daemon may run as the current user. If that is root and nothing allows it, it asks, in an interactive
-// terminal. flag is --allow-root.
+// mayBeRoot returns nil if a daemon may run as the current user. If that is root and
+// nothing allows it, it asks, in an interactive terminal. flag is --allow-root.
 func (a *app) mayBeRoot(ctx context.Context, d dirs.Dirs, flag bool) error {
 	switch {
 	case !proc.Root():
@@ -85,7 +91,8 @@ func rootError() error {
 		"run it as yourself, or allow it once: tether daemon --background --allow-root"}
 }
 
-// lendRoot sets lend.as_root if root was allowed and the key is not configured. It reports whether it did.
+// lendRoot sets lend.as_root if root was allowed and the key is not configured. It
+// reports whether it did.
 func lendRoot(d dirs.Dirs, c *config.Config, over []config.Setting) (bool, error) {
 	if !proc.Root() || !rootRemembered(d) {
 		return false, nil

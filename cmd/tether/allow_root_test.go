@@ -9,7 +9,8 @@ import (
 	"tether/platform/proc"
 )
 
-// The first command of root at a terminal asks once, and the answer is remembered. Input after the answer goes to the terminal that starts.
+// The first command of root at a terminal asks once, and the answer is remembered. Input
+// after the answer goes to the terminal that starts.
 func TestRootIsAskedOnce(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	if !proc.Root() {

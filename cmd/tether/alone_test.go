@@ -14,12 +14,14 @@ import (
 	"tether/platform/proc"
 )
 
-// aloneVar says how far alone has come: "begin" in the process that is left behind, "run" in the one that runs the tests.
+// aloneVar says how far alone has come: "begin" in the process that is left behind, "run"
+// in the one that runs the tests.
 const aloneVar = "TETHER_TEST_ALONE"
 
-// alone runs the tests of this program in a process without a terminal and without these ancestors, if somebody runs them at a terminal or
-// an agent does: their programs would have no sign of a person, or be the agent's. Then it exits with the status of the tests. Else it
-// returns m, whose result it passes on.
+// alone runs the tests of this program in a process without a terminal and without these
+// ancestors, if somebody runs them at a terminal or an agent does: their programs would
+// have no sign of a person, or be the agent's. Then it exits with the status of the
+// tests. Else it returns m, whose result it passes on.
 func alone(m interface{ Run() int }) interface{ Run() int } {
 	stage := os.Getenv(aloneVar)
 	env := proc.WithoutTag(os.Environ())

@@ -65,7 +65,8 @@ func TestPromptsOneByOne(t *testing.T) {
 	}
 }
 
-// Nothing of a command can hide: no line, no end, nothing that a terminal obeys or shows in another order.
+// Nothing of a command can hide: no line, no end, nothing that a terminal obeys or shows
+// in another order.
 func TestApprovalShowsAll(t *testing.T) {
 	a, printed := printing(t)
 	a.printApproval(localapi.Approval{ID: "q-1", State: localapi.ApprovalWaiting, Actor: "agent \x1b[2Jbob", Cwd: "/\u202e", Reason: "because", Rule: "r",

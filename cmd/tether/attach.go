@@ -10,7 +10,9 @@ import (
 	"tether/cmd/tether/internal/attach"
 )
 
-// attachTo attaches to the terminal, with the options that are not the same for all commands, and returns when the session is over: nil after a detach, else an exitCode or the error.
+// attachTo attaches to the terminal, with the options that are not the same for all
+// commands, and returns when the session is over: nil after a detach, else an exitCode or
+// the error.
 func (a *app) attachTo(ctx context.Context, client *localclient.Client, id string, from localclient.AttachOptions, o attach.Options) error {
 	o.ID, o.In, o.Out, o.Err, o.Notice, o.Size, o.TellLent = id, a.stdin, a.stdoutFile, a.stderr, a.notice, a.size, wantsLent
 	s := attach.New(o)

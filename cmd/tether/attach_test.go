@@ -17,8 +17,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// A person attached to any terminal hears of an agent's question, also while nothing is printed there. The bell's text goes to the desktop:
-// no secret is in it, neither a token of a known form nor the value of a variable.
+// A person attached to any terminal hears of an agent's question, also while nothing is
+// printed there. The bell's text goes to the desktop: no secret is in it, neither a token
+// of a known form nor the value of a variable.
 func TestBellForQuestions(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

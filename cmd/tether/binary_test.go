@@ -14,7 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Bytes that are no UTF-8 arrive exactly where the child may be held: at a script that reads them, and, each as U+FFFD, at a host.
+// Bytes that are no UTF-8 arrive exactly where the child may be held: at a script that
+// reads them, and, each as U+FFFD, at a host.
 func TestBinaryOutputIsExact(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	const size = 768 << 10 // a log of 1 MiB does not hold it: a byte that is no UTF-8 takes three there

@@ -29,8 +29,9 @@ import (
 	"tether/vocab"
 )
 
-// A report contains diagnostics and nothing private. Its content is built from an allow-list; nothing is copied and then cleaned, except
-// the daemon's log, which contains neither secrets nor terminal output (docs/RELIABILITY.md).
+// A report contains diagnostics and nothing private. Its content is built from an
+// allow-list; nothing is copied and then cleaned, except the daemon's log, which contains
+// neither secrets nor terminal output (docs/RELIABILITY.md).
 
 // reportLog bounds the part of a log that a report contains, in bytes.
 const reportLog = 512 << 10
@@ -156,7 +157,8 @@ func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
 	return all
 }
 
-// crashIn extracts Go's crash reports. It drops the messages of daemons before and after, which may show values of the configuration.
+// crashIn extracts Go's crash reports. It drops the messages of daemons before and after,
+// which may show values of the configuration.
 func crashIn(printed []byte) (crashes []byte) {
 	crashed := false
 	for line := range bytes.Lines(printed) {
@@ -212,8 +214,9 @@ func outlines(all []localapi.Terminal) []outline {
 	return out
 }
 
-// harmlessConfig returns the configuration without possible secrets, which are values of variables, commands, and patterns in rules. For an
-// invalid file it lists only the numbers of the wrong lines, because the errors quote values.
+// harmlessConfig returns the configuration without possible secrets, which are values of
+// variables, commands, and patterns in rules. For an invalid file it lists only the
+// numbers of the wrong lines, because the errors quote values.
 func harmlessConfig(path string) ([]byte, error) {
 	c, err := config.Load(path, fromEnv()...)
 	if wrong, ok := errors.AsType[*config.Error](err); ok {

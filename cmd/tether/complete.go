@@ -19,8 +19,9 @@ const completeWithin = time.Second
 // completer asks the daemon for the candidates for a word.
 type completer func(context.Context, *localclient.Client) ([]string, error)
 
-// addCompletions lets shells complete the arguments that a command's usage names: terminals (ID), declared terminals and hosts (NAME), and
-// approval requests. It also lets them complete the hosts of --host.
+// addCompletions lets shells complete the arguments that a command's usage names:
+// terminals (ID), declared terminals and hosts (NAME), and approval requests. It also
+// lets them complete the hosts of --host.
 func addCompletions(root *cobra.Command, a *app) {
 	for _, c := range root.Commands() {
 		addCompletions(c, a)
@@ -42,7 +43,8 @@ func addCompletions(root *cobra.Command, a *app) {
 	}
 }
 
-// completing returns a function that asks the daemon for candidates, if one runs. A completion never starts a daemon.
+// completing returns a function that asks the daemon for candidates, if one runs. A
+// completion never starts a daemon.
 func (a *app) completing(names completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if !strings.Contains(c.Use, "…") && len(given) > 0 {

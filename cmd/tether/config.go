@@ -150,8 +150,8 @@ func loadConfig(flags ...config.Setting) (path string, c config.Config, err erro
 	return path, c, nil
 }
 
-// configError gives an error of the configuration the exit status of a wrong command line, since the person has to correct the
-// configuration.
+// configError gives an error of the configuration the exit status of a wrong command
+// line, since the person has to correct the configuration.
 func configError(err error) error {
 	if e, ok := errors.AsType[*config.Error](err); ok {
 		return &usageError{message: e.Error(), hint: "correct or remove it, then check with: tether config check"}

@@ -81,7 +81,8 @@ func makeConfig(path string) error {
 	return secret.WriteFile(path, []byte(newConfig))
 }
 
-// edit runs the person's editor. The variables that name it may hold a command line with arguments, as for git.
+// edit runs the person's editor. The variables that name it may hold a command line with
+// arguments, as for git.
 func (a *app) edit(ctx context.Context, path string) error {
 	own := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if own == "" && !tty.Is(a.stdin) {

@@ -23,14 +23,16 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// table begins a table on standard output, with the names of its columns separated by tabs. The caller flushes it.
+// table begins a table on standard output, with the names of its columns separated by
+// tabs. The caller flushes it.
 func (a *app) table(columns string) *tabwriter.Writer {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, columns)
 	return w
 }
 
-// notice prints a message for the person to standard error. A carriage return at its end is for a terminal in raw mode.
+// notice prints a message for the person to standard error. A carriage return at its end
+// is for a terminal in raw mode.
 func (a *app) notice(format string, args ...any) {
 	text, raw := strings.CutSuffix(fmt.Sprintf(format, args...), "\r")
 	text = display.Dim(a.stderr, "tether: "+display.PrintableLines(text))
@@ -50,8 +52,9 @@ func (a *app) size() (cols, rows uint16) {
 	return 80, 24
 }
 
-// ask asks a yes-or-no question. An answer that begins with y means yes, and an empty answer means the value of otherwise. Any other answer
-// means no. The error at the end of input is io.EOF.
+// ask asks a yes-or-no question. An answer that begins with y means yes, and an empty
+// answer means the value of otherwise. Any other answer means no. The error at the end of
+// input is io.EOF.
 func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, error) {
 	fmt.Fprintf(a.stderr, "%s %s ", question, map[bool]string{true: "[Y/n]", false: "[y/N]"}[otherwise])
 	line, err := readLine(ctx, a.stdin)
@@ -66,9 +69,10 @@ func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, e
 // maxTyped bounds a line that a person types or gives, in bytes.
 const maxTyped = 4 << 10
 
-// readLine reads one line and nothing after it, since later input may be for a terminal that is attached next. The error at the end of
-// input is io.EOF. A line of more than maxTyped bytes is an error, too. If ctx ends first, a goroutine keeps reading in the background, so
-// the program should end.
+// readLine reads one line and nothing after it, since later input may be for a terminal
+// that is attached next. The error at the end of input is io.EOF. A line of more than
+// maxTyped bytes is an error, too. If ctx ends first, a goroutine keeps reading in the
+// background, so the program should end.
 func readLine(ctx context.Context, f *os.File) (string, error) {
 	type result struct {
 		line string
@@ -100,8 +104,8 @@ func readLine(ctx context.Context, f *os.File) (string, error) {
 	}
 }
 
-// key waits until one of the keys is pressed at the person's terminal, and returns it in lower case. ^C, ^D and Esc end the wait as an
-// interrupt does. Other keys do nothing.
+// key waits until one of the keys is pressed at the person's terminal, and returns it in
+// lower case. ^C, ^D and Esc end the wait as an interrupt does. Other keys do nothing.
 func (a *app) key(ctx context.Context, keys string) (rune, error) {
 	restore, err := tty.Raw(a.stdin)
 	if err != nil {

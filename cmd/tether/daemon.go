@@ -91,8 +91,9 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	return err
 }
 
-// newDaemon returns a daemon with the configuration and the flags. An error says why it could not start with them. The daemon's programs are
-// not those of an agent that has started it, so this process drops the agent's marks.
+// newDaemon returns a daemon with the configuration and the flags. An error says why it
+// could not start with them. The daemon's programs are not those of an agent that has
+// started it, so this process drops the agent's marks.
 func (a *app) newDaemon(d dirs.Dirs, f daemonFlags) (*agent.Agent, error) {
 	for _, mark := range proc.VendorMarks() {
 		if err := os.Unsetenv(mark.Var); err != nil {
@@ -126,7 +127,8 @@ func secrets() hosts.Secrets {
 	return s
 }
 
-// ready reports that the daemon is ready: on standard error, to a waiting replacement and to the service manager.
+// ready reports that the daemon is ready: on standard error, to a waiting replacement and
+// to the service manager.
 func (a *app) ready(f daemonFlags) {
 	fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid())
 	if f.arrived != nil {
@@ -137,12 +139,14 @@ func (a *app) ready(f daemonFlags) {
 	}
 }
 
-// overhead is the memory of a daemon besides the output that it keeps, in bytes. It is for the program itself, its terminals and some
-// garbage. Many floods of output at once need 30 MiB of it.
+// overhead is the memory of a daemon besides the output that it keeps, in bytes. It is
+// for the program itself, its terminals and some garbage. Many floods of output at once
+// need 30 MiB of it.
 const overhead = 48 << 20
 
-// limitMemory makes the garbage collector work harder near the configured amount, where it would otherwise let the heap grow to twice the
-// kept amount. A GOMEMLIMIT in the environment has priority.
+// limitMemory makes the garbage collector work harder near the configured amount, where
+// it would otherwise let the heap grow to twice the kept amount. A GOMEMLIMIT in the
+// environment has priority.
 func limitMemory(c config.Config) {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(int64(c.Terminals.TotalLogBytes) + overhead)

@@ -99,8 +99,8 @@ func (a *app) printDeclared(all []localapi.Declared) {
 // progressAfter is how long a command may take before it says what it waits for.
 const progressAfter = time.Second
 
-// progress prints what a command waits for after progressAfter, if standard error is a terminal. The caller must call the returned
-// function, which cancels that.
+// progress prints what a command waits for after progressAfter, if standard error is a
+// terminal. The caller must call the returned function, which cancels that.
 func (a *app) progress(ctx context.Context, what string) func() {
 	if !tty.Is(a.stderr) {
 		return func() {}

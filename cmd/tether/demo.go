@@ -40,7 +40,8 @@ observer at the host saw each line once.`,
 	return c
 }
 
-// stage is the demo's temporary environment: a directory with the home of a daemon, a host, and the page of the dev server.
+// stage is the demo's temporary environment: a directory with the home of a daemon, a
+// host, and the page of the dev server.
 type stage struct {
 	app     *app
 	dir     string
@@ -73,7 +74,8 @@ func (a *app) demo(ctx context.Context) error {
 	return errors.Join(err, s.close(context.WithoutCancel(ctx)))
 }
 
-// open finds the programs and makes the directory. This process and its children use only that directory for tether's files.
+// open finds the programs and makes the directory. This process and its children use only
+// that directory for tether's files.
 func (s *stage) open() error {
 	var err error
 	if s.self, err = os.Executable(); err != nil {

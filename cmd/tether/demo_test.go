@@ -36,7 +36,8 @@ func demoDirs(t *testing.T) []string {
 	return names
 }
 
-// tether demo, which make run starts, shows everything, succeeds only if an observer saw it, and leaves nothing behind.
+// tether demo, which make run starts, shows everything, succeeds only if an observer saw
+// it, and leaves nothing behind.
 func TestDemo(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bin := builds(t)
@@ -121,7 +122,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// tour returns the lines of the README's tour, one block after the other, without their comments; blocks[0] is for a terminal of its own.
+// tour returns the lines of the README's tour, one block after the other, without their
+// comments; blocks[0] is for a terminal of its own.
 func tour(t *testing.T) (blocks [][]string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")

@@ -8,10 +8,12 @@ import (
 	"tether/internal/testkit"
 )
 
-// noCommand are texts that look like a person's command: beginnings of signatures, and commands that the daemon starts.
+// noCommand are texts that look like a person's command: beginnings of signatures, and
+// commands that the daemon starts.
 var noCommand = map[string]bool{"tether pairing v1": true, "tether confine": true, "tether holder": true}
 
-// The commands in the README and docs/ exist, with these flags; a block's lines have the right number of arguments, too.
+// The commands in the README and docs/ exist, with these flags; a block's lines have the
+// right number of arguments, too.
 func TestCommandsOfTheDocs(t *testing.T) {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	all := testkit.DocCommands(t, "../..", "tether")
@@ -39,7 +41,8 @@ func TestCommandsOfTheDocs(t *testing.T) {
 	}
 }
 
-// From the binary to a daemon that is paired, runs and starts at login it takes three commands, none of them as root.
+// From the binary to a daemon that is paired, runs and starts at login it takes three
+// commands, none of them as root.
 func TestThreeCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

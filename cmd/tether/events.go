@@ -105,8 +105,8 @@ count, and secrets are masked. Agents that watch a background command wake at ea
 	return c
 }
 
-// subscriptions returns the requests that the flags ask for: one for each condition and terminal, or one for each condition if no terminal
-// is named.
+// subscriptions returns the requests that the flags ask for: one for each condition and
+// terminal, or one for each condition if no terminal is named.
 func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]events.Request, error) {
 	if c.Flags().Changed("idle") && (f.idle < 500*time.Millisecond || f.idle > 10*time.Minute) {
 		return nil, usage(c, "--idle must be 500ms to 10m")
@@ -175,7 +175,8 @@ type listener struct {
 	subs   []events.Request
 }
 
-// run calls each for every event, in the order in which the events come, until no more follow. It ends with the first error of each.
+// run calls each for every event, in the order in which the events come, until no more
+// follow. It ends with the first error of each.
 func (l *listener) run(ctx context.Context, each func(*events.Event) error) error {
 	if err := l.flags.cursors.Recall(l.subs); err != nil {
 		return err
@@ -224,7 +225,8 @@ func (l *listener) take(x *localapi.EventLine, each func(*events.Event) error) e
 	return nil
 }
 
-// maxEventLine bounds the printed text of an event, in characters, because agents' programs cut longer lines.
+// maxEventLine bounds the printed text of an event, in characters, because agents'
+// programs cut longer lines.
 const maxEventLine = 400
 
 // printEvent prints an event on one line.

@@ -14,7 +14,8 @@ import (
 	"tether/platform/pty"
 )
 
-// A sitting is one command as a person runs it at a terminal: the output and input, in this order, and how it ends.
+// A sitting is one command as a person runs it at a terminal: the output and input, in
+// this order, and how it ends.
 type sitting struct {
 	line string   // without "tether"; split at blanks, $NAME is replaced
 	do   []string // expected output; after "type:", input
@@ -103,7 +104,8 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 	defer h.stop()
 	dir := t.TempDir()
 	given := map[string]string{"TOKEN": filepath.Join(dir, "token"), "HOST": "ws://" + h.address, "FILE": filepath.Join(dir, "web.cast"), "REPORT": filepath.Join(dir, "r.tar.gz")}
-	// The declared terminal is not lent: it starts while the host is paired and, if lent, might keep the host from being renamed.
+	// The declared terminal is not lent: it starts while the host is paired and, if lent,
+	// might keep the host from being renamed.
 	for path, text := range map[string]string{
 		given["TOKEN"]: "canary-token\n", filepath.Join(home, "config", "config.toml"): "[[terminal]]\nname = \"later\"\ncommand = [\"sleep\", \"1000\"]\nlend = []\n",
 	} {
@@ -136,7 +138,8 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 	}
 }
 
-// No command is missing above, except for those that change the machine: service.txtar has their refusals, make test-systemd the rest.
+// No command is missing above, except for those that change the machine: service.txtar
+// has their refusals, make test-systemd the rest.
 func TestEveryCommandIsKnown(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -154,7 +157,8 @@ func TestEveryCommandIsKnown(t *testing.T) {
 	walk(newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)))
 }
 
-// For any command, unknown arguments and flags are a wrong command line, and nothing is done.
+// For any command, unknown arguments and flags are a wrong command line, and nothing is
+// done.
 func TestWrongCommandLines(t *testing.T) {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	seen := 0

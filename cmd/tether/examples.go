@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are command lines for --help and the manual pages, by command, for commands without their own. A test parses each of them as the
-// command does.
+// examples are command lines for --help and the manual pages, by command, for commands
+// without their own. A test parses each of them as the command does.
 var examples = map[string]string{
 	"run":               "tether run -- npm run dev\ntether run --name build --detach -- make -j8\ntether run --private -- psql",
 	"shell":             "tether shell\ntether shell --name scratch --private\ntether shell -- fish",

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Each command shows how it is used, and each example is a command line that the command takes.
+// Each command shows how it is used, and each example is a command line that the command
+// takes.
 func TestExamples(t *testing.T) {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	used := map[string]bool{}
@@ -35,7 +36,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// checkExample reads an example as a shell and then the command would, up to the next command in a line.
+// checkExample reads an example as a shell and then the command would, up to the next
+// command in a line.
 func checkExample(t *testing.T, a *app, path, line string) {
 	t.Helper()
 	line = " " + line

@@ -11,7 +11,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// Standard input that comes from a pipe arrives whole and once, however often the daemon is killed or replaced while it comes.
+// Standard input that comes from a pipe arrives whole and once, however often the daemon
+// is killed or replaced while it comes.
 func TestPipedInputOverDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

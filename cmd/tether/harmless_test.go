@@ -11,7 +11,8 @@ import (
 	"tether/cmd/tether/internal/view"
 )
 
-// A host's error text is shown at a person's terminal like other output of a host: no part of it is obeyed.
+// A host's error text is shown at a person's terminal like other output of a host: no
+// part of it is obeyed.
 func TestErrorsOfHostsAreHarmless(t *testing.T) {
 	hostile := errors.New("no\x1b]52;c;eA==\x07\u009b6n\rterminal")
 	check := func(where, text string) {

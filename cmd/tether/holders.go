@@ -23,12 +23,13 @@ import (
 	"tether/platform/secret"
 )
 
-// holderVerb is the command that makes this program the holder of one terminal. People cannot use it, since it needs what
-// agent/holder.Spawn passes.
+// holderVerb is the command that makes this program the holder of one terminal. People
+// cannot use it, since it needs what agent/holder.Spawn passes.
 const holderVerb = "holder"
 
-// replace asks the running daemon to hand over its terminals, and runs another daemon. With force it also replaces one that does not
-// answer. Several replacements at once take turns: each ends the daemon that the previous one has started.
+// replace asks the running daemon to hand over its terminals, and runs another daemon.
+// With force it also replaces one that does not answer. Several replacements at once take
+// turns: each ends the daemon that the previous one has started.
 func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	client, d, err := a.client()
 	if err != nil {
@@ -72,8 +73,9 @@ func answers(ctx context.Context, d dirs.Dirs) bool {
 	return true
 }
 
-// beNext announces to all commands that another daemon will answer soon, so that they wait for it. It waits for replacements that began
-// earlier, at most turnTimeout. The caller closes the result.
+// beNext announces to all commands that another daemon will answer soon, so that they
+// wait for it. It waits for replacements that began earlier, at most turnTimeout. The
+// caller closes the result.
 func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 	if err := secret.Dir(d.Runtime); err != nil {
 		return nil, err
@@ -93,8 +95,8 @@ func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 	}
 }
 
-// waitEnded returns when the daemon with the process number pid has ended; 0 means that no daemon ran. Another daemon may have started by
-// then.
+// waitEnded returns when the daemon with the process number pid has ended; 0 means that
+// no daemon ran. Another daemon may have started by then.
 func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -106,7 +108,8 @@ func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 	return nil
 }
 
-// makeWay ends the running daemon and keeps its terminals running. It returns nil if no daemon runs.
+// makeWay ends the running daemon and keeps its terminals running. It returns nil if no
+// daemon runs.
 func (a *app) makeWay(ctx context.Context, client *localclient.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
 	defer cancel()
@@ -135,7 +138,8 @@ func (a *app) startDaemon(c *cobra.Command, client *localclient.Client, d dirs.D
 	return a.start(c.Context(), client, d, f.allowRoot, append(args, settingArgs(f.settings)...)...)
 }
 
-// daemonOutput returns the path of the file for a background daemon's output outside its log: the reason for a failed start, or a crash.
+// daemonOutput returns the path of the file for a background daemon's output outside its
+// log: the reason for a failed start, or a crash.
 func daemonOutput(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.out") }
 
 // launch returns how a daemon is started in the background.
@@ -158,7 +162,8 @@ func startHint() string {
 }
 
 const (
-	// stopTimeout is how long this program waits for a daemon to end. The daemon's own limit is 5 s.
+	// stopTimeout is how long this program waits for a daemon to end. The daemon's own
+	// limit is 5 s.
 	stopTimeout = 8 * time.Second
 	// turnTimeout is how long a replacement waits for replacements that began earlier.
 	turnTimeout = time.Minute
@@ -209,8 +214,9 @@ func (a *app) stop(ctx context.Context, keep bool) error {
 	return err
 }
 
-// stopDaemon ends the daemon and waits until it has ended. Each request waits a few seconds for a daemon that another process may be
-// starting, so that no further request is needed once one has found no daemon.
+// stopDaemon ends the daemon and waits until it has ended. Each request waits a few
+// seconds for a daemon that another process may be starting, so that no further request
+// is needed once one has found no daemon.
 func (a *app) stopDaemon(ctx context.Context, client *localclient.Client) error {
 	s, err := client.Status(ctx)
 	if errors.Is(err, localclient.ErrNotRunning) {
@@ -230,8 +236,8 @@ func (a *app) stopDaemon(ctx context.Context, client *localclient.Client) error 
 	return nil
 }
 
-// exitedLeft lists the exited terminals of the person that have left processes running. The daemon has ended such processes of agents'
-// terminals.
+// exitedLeft lists the exited terminals of the person that have left processes running.
+// The daemon has ended such processes of agents' terminals.
 func exitedLeft(list localapi.TerminalList) []agent.Left {
 	var all []agent.Left
 	for _, t := range list.Terminals {
@@ -256,7 +262,8 @@ func (a *app) sayLeft(all []agent.Left) {
 	}
 }
 
-// endedText returns a text that lists the processes that were ended without a daemon, and what was lost; "" if there were none.
+// endedText returns a text that lists the processes that were ended without a daemon, and
+// what was lost; "" if there were none.
 func endedText(e agent.Ended) string {
 	var parts []string
 	if e.Terminals > 0 {

@@ -33,7 +33,8 @@ type jsonRaw []byte
 // MarshalJSON implements json.Marshaler.
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return r, nil }
 
-// rogue is a host that sends a daemon the most costly messages, as fast as it reads them, and disposes of its lent terminals.
+// rogue is a host that sends a daemon the most costly messages, as fast as it reads them,
+// and disposes of its lent terminals.
 type rogue struct {
 	said   atomic.Int64 // messages
 	served sync.WaitGroup
@@ -102,7 +103,8 @@ func (h *rogue) say(ctx context.Context, peer *jsonrpc.Peer, seen *sync.Map) {
 	}
 }
 
-// mob are clients that send a host the most costly messages: messages that do not end, lists, and requests whose answers nobody reads.
+// mob are clients that send a host the most costly messages: messages that do not end,
+// lists, and requests whose answers nobody reads.
 func mob(t *testing.T, url string, round int) (disperse func()) {
 	t.Helper()
 	list := largeList(`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"ahp-session:/1","clientSeq":1,"action":{"type":"session/activeClientSet",`+
@@ -148,7 +150,8 @@ func mob(t *testing.T, url string, round int) (disperse func()) {
 	}
 }
 
-// memory is the memory report of the daemon's runtime, in bytes, by the names of runtime.MemStats.
+// memory is the memory report of the daemon's runtime, in bytes, by the names of
+// runtime.MemStats.
 func (m *mortal) memory() map[string]int64 {
 	m.t.Helper()
 	text, err := m.door.Profile(m.t.Context(), "heap", 1)
@@ -168,7 +171,8 @@ func (m *mortal) memory() map[string]int64 {
 	return stats
 }
 
-// The memory that HostileFromAllSides lets a daemon and a host keep, in bytes. A busy machine may collect garbage a little later.
+// The memory that HostileFromAllSides lets a daemon and a host keep, in bytes. A busy
+// machine may collect garbage a little later.
 const (
 	hostileLogs = 32 << 20            // terminals.total_log_bytes
 	perLink     = 32<<20 + 2<<20      // a link's largest message, decoded and as it came
@@ -177,11 +181,14 @@ const (
 	daemonMost  = hostileLogs + overhead + 2*perLink
 )
 
-// A hostile host, hostile clients of another one and a hostile agent, all at once: another terminal's output arrives whole and in order at
-// its host, nobody ends or withdraws it, and neither daemon nor host takes more memory than configured:
+// A hostile host, hostile clients of another one and a hostile agent, all at once:
+// another terminal's output arrives whole and in order at its host, nobody ends or
+// withdraws it, and neither daemon nor host takes more memory than configured:
 //
-//   - the daemon takes of the system total_log_bytes, overhead, and the largest message of each of its two links;
-//   - the host keeps the log and the scrollback of its only terminal, and nothing that hostile clients have sent.
+//   - the daemon takes of the system total_log_bytes, overhead, and the largest message
+//     of each of its two links;
+//   - the host keeps the log and the scrollback of its only terminal, and nothing that
+//     hostile clients have sent.
 func TestHostileFromAllSides(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	configure(t, "policy.block_list", "off") // the agent calls tether

@@ -14,7 +14,8 @@ import (
 	"tether/platform/pty"
 )
 
-// copyOfShell is a program of that name which is a shell, as an agent that tether does or does not know.
+// copyOfShell is a program of that name which is a shell, as an agent that tether does or
+// does not know.
 func copyOfShell(t *testing.T, name string) string {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
@@ -32,7 +33,8 @@ func copyOfShell(t *testing.T, name string) string {
 	return file
 }
 
-// below runs a line below a program, in the person's shell at a terminal, and waits for its end.
+// below runs a line below a program, in the person's shell at a terminal, and waits for
+// its end.
 func below(t *testing.T, program, line string, env ...string) string {
 	t.Helper()
 	p := sitAt(t, pty.Command{Path: "sh", Args: []string{"sh", "-c", program + ` -c "$0; true"; true`, line}, Env: append(os.Environ(), append(env, "TERM=xterm")...)})
@@ -40,8 +42,9 @@ func below(t *testing.T, program, line string, env ...string) string {
 	return p.shown()
 }
 
-// An unknown program at the person's terminal takes the sign away, and says what remains. [identity] gives it back once it is approved at
-// another terminal, which neither a known agent nor the program itself can do.
+// An unknown program at the person's terminal takes the sign away, and says what remains.
+// [identity] gives it back once it is approved at another terminal, which neither a known
+// agent nor the program itself can do.
 func TestIdentityOfTheConfiguration(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -116,7 +119,8 @@ func TestIdentityOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// A daemon that an agent has started has none of the agent's marks. What an agent has left running counts as it by its mark.
+// A daemon that an agent has started has none of the agent's marks. What an agent has
+// left running counts as it by its mark.
 func TestMarksOfAgents(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -142,8 +146,8 @@ func TestMarksOfAgents(t *testing.T) {
 	orphan.exits(0)
 }
 
-// The panes of a server of tmux that an agent has started are the person's, although they have the agent's marks. Terminals that the person
-// starts there do not have them.
+// The panes of a server of tmux that an agent has started are the person's, although they
+// have the agent's marks. Terminals that the person starts there do not have them.
 func TestPanesOfAnAgentsTmux(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	needs(t, "tmux")

@@ -98,7 +98,8 @@ func given(t *testing.T, input string, args ...string) (out string, status int) 
 
 var codeLine = regexp.MustCompile(`(?m)^code +([0-9]{6})$`)
 
-// pairByCode runs tether pair without a terminal, as if no desktop were there, and approves the shown code.
+// pairByCode runs tether pair without a terminal, as if no desktop were there, and
+// approves the shown code.
 func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 	t.Helper()
 	var printed testkit.Output
@@ -123,7 +124,8 @@ func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 	return printed.String()
 }
 
-// canaries are this machine's key, in the forms in which it could leak, and other secrets.
+// canaries are this machine's key, in the forms in which it could leak, and other
+// secrets.
 func (k *keyHost) canaries(t *testing.T, home string, more ...string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(home, "state", "hosts.json"))
@@ -179,7 +181,8 @@ func unpacked(t *testing.T, path string) (all string) {
 	}
 }
 
-// No secret is in a command line, an environment, the output of commands, or any file except its own.
+// No secret is in a command line, an environment, the output of commands, or any file
+// except its own.
 func TestSecretsStayWhereTheyAre(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -259,7 +262,8 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// traces are the files below a home, except for the one with secrets, and the system's view of each process.
+// traces are the files below a home, except for the one with secrets, and the system's
+// view of each process.
 func traces(t *testing.T, home string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

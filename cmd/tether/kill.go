@@ -30,7 +30,8 @@ func killCommand(a *app) *cobra.Command {
 	}
 }
 
-// killsAtOnce is how many terminals are ended concurrently: one that ignores the request to terminate takes seconds.
+// killsAtOnce is how many terminals are ended concurrently: one that ignores the request
+// to terminate takes seconds.
 const killsAtOnce = 16
 
 // killAll ends terminals; both results are in the order of refs.
@@ -60,7 +61,8 @@ func about(ref string, err error) error {
 	return fmt.Errorf("%s: %w", display.Printable(ref, 40), err)
 }
 
-// calledAs returns how an answer calls a terminal: by the name if the request used it, else by the id.
+// calledAs returns how an answer calls a terminal: by the name if the request used it,
+// else by the id.
 func calledAs(ref string, t localapi.Terminal) string {
 	if ref == t.Name {
 		return t.Name

@@ -12,8 +12,9 @@ import (
 	"tether/platform/proc"
 )
 
-// A process that an agent's terminal has left, in its own session and without its environment, counts as that agent for the daemon that
-// follows a killed one: it may not do what only a person may.
+// A process that an agent's terminal has left, in its own session and without its
+// environment, counts as that agent for the daemon that follows a killed one: it may not
+// do what only a person may.
 func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	configure(t, "policy.block_list", "off") // the agent calls tether

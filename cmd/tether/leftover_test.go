@@ -13,8 +13,8 @@ import (
 	"tether/platform/proc"
 )
 
-// A background process of a terminal ends when the terminal is killed, even after its leader has ended, although it ignores a hang-up, and
-// also for the next daemon.
+// A background process of a terminal ends when the terminal is killed, even after its
+// leader has ended, although it ignores a hang-up, and also for the next daemon.
 func TestKillOfAnExitedTerminalEndsItsProcesses(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -58,7 +58,8 @@ func (m *mortal) untilGo() string {
 	return "until test -e " + filepath.Join(m.home, "go-") + "$" + proc.TagVar + "; do sleep .02; done"
 }
 
-// goOn lets the leader of a terminal end as soon as its sleep in the background runs, which a hang-up would end before.
+// goOn lets the leader of a terminal end as soon as its sleep in the background runs,
+// which a hang-up would end before.
 func (m *mortal) goOn(id, seconds string) {
 	m.t.Helper()
 	testkit.Eventually(m.t, patience, "the sleep runs", func() bool {
@@ -76,8 +77,8 @@ func (m *mortal) goOn(id, seconds string) {
 	}
 }
 
-// Stop ends background processes that exited terminals of agents have left, and reports how many processes of the person's continue: with a
-// daemon, and without one.
+// Stop ends background processes that exited terminals of agents have left, and reports
+// how many processes of the person's continue: with a daemon, and without one.
 func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, c := range []struct {

@@ -160,7 +160,8 @@ func wantsLent() bool {
 	return err == nil && settings.Lend.Notice
 }
 
-// sayNobody tells the person why a terminal that was started without a choice of hosts is not shared.
+// sayNobody tells the person why a terminal that was started without a choice of hosts is
+// not shared.
 func (a *app) sayNobody(c *cobra.Command, client *localclient.Client, t localapi.Terminal) {
 	status, err := client.Status(c.Context())
 	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h localapi.HostStatus) bool { return h.Default })
@@ -212,7 +213,8 @@ func (a *app) sayStill(t localapi.Terminal) {
 	}
 }
 
-// sayKept names the offline hosts that may still show a terminal whose sharing has ended, and until when.
+// sayKept names the offline hosts that may still show a terminal whose sharing has ended,
+// and until when.
 func (a *app) sayKept(ts ...localapi.Terminal) {
 	type kept struct {
 		terminals int
@@ -243,7 +245,8 @@ func (a *app) sayKept(ts ...localapi.Terminal) {
 	}
 }
 
-// hostKeeps returns a text that says what a host may keep of terminals while this machine is away, or "" if it may keep nothing.
+// hostKeeps returns a text that says what a host may keep of terminals while this machine
+// is away, or "" if it may keep nothing.
 func hostKeeps(h localapi.HostStatus) string {
 	if h.Park > 0 {
 		return "keeps shared text for up to " + config.Duration(time.Duration(h.Park)*time.Millisecond).String() + " while this machine is away"

@@ -78,7 +78,8 @@ func logoutCommand(a *app) *cobra.Command {
 	}
 }
 
-// loginEndpoint returns the host's endpoint without a credential, which a login does not need.
+// loginEndpoint returns the host's endpoint without a credential, which a login does not
+// need.
 func (a *app) loginEndpoint(c *cobra.Command, where string) (d dirs.Dirs, e client.Endpoint, err error) {
 	if err := refuseToken(c, where); err != nil {
 		return d, e, err
@@ -108,7 +109,8 @@ func endLogin(ctx context.Context, e client.Endpoint, token string) error {
 	return host.Logout(ctx, token)
 }
 
-// logIn leads the person through their browser, and returns when the host has let them in.
+// logIn leads the person through their browser, and returns when the host has let them
+// in.
 func (a *app) logIn(ctx context.Context, e client.Endpoint, code bool) (in pairing.LoggedIn, err error) {
 	host, err := device.New(e, nil)
 	if err != nil {
@@ -136,8 +138,8 @@ func (a *app) logIn(ctx context.Context, e client.Endpoint, code bool) (in pairi
 	return typed.Wait(ctx)
 }
 
-// logInHere opens a browser on this machine, which the host sends back to a port that only this machine reaches. It returns browser.ErrNone
-// if there is no desktop.
+// logInHere opens a browser on this machine, which the host sends back to a port that
+// only this machine reaches. It returns browser.ErrNone if there is no desktop.
 func (a *app) logInHere(ctx context.Context, login *device.Login) (in pairing.LoggedIn, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -198,7 +200,8 @@ func loginError(err error) error {
 	return &localapi.Error{Code: localapi.CodeRefused, Message: err.Error(), Hint: "run tether login again"}
 }
 
-// loggedIn gives an endpoint the token of the person's login at the host, if there is one.
+// loggedIn gives an endpoint the token of the person's login at the host, if there is
+// one.
 func (a *app) loggedIn(d dirs.Dirs, e *client.Endpoint) bool {
 	l, ok, err := hosts.LoginAt(d, e.URL)
 	if err != nil {
@@ -211,7 +214,8 @@ func (a *app) loggedIn(d dirs.Dirs, e *client.Endpoint) bool {
 	return true
 }
 
-// approveOwn lets this machine in at the host as a machine of the person who is logged in there. It reports whether somebody is logged in.
+// approveOwn lets this machine in at the host as a machine of the person who is logged in
+// there. It reports whether somebody is logged in.
 func (a *app) approveOwn(c *cobra.Command, url, code string) (bool, error) {
 	d, e, err := a.loginEndpoint(c, url)
 	if err != nil {

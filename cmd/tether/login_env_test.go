@@ -12,7 +12,8 @@ import (
 	"tether/platform/shell"
 )
 
-// variables are those of lines NAME=value, except for those that differ between any two shells.
+// variables are those of lines NAME=value, except for those that differ between any two
+// shells.
 func variables(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -25,8 +26,8 @@ func variables(text string) map[string]string {
 	return all
 }
 
-// A terminal with a login's environment has the same variables as a login shell, and none of the daemon's own, which a service manager has
-// started with next to nothing.
+// A terminal with a login's environment has the same variables as a login shell, and none
+// of the daemon's own, which a service manager has started with next to nothing.
 func TestLoginEnvironmentOfATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -68,8 +69,9 @@ func TestLoginEnvironmentOfATerminal(t *testing.T) {
 	}
 }
 
-// Start-up files that are slower than terminals.login_timeout delay one start. The caller and status are told, and later
-// starts get the login's environment once the files have ended in the background.
+// Start-up files that are slower than terminals.login_timeout delay one start. The caller
+// and status are told, and later starts get the login's environment once the files have
+// ended in the background.
 func TestSlowStartUpFiles(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	account := newHome(t)

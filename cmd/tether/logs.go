@@ -63,7 +63,8 @@ again at the next start.`,
 	return c
 }
 
-// logText formats lines of JSON for people. Lines that are no JSON objects stay as they are.
+// logText formats lines of JSON for people. Lines that are no JSON objects stay as they
+// are.
 type logText struct {
 	out     io.Writer
 	console zerolog.ConsoleWriter // to text
@@ -71,7 +72,8 @@ type logText struct {
 	rest    []byte // the beginning of a line
 }
 
-// newLogText returns a writer to out. All that a line contains is made harmless to a terminal.
+// newLogText returns a writer to out. All that a line contains is made harmless to a
+// terminal.
 func newLogText(out io.Writer, colours bool) *logText {
 	text := func(v any) string {
 		if v == nil {

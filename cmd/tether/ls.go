@@ -52,8 +52,9 @@ func lsCommand(a *app) *cobra.Command {
 // shownExited is how many exited terminals an interactive list shows.
 const shownExited = 5
 
-// printTerminals lists the terminals, then the declared ones that are not running. An interactive list fits the window, and shows only the
-// newest exited terminals unless all is set.
+// printTerminals lists the terminals, then the declared ones that are not running. An
+// interactive list fits the window, and shows only the newest exited terminals unless all
+// is set.
 func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool) {
 	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
@@ -99,7 +100,8 @@ func foldExited(list []localapi.Terminal, most int) (shown []localapi.Terminal, 
 	return shown, hidden
 }
 
-// awaiting returns a text that says how many commands of agents wait for the person's approval.
+// awaiting returns a text that says how many commands of agents wait for the person's
+// approval.
 func awaiting(n int) string {
 	if n == 1 {
 		return "1 agent command awaits approval"

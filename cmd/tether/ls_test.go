@@ -20,7 +20,8 @@ func TestFoldExited(t *testing.T) {
 	}
 }
 
-// At a terminal ls fits the window, folds terminals that exited earlier, and shows each terminal's owner; elsewhere it lists everything.
+// At a terminal ls fits the window, folds terminals that exited earlier, and shows each
+// terminal's owner; elsewhere it lists everything.
 func TestLsAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

@@ -1,4 +1,5 @@
-// Command tether lends terminals of this machine to remote agent hosts: the daemon and the command line in one program.
+// Command tether lends terminals of this machine to remote agent hosts: the daemon and
+// the command line in one program.
 package main
 
 import (
@@ -47,8 +48,8 @@ func main() {
 
 // run is main, but returns the exit status, for tests and so that deferred calls run.
 func run() int {
-	// SIGHUP means that the person's terminal has ended. SIGPIPE is only caught so that a write to a closed pipe is an error like any
-	// other.
+	// SIGHUP means that the person's terminal has ended. SIGPIPE is only caught so that a
+	// write to a closed pipe is an error like any other.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	pipe := make(chan os.Signal, 1)

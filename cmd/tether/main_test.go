@@ -50,8 +50,9 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(scripts{alone(m)}))
 }
 
-// scripts is the tests, and by its name one of the programs that they start. That makes a directory first, which a program that is killed
-// leaves behind: testkit.FloodCommand must not get there.
+// scripts is the tests, and by its name one of the programs that they start. That makes a
+// directory first, which a program that is killed leaves behind: testkit.FloodCommand
+// must not get there.
 type scripts struct{ m interface{ Run() int } }
 
 func (s scripts) Run() int {
@@ -69,7 +70,8 @@ func (s scripts) Run() int {
 	return 0 // not reached
 }
 
-// awayVar is how long a test's command waits for the next daemon, and for that to adopt terminals.
+// awayVar is how long a test's command waits for the next daemon, and for that to adopt
+// terminals.
 const awayVar = "TEST_AWAY_PATIENCE"
 
 func setAway() {
@@ -95,13 +97,14 @@ func addSettings() {
 	}
 }
 
-// containerVar names the container in which a command of a test is. Tests are the same in a container and outside.
+// containerVar names the container in which a command of a test is. Tests are the same in
+// a container and outside.
 const containerVar = "TEST_CONTAINER"
 
 func setContainer() { container = func() string { return os.Getenv(containerVar) } }
 
-// does takes a step for each argument, on every system: print:TEXT a line, after:TIME, file:PATH until there is one, read a line,
-// exit:STATUS.
+// does takes a step for each argument, on every system: print:TEXT a line, after:TIME,
+// file:PATH until there is one, read a line, exit:STATUS.
 func does() {
 	in := bufio.NewReader(os.Stdin)
 	for _, step := range os.Args[1:] {
@@ -130,7 +133,8 @@ func does() {
 	}
 }
 
-// A program with the race detector waits a second at its end, in case a race comes late. With hundreds of commands that is too long.
+// A program with the race detector waits a second at its end, in case a race comes late.
+// With hundreds of commands that is too long.
 const (
 	raceVar   = "GORACE"
 	quickRace = "atexit_sleep_ms=20"
@@ -194,8 +198,8 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 	})
 }
 
-// personToken makes a token of the person's in a home, as they do at a terminal, and returns the file with it: commands of tests have no
-// terminal.
+// personToken makes a token of the person's in a home, as they do at a terminal, and
+// returns the file with it: commands of tests have no terminal.
 func personToken(home string) (file string, err error) {
 	d := dirsOf(home)
 	if err := secret.Dir(d.State); err != nil {
@@ -256,7 +260,8 @@ func dirsOf(home string) dirs.Dirs {
 		Runtime: filepath.Join(home, "run"), Cache: filepath.Join(home, "cache")}
 }
 
-// testHost is a reference host on a port of its own, which keeps the port when it is started again.
+// testHost is a reference host on a port of its own, which keeps the port when it is
+// started again.
 type testHost struct {
 	address string // "" before the first start
 	shares  string // the file with guests' links; "" is none
@@ -300,7 +305,8 @@ func hostKey(ts *testscript.TestScript, name string) string {
 	return ts.Getenv(dirs.HomeVar) + " " + name
 }
 
-// start: starthost NAME [TOKEN] starts a host and sets $NAME to its URL; a stopped one comes back at the same.
+// start: starthost NAME [TOKEN] starts a host and sets $NAME to its URL; a stopped one
+// comes back at the same.
 func (h *testHosts) start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: starthost NAME [TOKEN]")
@@ -335,7 +341,8 @@ func (h *testHosts) end(ts *testscript.TestScript, name string) {
 	}
 }
 
-// await: await REGEXP COMMAND… runs the command until its output matches. With ! it waits until it does not.
+// await: await REGEXP COMMAND… runs the command until its output matches. With ! it waits
+// until it does not.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: await REGEXP COMMAND…")
@@ -380,7 +387,8 @@ func exitedWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unwritten: unwritten COMMAND… runs the command with a standard output that cannot be written to. It must say so and exit with 1.
+// unwritten: unwritten COMMAND… runs the command with a standard output that cannot be
+// written to. It must say so and exit with 1.
 func unwritten(ts *testscript.TestScript, neg bool, args []string) {
 	exitedWith(ts, neg, append([]string{"1", "sh", "-c", `"$@" 1</dev/null`, "sh"}, args...))
 	if got := ts.ReadFile("stderr"); !strings.Contains(got, "tether: write to standard output: ") {
@@ -388,8 +396,9 @@ func unwritten(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// noSecret: nosecret TEXT looks for TEXT, or with @FILE for the secret of the guest's link in that file, in every file below the home but
-// the one that holds it on purpose, and in the command line and environment of every process.
+// noSecret: nosecret TEXT looks for TEXT, or with @FILE for the secret of the guest's
+// link in that file, in every file below the home but the one that holds it on purpose,
+// and in the command line and environment of every process.
 func noSecret(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: nosecret TEXT|@FILE")

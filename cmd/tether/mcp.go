@@ -33,8 +33,8 @@ Example configuration of a client:
 	return c
 }
 
-// orphaned returns a function that reports whether the process that started this one has ended. It is nil if that
-// process is not known.
+// orphaned returns a function that reports whether the process that started this one has
+// ended. It is nil if that process is not known.
 func orphaned() func() bool {
 	parent, err := proc.Lookup(os.Getppid())
 	if err != nil {

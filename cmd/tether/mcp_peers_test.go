@@ -15,7 +15,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// mcpOverTCP starts a daemon that listens on loopback TCP and returns the URL of its /mcp and a token for an agent.
+// mcpOverTCP starts a daemon that listens on loopback TCP and returns the URL of its /mcp
+// and a token for an agent.
 func mcpOverTCP(t *testing.T, principal string) (at *url.URL, token string) {
 	t.Helper()
 	home := newHome(t)
@@ -38,8 +39,9 @@ func mcpOverTCP(t *testing.T, principal string) (at *url.URL, token string) {
 	return &url.URL{Scheme: "http", Host: strings.TrimSpace(string(address)), Path: "/mcp"}, token
 }
 
-// relay passes requests on to the daemon with a token, which the conformance suite cannot send, and with one text replaced by another. It
-// leaves everything else unchanged, also a foreign Host and Origin. It returns its URL.
+// relay passes requests on to the daemon with a token, which the conformance suite cannot
+// send, and with one text replaced by another. It leaves everything else unchanged, also
+// a foreign Host and Origin. It returns its URL.
 func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) string {
 	own := httptest.NewUnstartedServer(nil)
 	host := own.Listener.Addr().String()
@@ -60,8 +62,9 @@ func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) str
 	return own.URL + at.Path
 }
 
-// TestMCPConformance runs the official suite against the daemon. Names of the suite's own example server become names of ours where that
-// makes a scenario of it. The baseline names the rest.
+// TestMCPConformance runs the official suite against the daemon. Names of the suite's own
+// example server become names of ours where that makes a scenario of it. The baseline
+// names the rest.
 func TestMCPConformance(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	suite := acpTool(t, "mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js")

@@ -20,15 +20,16 @@ import (
 	"tether/internal/retry"
 )
 
-// mcpPipe passes lines between an MCP client and the daemon. It outlives the daemon: when the daemon was killed or replaced, the pipe sends
-// the handshake and the subscriptions again to the next one, and the client notices only an error for each running call. This is needed
-// because MCP clients do not reconnect by themselves.
+// mcpPipe passes lines between an MCP client and the daemon. It outlives the daemon: when
+// the daemon was killed or replaced, the pipe sends the handshake and the subscriptions
+// again to the next one, and the client notices only an error for each running call. This
+// is needed because MCP clients do not reconnect by themselves.
 //
 //	connected ──(daemon gone)──▶ away ──(the next one answers)──▶ connected
 //	    └──────(client done)───────┴──(nobody comes)──▶ over
 //
-// The goroutine of run passes the daemon's lines to the client and reconnects. The goroutine of send, which ends with the client, passes
-// lines the other way.
+// The goroutine of run passes the daemon's lines to the client and reconnects. The
+// goroutine of send, which ends with the client, passes lines the other way.
 type mcpPipe struct {
 	// Set before run.
 	open    func(context.Context) (*localclient.MCPStream, error)
@@ -63,11 +64,12 @@ type mcpRequest struct {
 	cursor   string // up to which the client was sent the stream
 }
 
-// maxMCPLine bounds the lines that are examined, in bytes; the daemon has the same bound. Longer lines are passed on unexamined, and the
-// daemon refuses them.
+// maxMCPLine bounds the lines that are examined, in bytes; the daemon has the same bound.
+// Longer lines are passed on unexamined, and the daemon refuses them.
 const maxMCPLine = 1 << 20
 
-// mcpAgain is the pause before the present daemon is asked once more, because it may not have adopted the terminal yet.
+// mcpAgain is the pause before the present daemon is asked once more, because it may not
+// have adopted the terminal yet.
 const mcpAgain = 100 * time.Millisecond
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
@@ -143,7 +145,8 @@ func (p *mcpPipe) isDone() bool {
 	return p.done
 }
 
-// swap sets the stream; nil means that there is no connection. It closes a stream that comes after the end, since nobody else would.
+// swap sets the stream; nil means that there is no connection. It closes a stream that
+// comes after the end, since nobody else would.
 func (p *mcpPipe) swap(s *localclient.MCPStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +172,8 @@ func (p *mcpPipe) end() {
 	p.changed.Raise()
 }
 
-// receive passes the daemon's messages to the client until the stream ends. It returns an error only if the client cannot be written to.
+// receive passes the daemon's messages to the client until the stream ends. It returns an
+// error only if the client cannot be written to.
 func (p *mcpPipe) receive(stream *localclient.MCPStream) error {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
@@ -192,11 +196,12 @@ func (p *mcpPipe) receive(stream *localclient.MCPStream) error {
 	}
 }
 
-// heard records a message of the daemon. own reports that the client is not to get it. changed is the URI of a resource that may have changed
-// while no daemon was connected.
+// heard records a message of the daemon. own reports that the client is not to get it.
+// changed is the URI of a resource that may have changed while no daemon was connected.
 //
-// In two cases an error is the pipe's own, and the request is sent again: a daemon that shuts down ends its streams of events with an error, and
-// a new daemon may not have adopted the terminal yet.
+// In two cases an error is the pipe's own, and the request is sent again: a daemon that
+// shuts down ends its streams of events with an error, and a new daemon may not have
+// adopted the terminal yet.
 func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) (own bool, changed string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +231,8 @@ func (p *mcpPipe) heard(stream *localclient.MCPStream, m peekedMCP) (own bool, c
 	return r.repeated, changed
 }
 
-// again sends a request again, unless another daemon is connected by now, or the client has ended the subscription.
+// again sends a request again, unless another daemon is connected by now, or the client
+// has ended the subscription.
 func (p *mcpPipe) again(stream *localclient.MCPStream, r *mcpRequest) {
 	p.mu.Lock()
 	wanted := p.stream == stream && !p.over && p.asked[r.id] == r && (r.stream || p.subscribed[r.uri] == r)
@@ -252,8 +258,8 @@ func (r *mcpRequest) now() []byte {
 	return append(line, '\n')
 }
 
-// updated tells the client that a subscribed resource has changed, because output that was printed without a connection is reported in no
-// other way.
+// updated tells the client that a subscribed resource has changed, because output that
+// was printed without a connection is reported in no other way.
 func (p *mcpPipe) updated(uri string) {
 	if quoted, err := json.Marshal(uri); err == nil {
 		p.tell(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%s}}`, quoted)
@@ -311,7 +317,8 @@ func (p *mcpPipe) replay(stream io.Writer) error {
 	return err
 }
 
-// send passes the client's messages to the daemon until they end, or until the pipe has ended.
+// send passes the client's messages to the daemon until they end, or until the pipe has
+// ended.
 func (p *mcpPipe) send() {
 	in := lines.NewReader(p.in, maxMCPLine)
 	for {
@@ -326,7 +333,8 @@ func (p *mcpPipe) send() {
 	}
 }
 
-// say sends a line to the present daemon, or to the next one if there is none. It returns false if the pipe has ended.
+// say sends a line to the present daemon, or to the next one if there is none. It returns
+// false if the pipe has ended.
 func (p *mcpPipe) say(line []byte, whole bool) bool {
 	var m peekedMCP
 	if whole {
@@ -351,7 +359,8 @@ func (p *mcpPipe) say(line []byte, whole bool) bool {
 	return !over
 }
 
-// noteLocked records what the next daemon is to be sent, and which requests have no answer.
+// noteLocked records what the next daemon is to be sent, and which requests have no
+// answer.
 func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 	r := &mcpRequest{id: m.id, uri: m.uri}
 	switch m.method {
@@ -382,9 +391,10 @@ const (
 	orphanTime = 10 * time.Second // how long an orphan waits for a message
 )
 
-// watchParent ends the pipe when the process that started it has ended and no message came for orphanTime after that.
-// The input does not end then if another process holds it, such as a background job of the client. A client behind a
-// wrapper that has ended still sends messages; it is not ended.
+// watchParent ends the pipe when the process that started it has ended and no message
+// came for orphanTime after that. The input does not end then if another process holds
+// it, such as a background job of the client. A client behind a wrapper that has ended
+// still sends messages; it is not ended.
 func (p *mcpPipe) watchParent(ctx context.Context) {
 	if p.orphan == nil {
 		return
@@ -406,8 +416,8 @@ func (p *mcpPipe) messages() int {
 	return p.said
 }
 
-// finish tells the daemon that the client is done. It waits for the answers of running calls first, because the end of an MCP session
-// cancels running calls.
+// finish tells the daemon that the client is done. It waits for the answers of running
+// calls first, because the end of an MCP session cancels running calls.
 func (p *mcpPipe) finish() {
 	p.awaitAnswers()
 	p.mu.Lock()
@@ -426,7 +436,8 @@ func hangUp(stream *localclient.MCPStream) {
 	}
 }
 
-// lastAnswers is how long the answers of running calls may take after the client is done. Clients kill a server that takes much longer.
+// lastAnswers is how long the answers of running calls may take after the client is done.
+// Clients kill a server that takes much longer.
 const lastAnswers = 5 * time.Second
 
 // awaitAnswers returns when no call runs any more, or lastAnswers is over.
@@ -446,15 +457,16 @@ func (p *mcpPipe) awaitAnswers() {
 	}
 }
 
-// peekedMCP holds the parts of a message that the pipe needs. Ids are kept as JSON. cancelled is the id of the request that a cancellation
-// names.
+// peekedMCP holds the parts of a message that the pipe needs. Ids are kept as JSON.
+// cancelled is the id of the request that a cancellation names.
 type peekedMCP struct {
 	id, method, uri, cancelled string
 	stream, cursor             string // for a stream of events: the id of its request, and its position
 	failed                     bool   // the message is an error
 }
 
-// peekMCP returns the parts of a message. It returns the zero value for a line that is not a message.
+// peekMCP returns the parts of a message. It returns the zero value for a line that is
+// not a message.
 func peekMCP(line []byte) (m peekedMCP) {
 	err := jsonspan.Object(line, func(key, value []byte) error {
 		switch string(key) {

@@ -57,7 +57,8 @@ func FuzzPeekMCP(f *testing.F) {
 	})
 }
 
-// A pipe whose client has ended, but whose input is held by another process, ends when nothing comes any more.
+// A pipe whose client has ended, but whose input is held by another process, ends when
+// nothing comes any more.
 func TestOrphanedPipe(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -139,7 +140,8 @@ func (e *mcpEnd) says(line string) {
 	}
 }
 
-// A client that is done while there is no daemon is done, too, when the next one answers in that moment.
+// A client that is done while there is no daemon is done, too, when the next one answers
+// in that moment.
 func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()
@@ -168,7 +170,8 @@ func TestMCPClientThatIsDoneWhileAway(t *testing.T) {
 	}
 }
 
-// A client that takes no more ends the pipe with the error of the write. It is no loss of the daemon, which is not connected to again.
+// A client that takes no more ends the pipe with the error of the write. It is no loss of
+// the daemon, which is not connected to again.
 func TestMCPClientThatTakesNothing(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()
@@ -191,8 +194,8 @@ func TestMCPClientThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A subscription outlives the daemon even if the next one has the terminal only after a while, and the client is told to look at output
-// printed meanwhile.
+// A subscription outlives the daemon even if the next one has the terminal only after a
+// while, and the client is told to look at output printed meanwhile.
 func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()
@@ -227,7 +230,8 @@ func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
 	<-ended
 }
 
-// A daemon that shuts down fails the streams of events it serves. The client does not hear of it: the next daemon goes on behind the last cursor.
+// A daemon that shuts down fails the streams of events it serves. The client does not
+// hear of it: the next daemon goes on behind the last cursor.
 func TestEventStreamThatAShutdownFails(t *testing.T) {
 	door, ends := mcpEnds(t)
 	in, say := io.Pipe()

@@ -13,8 +13,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A stream of events continues when the daemon is replaced: the client is told again that it is active, and gets earlier and later events,
-// once.
+// A stream of events continues when the daemon is replaced: the client is told again that
+// it is active, and gets earlier and later events, once.
 func TestEventStreamOutlivesDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)

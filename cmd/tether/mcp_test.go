@@ -25,7 +25,8 @@ import (
 	"tether/platform/proc"
 )
 
-// devServer is a server as agents start it: it takes its time, listens on the port in its argument, and lives until it is killed.
+// devServer is a server as agents start it: it takes its time, listens on the port in its
+// argument, and lives until it is killed.
 func devServer() {
 	fmt.Println("\x1b[1mdevserver\x1b[0m starting")
 	<-time.After(100 * time.Millisecond) // as if it compiled something
@@ -38,7 +39,8 @@ func devServer() {
 	http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
 }
 
-// mcpClient starts a program that speaks MCP over its standard input and output, and connects the SDK's own client to it.
+// mcpClient starts a program that speaks MCP over its standard input and output, and
+// connects the SDK's own client to it.
 func mcpClient(t *testing.T, argv ...string) *sdk.ClientSession {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
@@ -63,8 +65,9 @@ func forgetAgents(t *testing.T) {
 	}
 }
 
-// atAPrompt is a command as a person types it: below a shell that leads its session, which is not an agent. Otherwise the starter of tether
-// mcp would be an agent, and this test could not be the person any more. Windows has no sessions.
+// atAPrompt is a command as a person types it: below a shell that leads its session,
+// which is not an agent. Otherwise the starter of tether mcp would be an agent, and this
+// test could not be the person any more. Windows has no sessions.
 func atAPrompt(argv ...string) *exec.Cmd {
 	if runtime.GOOS != "windows" {
 		argv = append([]string{"sh", "-c", `"$@"; exit $?`, "sh"}, argv...)
@@ -131,8 +134,8 @@ func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
 	return append([]string{server.Command}, server.Args...), calls
 }
 
-// TestMCPWalk follows the README: an MCP client spawns a dev server, waits for its port, reads it, promotes it, and may not kill it any
-// more.
+// TestMCPWalk follows the README: an MCP client spawns a dev server, waits for its port,
+// reads it, promotes it, and may not kill it any more.
 func TestMCPWalk(t *testing.T) {
 	newHome(t)
 	argv, calls := mcpWalk(t)
@@ -193,7 +196,8 @@ func TestMCPWalk(t *testing.T) {
 	}
 }
 
-// A terminal that an agent has started outlives the client, and still belongs to the agent in the next session under its name.
+// A terminal that an agent has started outlives the client, and still belongs to the
+// agent in the next session under its name.
 func TestMCPTerminalsOutliveTheClient(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -287,7 +291,8 @@ func allowAll(t *testing.T, home string) {
 	}
 }
 
-// The daemon is replaced under a session: the call under way fails, everything else goes on.
+// The daemon is replaced under a session: the call under way fails, everything else goes
+// on.
 func TestMCPOutlivesDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -394,7 +399,8 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	say.Close()
 }
 
-// A client that says all it has to say and closes its end at once still gets every answer.
+// A client that says all it has to say and closes its end at once still gets every
+// answer.
 func TestMCPAnswersAClientThatIsDone(t *testing.T) {
 	newHome(t)
 	if _, status := command(t, "daemon", "--background"); status != 0 {

@@ -70,7 +70,8 @@ happens while it runs is gathered, and the next event has a count.`,
 // errDone is returned when the command waits for no more events.
 var errDone = errors.New("done")
 
-// react runs a command with an event on its standard input. If a command fails, that is reported, and the next event starts it again.
+// react runs a command with an event on its standard input. If a command fails, that is
+// reported, and the next event starts it again.
 func (a *app) react(c *cobra.Command, ev *events.Event, argv []string) error {
 	data, err := json.Marshal(ev)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// tether on gives each event to a command on its standard input, never in its arguments, and goes on where the last run with the same file ended.
+// tether on gives each event to a command on its standard input, never in its arguments,
+// and goes on where the last run with the same file ended.
 func TestOn(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

@@ -15,8 +15,9 @@ import (
 	"tether/platform/pty"
 )
 
-// ordinary is a usual way to run tether, and whether a command that runs so shows a sign of a person. start runs a line of sh so, and does
-// not wait for it; it skips programs that are not installed.
+// ordinary is a usual way to run tether, and whether a command that runs so shows a sign
+// of a person. start runs a line of sh so, and does not wait for it; it skips programs
+// that are not installed.
 type ordinary struct {
 	name  string
 	sign  bool
@@ -25,7 +26,8 @@ type ordinary struct {
 
 var ordinaryWays = []ordinary{
 	{"a script without a terminal", false, func(t *testing.T, line string) { begin(t, "sh", "-c", line) }},
-	// A user unit is started so by systemd --user; scripts/test-systemd-inside.sh has a real one.
+	// A user unit is started so by systemd --user; scripts/test-systemd-inside.sh has a
+	// real one.
 	{"a unit", false, func(t *testing.T, line string) {
 		begin(t, "setsid", "-f", "env", "-i", "PATH=/bin:/usr/bin", "sh", "-c", line)
 	}},
@@ -82,7 +84,8 @@ var ordinaryWays = []ordinary{
 	}},
 	{"ssh with a terminal", true, func(t *testing.T, line string) { bySSH(t, "-tt", line) }},
 	{"ssh without a terminal", false, func(t *testing.T, line string) { bySSH(t, "-T", line) }},
-	// No editor is installed for tests: this imitates VS Code's processes as other programs see them, with a file of that name.
+	// No editor is installed for tests: this imitates VS Code's processes as other
+	// programs see them, with a file of that name.
 	{"an editor's terminal", true, func(t *testing.T, line string) {
 		needs(t, "script")
 		script, err := exec.LookPath("script")
@@ -166,7 +169,8 @@ func atTerminal(t *testing.T, line string) {
 	})
 }
 
-// byCron has the real cron run a line as it does when the machine starts, with tables of its own, which takes no minute.
+// byCron has the real cron run a line as it does when the machine starts, with tables of
+// its own, which takes no minute.
 func byCron(t *testing.T, line string) {
 	needs(t, "cron", "unshare")
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
@@ -216,8 +220,8 @@ func bySSH(t *testing.T, terminal, line string) {
 	begin(t, "ssh", terminal, "-F", sshConfig(t), "far.example", line)
 }
 
-// Ordinary use does not notice that callers are distinguished: it counts as the person, operations without a sign work, and powers are
-// available where a person sits.
+// Ordinary use does not notice that callers are distinguished: it counts as the person,
+// operations without a sign work, and powers are available where a person sits.
 func TestOrdinaryUse(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time

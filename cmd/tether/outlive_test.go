@@ -31,7 +31,8 @@ import (
 	"tether/platform/proc"
 )
 
-// mortal is a daemon process in a separate home, to be killed and started again, paired with a host at which somebody watches.
+// mortal is a daemon process in a separate home, to be killed and started again, paired
+// with a host at which somebody watches.
 type mortal struct {
 	t      *testing.T
 	home   string
@@ -45,7 +46,8 @@ type mortal struct {
 	said   testkit.Output // on standard error
 }
 
-// mortalLog is how many bytes of envelopes the host of a mortal remembers of each terminal.
+// mortalLog is how many bytes of envelopes the host of a mortal remembers of each
+// terminal.
 const mortalLog = 64 << 20
 
 func newMortal(t *testing.T) *mortal {
@@ -87,7 +89,8 @@ func newMortal(t *testing.T) *mortal {
 	return m
 }
 
-// start starts a daemon and waits until it answers and has taken up all terminals: on a slow machine it answers before.
+// start starts a daemon and waits until it answers and has taken up all terminals: on a
+// slow machine it answers before.
 func (m *mortal) start(args ...string) {
 	m.t.Helper()
 	before := m.daemon
@@ -293,8 +296,9 @@ func alive(pid int) bool {
 	return err == nil && !p.Zombie
 }
 
-// The promise: the daemon is killed again and again in the middle of a flood, and a watcher at the host sees every byte once and in order,
-// and the exit at the end. The child never notices.
+// The promise: the daemon is killed again and again in the middle of a flood, and a
+// watcher at the host sees every byte once and in order, and the exit at the end. The
+// child never notices.
 func TestKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

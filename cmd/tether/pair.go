@@ -106,7 +106,8 @@ func (a *app) pair(c *cobra.Command, r localapi.PairRequest, token tokenSource) 
 	return h, err
 }
 
-// compare shows the code and waits until the person, who is logged in at the host, or an administrator has approved it there.
+// compare shows the code and waits until the person, who is logged in at the host, or an
+// administrator has approved it there.
 func (a *app) compare(c *cobra.Command, client *localclient.Client, url string, o localapi.PairOffer) (localapi.HostStatus, error) {
 	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", display.Printable(o.HostKey, 80), display.Printable(o.DeviceKey, 80), display.Printable(o.Code, 20))
 	own, err := a.approveOwn(c, url, o.Code)
@@ -130,7 +131,8 @@ func (a *app) finishPairing(c *cobra.Command, client *localclient.Client, o loca
 	return h, err
 }
 
-// showStore tells the person where secrets are kept, if not in the keyring. tether status says why.
+// showStore tells the person where secrets are kept, if not in the keyring. tether status
+// says why.
 func (a *app) showStore(c *cobra.Command, client *localclient.Client) error {
 	s, err := client.Status(c.Context())
 	if err == nil && s.Secrets != nil && s.Secrets.Store == "file" {
@@ -170,7 +172,8 @@ func unpairCommand(a *app) *cobra.Command {
 	}
 }
 
-// refuseToken refuses a URL that holds a token: every program on the machine can read command lines, and shells keep them.
+// refuseToken refuses a URL that holds a token: every program on the machine can read
+// command lines, and shells keep them.
 func refuseToken(c *cobra.Command, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {

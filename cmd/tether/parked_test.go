@@ -13,8 +13,10 @@ import (
 	"tether/internal/testkit"
 )
 
-// A person closes a machine, as the host sees it: status and unlend say what the host may keep, watch --list shows it there as away, and when the machine is
-// back, what was unlent meanwhile is gone and the rest goes on; while the host is connected, unlend removes at once. unpair says the same as unlend.
+// A person closes a machine, as the host sees it: status and unlend say what the host may
+// keep, watch --list shows it there as away, and when the machine is back, what was
+// unlent meanwhile is gone and the rest goes on; while the host is connected, unlend
+// removes at once. unpair says the same as unlend.
 func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

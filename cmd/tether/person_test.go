@@ -34,7 +34,8 @@ func newHome(t *testing.T) string {
 	return home
 }
 
-// environ is the environment of commands in a home that differs from this process's, as in tests that run concurrently.
+// environ is the environment of commands in a home that differs from this process's, as
+// in tests that run concurrently.
 func environ(home string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TETHER_HOME=") || strings.HasPrefix(v, tokenVar+"=") })
 	return append(env, "TETHER_HOME="+home, tokenVar+"="+tokenOf(home), allowRootVar+"=1")
@@ -196,7 +197,8 @@ func TestDetachAndComeBack(t *testing.T) {
 	back.exits(143)
 }
 
-// Whatever a program has set on the person's terminal is undone when they leave, by each way to leave, and when it ends.
+// Whatever a program has set on the person's terminal is undone when they leave, by each
+// way to leave, and when it ends.
 func TestLeavingUndoesWhatWasSet(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -227,8 +229,8 @@ func TestLeavingUndoesWhatWasSet(t *testing.T) {
 	}
 }
 
-// A program's question reaches the terminal that is attached when it is asked, once, and no terminal that is attached later or that tether
-// does not read.
+// A program's question reaches the terminal that is attached when it is asked, once, and
+// no terminal that is attached later or that tether does not read.
 func TestQuestionsAreAskedOnce(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -299,8 +301,9 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	b.exits(143)
 }
 
-// ~. works whatever form of keys the program has switched on. The bytes are those that kitty, Ghostty and WezTerm, xterm and Windows
-// Terminal send for Enter, ~ and a dot on a US keyboard.
+// ~. works whatever form of keys the program has switched on. The bytes are those that
+// kitty, Ghostty and WezTerm, xterm and Windows Terminal send for Enter, ~ and a dot on a
+// US keyboard.
 func TestDetachInAnyFormOfKeys(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -339,7 +342,8 @@ func TestDetachInAnyFormOfKeys(t *testing.T) {
 	}
 }
 
-// A line of a bracketed paste that begins with ~. neither detaches, nor does the rest of the paste reach the person's own shell.
+// A line of a bracketed paste that begins with ~. neither detaches, nor does the rest of
+// the paste reach the person's own shell.
 func TestPastesDoNotDetach(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -407,7 +411,8 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	a.exits(0)
 }
 
-// A terminal fits the windows of all who are attached, and grows again when the one with the smallest leaves.
+// A terminal fits the windows of all who are attached, and grows again when the one with
+// the smallest leaves.
 func TestSmallestWindow(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

@@ -78,7 +78,8 @@ func (a *app) printProblems(list localapi.ProblemList) {
 	}
 }
 
-// noteMasked reports that parts of the output are masked, so that nobody writes stars back into a file.
+// noteMasked reports that parts of the output are masked, so that nobody writes stars
+// back into a file.
 func (a *app) noteMasked(places int) {
 	if places > 0 {
 		a.notice("masked in the output: %s, such as secrets as stars", display.Count(places, "place"))

@@ -9,7 +9,8 @@ import (
 	"tether/platform/pty"
 )
 
-// A command that takes longer than a second tells at a terminal what it waits for. None of these can be quicker.
+// A command that takes longer than a second tells at a terminal what it waits for. None
+// of these can be quicker.
 func TestSlowCommandsShowProgress(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// The environment's proxy is asked for a way to hosts elsewhere, and hears no secret; hosts on this machine are reached without it.
+// The environment's proxy is asked for a way to hosts elsewhere, and hears no secret;
+// hosts on this machine are reached without it.
 func TestProxyOfTheEnvironment(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	var mu sync.Mutex

@@ -142,8 +142,9 @@ const (
 
 var colorChoices = []string{colorAuto, colorAlways, colorNever}
 
-// show copies a terminal's output: as plain text, or unchanged. At the person's own terminal it leaves out sequences that would act on that,
-// unless raw, and restores the terminal's former state. If live, a line is shown before it is complete.
+// show copies a terminal's output: as plain text, or unchanged. At the person's own
+// terminal it leaves out sequences that would act on that, unless raw, and restores the
+// terminal's former state. If live, a line is shown before it is complete.
 func (a *app) show(from io.Reader, plain, raw, live bool) error {
 	if plain {
 		text := &view.Plain{Out: a.stdout, Live: live}

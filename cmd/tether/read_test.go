@@ -8,7 +8,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// read prints plain text if its output cannot show colours, and the requested form otherwise.
+// read prints plain text if its output cannot show colours, and the requested form
+// otherwise.
 func TestReadIsPlainInAPipe(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -45,7 +46,8 @@ func TestReadIsPlainInAPipe(t *testing.T) {
 	}
 }
 
-// What read shows at a terminal does not act on it: no question, clipboard, notification, bell, font, file or print. --raw shows every byte.
+// What read shows at a terminal does not act on it: no question, clipboard, notification,
+// bell, font, file or print. --raw shows every byte.
 func TestReadIsHarmlessAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

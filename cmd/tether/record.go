@@ -61,7 +61,8 @@ secrets; only you may read it. It contains input only as far as the terminal ech
 	return c
 }
 
-// record writes the recording until the terminal has exited or ctx ends. The end of ctx is not an error.
+// record writes the recording until the terminal has exited or ctx ends. The end of ctx
+// is not an error.
 func (a *app) record(ctx context.Context, client *localclient.Client, t localapi.Terminal, out io.Writer, version int, all bool) error {
 	o := localclient.ReadOptions{Follow: true, Marks: true, From: t.Bytes}
 	if all {

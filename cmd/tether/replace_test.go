@@ -32,7 +32,8 @@ import (
 	"tether/platform/sandbox"
 )
 
-// An upgrade in place under a flood: an observer misses nothing, and no command meets a closed door.
+// An upgrade in place under a flood: an observer misses nothing, and no command meets a
+// closed door.
 func TestReplacedUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -65,7 +66,8 @@ func TestReplacedUnderFlood(t *testing.T) {
 	t.Logf("%d requests", asked)
 }
 
-// stillTakesUp says whether a daemon that does not know a terminal may not have it yet: it answers after a while, on a machine that is too slow.
+// stillTakesUp says whether a daemon that does not know a terminal may not have it yet:
+// it answers after a while, on a machine that is too slow.
 func (m *mortal) stillTakesUp(ctx context.Context, c *localclient.Client, err error) bool {
 	const within = 3 * time.Second // that long nobody is answered, unless all are taken up
 	var unknown *localapi.Error
@@ -76,7 +78,8 @@ func (m *mortal) stillTakesUp(ctx context.Context, c *localclient.Client, err er
 	return err == nil && time.Since(s.Started) > within
 }
 
-// A script at a terminal reads every byte once and gets the exit status, however often the daemon is killed meanwhile.
+// A script at a terminal reads every byte once and gets the exit status, however often
+// the daemon is killed meanwhile.
 func TestScriptOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -135,7 +138,8 @@ func (p *progress) state() (offset int64, err error) {
 	return p.check.Offset(), p.wrong
 }
 
-// A person goes on typing at the same terminal, whose size they may have changed meanwhile.
+// A person goes on typing at the same terminal, whose size they may have changed
+// meanwhile.
 func TestPersonOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -227,7 +231,8 @@ func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
 	p.exits(3)
 }
 
-// A host that is away when a lending ends hears of it from the daemon that reaches it first.
+// A host that is away when a lending ends hears of it from the daemon that reaches it
+// first.
 func TestUnlendWhileTheHostIsAway(t *testing.T) {
 	m := newMortal(t)
 	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}})
@@ -295,7 +300,8 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	}
 }
 
-// An exited terminal can be read, waited for and seen at the host after the daemon was killed or replaced, and ends with tether stop.
+// An exited terminal can be read, waited for and seen at the host after the daemon was
+// killed or replaced, and ends with tether stop.
 func TestExitedOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bash, err := exec.LookPath("bash")
@@ -393,7 +399,8 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	}
 }
 
-// Everything that a list shows of a terminal is the same after a kill: its owner, its name, its loans, its commands.
+// Everything that a list shows of a terminal is the same after a kill: its owner, its
+// name, its loans, its commands.
 func TestNothingIsForgotten(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bash, err := exec.LookPath("bash")
@@ -426,7 +433,8 @@ func TestNothingIsForgotten(t *testing.T) {
 	}
 	m.await("the last command runs", func(localapi.Status) bool { return m.find(shell.ID).Running == "sleep 1000" })
 	hand.Close()
-	// A command's beginning is kept a little later, or together with state that is kept at once, such as loans.
+	// A command's beginning is kept a little later, or together with state that is kept
+	// at once, such as loans.
 	if _, err := m.door.Unlend(t.Context(), shell.ID, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +448,8 @@ func TestNothingIsForgotten(t *testing.T) {
 		m.kill()
 		m.start("daemon")
 		after, again := m.all(shell.ID)
-		// Whether the host has them already, and how many watch there, depends on the link.
+		// Whether the host has them already, and how many watch there, depends on the
+		// link.
 		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(localapi.Loan{}, "Observers", "State", "Watchers"), cmpopts.IgnoreFields(localapi.Terminal{}, "Input", "InputSince")); diff != "" {
 			t.Errorf("terminals (-before +after):\n%s", diff)
 		}
@@ -467,8 +476,9 @@ func (m *mortal) all(shell string) (localapi.TerminalList, localapi.CommandList)
 	return all, commands
 }
 
-// The terminals of an agent behind a wall continue when the daemon is replaced, or killed: they are still confined, and programs that it
-// starts later have the same private directory and use tether as that agent.
+// The terminals of an agent behind a wall continue when the daemon is replaced, or
+// killed: they are still confined, and programs that it starts later have the same
+// private directory and use tether as that agent.
 func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil || sandbox.Works(sandbox.Wall, self) != nil {
@@ -569,7 +579,8 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 	}
 }
 
-// A replacement waits for one that began before, and then ends the daemon that this one has started.
+// A replacement waits for one that began before, and then ends the daemon that this one
+// has started.
 func TestReplacementWaitsForItsTurn(t *testing.T) {
 	m := newMortal(t)
 	m.kill()
@@ -602,7 +613,8 @@ func TestReplacementWaitsForItsTurn(t *testing.T) {
 	m.await("another daemon answers", func(s localapi.Status) bool { return s.Pid != m.daemon.Process.Pid })
 }
 
-// Replacements at the same time take turns: all of them succeed, the terminal runs on, and nothing keeps the next replacement out.
+// Replacements at the same time take turns: all of them succeed, the terminal runs on,
+// and nothing keeps the next replacement out.
 func TestReplacementsAtOnce(t *testing.T) {
 	m := newMortal(t)
 	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
@@ -635,7 +647,8 @@ func TestReplacementsAtOnce(t *testing.T) {
 	}
 }
 
-// A signal to the daemon, as a service manager sends to restart it, leaves the terminals running.
+// A signal to the daemon, as a service manager sends to restart it, leaves the terminals
+// running.
 func TestSignalLeavesTerminals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -657,7 +670,8 @@ func TestSignalLeavesTerminals(t *testing.T) {
 	}
 }
 
-// A holder that is killed takes its terminal with it. That is said, and nothing of it stays.
+// A holder that is killed takes its terminal with it. That is said, and nothing of it
+// stays.
 func TestHolderKilled(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -688,7 +702,8 @@ func TestHolderKilled(t *testing.T) {
 	}
 }
 
-// Without a place for holders no terminal starts; the command, status and doctor name the reason.
+// Without a place for holders no terminal starts; the command, status and doctor name the
+// reason.
 func TestWithoutHolders(t *testing.T) {
 	m := newMortal(t)
 	place := filepath.Join(m.home, "run", "h")
@@ -715,7 +730,8 @@ func TestWithoutHolders(t *testing.T) {
 	}
 }
 
-// Terminals come and go, and nothing is left: no process, no file, and in the daemon no descriptor and no goroutine.
+// Terminals come and go, and nothing is left: no process, no file, and in the daemon no
+// descriptor and no goroutine.
 func TestManyComeAndGo(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	configure(t, "terminals.keep_for", "1s")
@@ -751,7 +767,8 @@ func TestManyComeAndGo(t *testing.T) {
 	}
 }
 
-// Who follows or records a terminal goes on at the same byte when the daemon is killed or replaced, and ends with the terminal.
+// Who follows or records a terminal goes on at the same byte when the daemon is killed or
+// replaced, and ends with the terminal.
 func TestFollowingOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
@@ -866,8 +883,9 @@ func TestFollowingIsDropped(t *testing.T) {
 	}
 }
 
-// A person who attaches after the daemon was killed, and again after it was replaced, sees text that a program has drawn long ago and no
-// log keeps, while the program continues.
+// A person who attaches after the daemon was killed, and again after it was replaced,
+// sees text that a program has drawn long ago and no log keeps, while the program
+// continues.
 func TestScreenOutlivesDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

@@ -11,8 +11,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// Cases from public reports of similar programs, see testdata/reports/README.md. Each is a script that uses the shipped
-// programs as a person does, and prints a line with PASS or FAIL for each verdict.
+// Cases from public reports of similar programs, see testdata/reports/README.md. Each is
+// a script that uses the shipped programs as a person does, and prints a line with PASS
+// or FAIL for each verdict.
 func TestReports(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bin := t.TempDir()

@@ -97,8 +97,8 @@ func addGroups(root *cobra.Command, a *app) {
 	root.AddCommand(book().Command())
 }
 
-// addBrought adds the commands that cobra provides. It corrects the exit status of wrong calls of these and of the manual, which would be 1
-// or 0.
+// addBrought adds the commands that cobra provides. It corrects the exit status of wrong
+// calls of these and of the manual, which would be 1 or 0.
 func addBrought(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -172,11 +172,12 @@ func (a *app) client() (*localclient.Client, dirs.Dirs, error) {
 	return localclient.New(agent.SocketPath(d)).With(a.token()), d, nil
 }
 
-// tokenVar is the environment variable that names the file with one of the person's tokens, for scripts.
+// tokenVar is the environment variable that names the file with one of the person's
+// tokens, for scripts.
 const tokenVar = "TETHER_TOKEN_FILE"
 
-// token returns the token in that file, or "". A process that an agent has started may be unable to read the file, and does not need the
-// token.
+// token returns the token in that file, or "". A process that an agent has started may be
+// unable to read the file, and does not need the token.
 func (a *app) token() string {
 	path := os.Getenv(tokenVar)
 	if path == "" {
@@ -231,7 +232,8 @@ func (a *app) ensure(ctx context.Context, client *localclient.Client, d dirs.Dir
 	return a.start(ctx, client, d, false)
 }
 
-// start starts a daemon in the background if none runs, with these arguments. allowRoot is --allow-root.
+// start starts a daemon in the background if none runs, with these arguments. allowRoot
+// is --allow-root.
 func (a *app) start(ctx context.Context, client *localclient.Client, d dirs.Dirs, allowRoot bool, args ...string) error {
 	if err := a.mayBeRoot(ctx, d, allowRoot); err != nil {
 		return err

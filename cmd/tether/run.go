@@ -140,8 +140,9 @@ func (a *app) limits(ctx context.Context, client *localclient.Client) (*proc.Lim
 	return &own, nil
 }
 
-// directory returns name as an absolute path, since the daemon has another working directory. If the working directory was reached through
-// symbolic links, the path keeps their names.
+// directory returns name as an absolute path, since the daemon has another working
+// directory. If the working directory was reached through symbolic links, the path keeps
+// their names.
 func directory(name string) (string, error) {
 	if name != "" {
 		return filepath.Abs(name)
@@ -153,8 +154,9 @@ func directory(name string) (string, error) {
 	return dir, nil
 }
 
-// environment returns the environment of the person's shell, which their programs expect. It leaves out tether's own variables: they may be
-// credentials, and not even the daemon gets them.
+// environment returns the environment of the person's shell, which their programs expect.
+// It leaves out tether's own variables: they may be credentials, and not even the daemon
+// gets them.
 func environment(env []string) []string {
 	out := make([]string, 0, len(env))
 	for _, e := range env {

@@ -70,7 +70,8 @@ func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
 	return programStatus(agent.Run())
 }
 
-// behindSandbox returns the command that runs argv, in this directory, in the sandbox of the client's agent.
+// behindSandbox returns the command that runs argv, in this directory, in the sandbox of
+// the client's agent.
 func behindSandbox(ctx context.Context, client *localclient.Client, argv []string) ([]string, error) {
 	dir, err := directory("")
 	if err != nil {

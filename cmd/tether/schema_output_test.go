@@ -21,7 +21,8 @@ type table struct {
 	maybe map[string]bool
 }
 
-// documented are the tables of docs/CLI.md, by heading: a command ("ls") or a type ("[Terminal](#terminal)").
+// documented are the tables of docs/CLI.md, by heading: a command ("ls") or a type
+// ("[Terminal](#terminal)").
 func documented(t *testing.T) map[string]*table {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/CLI.md")

@@ -19,7 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/CLI.md anew")
 
-// printed are the types that commands print with --json, by command. logs prints lines of its own.
+// printed are the types that commands print with --json, by command. logs prints lines of
+// its own.
 var printed = map[string]string{
 	"ls": "localapi.TerminalList", "commands": "localapi.CommandList", "problems": "localapi.ProblemList", "wait": "localapi.Waited", "ports": "localapi.Ports", "up": "localapi.DeclaredList",
 	"down": "localapi.DeclaredList", "restart": "localapi.DeclaredList", "status": "localapi.Status", "host ls": "main.pairedList", "watch": "main.hostList",
@@ -94,7 +95,8 @@ func keysOf[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// commandsWithJSON returns the commands below c that have a flag --json, without "tether".
+// commandsWithJSON returns the commands below c that have a flag --json, without
+// "tether".
 func commandsWithJSON(c *cobra.Command, path string) (all []string) {
 	if c.Flags().Lookup("json") != nil {
 		all = append(all, path)

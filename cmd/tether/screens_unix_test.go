@@ -70,7 +70,8 @@ func (p *painting) print(t *testing.T, parts int) {
 	p.done.Parts = append(p.done.Parts, next...)
 }
 
-// seen is the terminal's state as somebody is told who joins at the host now that all is there.
+// seen is the terminal's state as somebody is told who joins at the host now that all is
+// there.
 func (m *mortal) seen(p *painting) ahp.TerminalState {
 	m.t.Helper()
 	testkit.Eventually(m.t, patience, p.name+" is printed", func() bool { return m.find(p.id).Bytes == p.bytes })
@@ -117,7 +118,8 @@ func shownBy(s ahp.TerminalState) xterm.Stream {
 	return xterm.Joined(s.Cols, s.Rows, "", s.Text(), 0, nil)
 }
 
-// paintings are recordings of programs, and random streams, with much between that redraws one cell or nothing, so that no log keeps the beginning.
+// paintings are recordings of programs, and random streams, with much between that
+// redraws one cell or nothing, so that no log keeps the beginning.
 func paintings(t *testing.T, rng *rand.Rand) map[string]xterm.Stream {
 	t.Helper()
 	all := map[string]xterm.Stream{}
@@ -147,8 +149,9 @@ func paintings(t *testing.T, rng *rand.Rand) map[string]xterm.Stream {
 	return all
 }
 
-// Who joins at the host after the daemon was killed, replaced, or the host has lost all, sees the screens of programs as xterm.js shows
-// them that was there from the start, while no log goes back that far.
+// Who joins at the host after the daemon was killed, replaced, or the host has lost all,
+// sees the screens of programs as xterm.js shows them that was there from the start,
+// while no log goes back that far.
 func TestScreensAreTrueThroughEverything(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for round := range testkit.Rounds(t, 1, 100) {

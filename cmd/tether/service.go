@@ -110,7 +110,8 @@ func (a *app) installService(ctx context.Context, f installFlags) error {
 	return nil
 }
 
-// wantedService returns the service that the flags and this program's own environment ask for.
+// wantedService returns the service that the flags and this program's own environment ask
+// for.
 func wantedService(ctx context.Context, f installFlags) (installer.Service, error) {
 	s := installer.Service{System: f.system, AllowRoot: f.allowRoot}
 	if d, err := dirs.Get(); err == nil && !f.system && rootRemembered(d) {
@@ -150,8 +151,8 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 	return s, err
 }
 
-// stableProgram returns the path under which this program is found. A package manager that installs another version does not change that
-// path.
+// stableProgram returns the path under which this program is found. A package manager
+// that installs another version does not change that path.
 func stableProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -172,7 +173,8 @@ func stableProgram() (string, error) {
 	return self, nil
 }
 
-// mayManage returns an error if the service is the machine's and the caller is no administrator. It is called before anything is begun.
+// mayManage returns an error if the service is the machine's and the caller is no
+// administrator. It is called before anything is begun.
 func mayManage(system bool) error {
 	if !system || installer.IsAdministrator() {
 		return nil
@@ -234,7 +236,8 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 	return nil
 }
 
-// stopFor ends the daemon of the service and its terminals, as tether stop does if the user of the service runs it.
+// stopFor ends the daemon of the service and its terminals, as tether stop does if the
+// user of the service runs it.
 func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 	if !s.System {
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -276,7 +279,8 @@ type serviceJSON struct {
 	Advice        []string `json:"advice"`
 }
 
-// serviceStatus prints the status. If the service does not run, the exit status is 3, as for tether status.
+// serviceStatus prints the status. If the service does not run, the exit status is 3, as
+// for tether status.
 func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	st, err := installer.New(system).Status(ctx)
 	if err != nil {
@@ -344,7 +348,8 @@ func (a *app) serviceLogs(ctx context.Context, system, follow bool, lines int) e
 	return tail(ctx, a.stdout, agent.LogPath(d), lines, follow)
 }
 
-// serviceLogonCommand returns the command that a Windows logon entry runs. It starts the daemon in the background, without a window.
+// serviceLogonCommand returns the command that a Windows logon entry runs. It starts the
+// daemon in the background, without a window.
 func serviceLogonCommand(a *app) *cobra.Command {
 	return homeCommand("logon", "start the daemon at logon", func(c *cobra.Command) error {
 		_, err := a.ensured(c)

@@ -33,7 +33,8 @@ func checkRange(c *cobra.Command, flag string, n, least, most int64) error {
 	return nil
 }
 
-// tail prints the last lines of a file. With follow it goes on with what is added to the log until ctx ends. A missing file is no error.
+// tail prints the last lines of a file. With follow it goes on with what is added to the
+// log until ctx ends. A missing file is no error.
 func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool) error {
 	f, err := secret.OpenRead(name) // so that it can be rotated meanwhile
 	switch {
@@ -68,7 +69,8 @@ func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool)
 	}
 }
 
-// toLastLines moves f to the beginning of its last lines. It reads from the end on, a piece at a time.
+// toLastLines moves f to the beginning of its last lines. It reads from the end on, a
+// piece at a time.
 func toLastLines(f *os.File, lines int) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -43,7 +43,8 @@ func TestTailPrintsLastLines(t *testing.T) {
 	}
 }
 
-// The last lines of a long log are found from its end on, in any place of the pieces that are read, and cost no memory for each line.
+// The last lines of a long log are found from its end on, in any place of the pieces that
+// are read, and cost no memory for each line.
 func TestTailOfALongLog(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	var all []string

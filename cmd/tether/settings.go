@@ -19,7 +19,8 @@ import (
 // knownVars are tether's environment variables that are not keys of the configuration.
 var knownVars = []string{dirs.HomeVar, allowRootVar, tokenVar, proc.TagVar, proc.AgentVar}
 
-// strangeText returns a text that names environment variables that look like tether's but are unknown; "" if there are none.
+// strangeText returns a text that names environment variables that look like tether's but
+// are unknown; "" if there are none.
 func strangeText() string {
 	_, strange, _ := config.FromEnv(os.Environ(), knownVars...)
 	if len(strange) == 0 {
@@ -85,7 +86,8 @@ tether config view --json`,
 		}}
 }
 
-// nearFlag returns the flag that was most likely meant by an unknown flag, or "" if none is similar.
+// nearFlag returns the flag that was most likely meant by an unknown flag, or "" if none
+// is similar.
 func nearFlag(c *cobra.Command, err error) string {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {
@@ -106,7 +108,8 @@ func fromEnv() []config.Setting {
 	return set
 }
 
-// settingArgs returns the setting flags of this command line, for a daemon that this command starts.
+// settingArgs returns the setting flags of this command line, for a daemon that this
+// command starts.
 func settingArgs(set []config.Setting) (args []string) {
 	for _, s := range set {
 		args = append(args, "--set", s.Key+"="+s.Value)

@@ -142,7 +142,8 @@ func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 	return edits, nil
 }
 
-// edited returns the agent's file with tether's server added, or removed. It returns nil if nothing else is left.
+// edited returns the agent's file with tether's server added, or removed. It returns nil
+// if nothing else is left.
 func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, error) {
 	if undo {
 		out, err := k.format.Remove(text, "tether", program, "mcp")
@@ -179,7 +180,8 @@ func mcpEntry(as string) (mcpentry.Entry, error) {
 	return e, nil
 }
 
-// changedLines returns the difference of two texts: the removed and the added lines, with one line around them.
+// changedLines returns the difference of two texts: the removed and the added lines, with
+// one line around them.
 func changedLines(before, after []byte) string {
 	old, now := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
 	head := 0
@@ -231,8 +233,9 @@ func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, then string, y
 	return errors.Join(failed...)
 }
 
-// write replaces the file atomically and keeps its permissions. It follows a symbolic link. It fails if the file has changed since it was
-// read, because agents may write their files at any time.
+// write replaces the file atomically and keeps its permissions. It follows a symbolic
+// link. It fails if the file has changed since it was read, because agents may write
+// their files at any time.
 func (e fileEdit) write() error {
 	now, err := e.agent.read()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"tether/internal/mcpentry"
 )
 
-// knownAgent is a program that reads its MCP servers from a configuration file of the user.
+// knownAgent is a program that reads its MCP servers from a configuration file of the
+// user.
 type knownAgent struct {
 	id, name string   // id is also the agent's name at tether
 	programs []string // names of programs; if one is in the PATH, the agent is installed
@@ -77,7 +78,8 @@ func (k knownAgent) file() string {
 	return k.files[0]
 }
 
-// installed reports whether the agent is installed: its program is in the PATH, or its own file or directory exists.
+// installed reports whether the agent is installed: its program is in the PATH, or its
+// own file or directory exists.
 func (k knownAgent) installed(home string) bool {
 	if slices.ContainsFunc(k.programs, func(name string) bool { _, err := exec.LookPath(name); return err == nil }) {
 		return true
@@ -125,7 +127,8 @@ func (k knownAgent) executor() string {
 	return ""
 }
 
-// agentsHere returns the names of the installed agents: configured for tether, not configured for it, and unknown, with the reason.
+// agentsHere returns the names of the installed agents: configured for tether, not
+// configured for it, and unknown, with the reason.
 func agentsHere() (know, lack, broken []string) {
 	return byFile(func(k knownAgent) string { return k.name })
 }

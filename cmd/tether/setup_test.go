@@ -32,7 +32,8 @@ func agentHome(t *testing.T, files map[string]string) string {
 	return home
 }
 
-// All agents get tether into their files, which keep the rest; asked for nothing, they get nothing; and one command takes it out again.
+// All agents get tether into their files, which keep the rest; asked for nothing, they
+// get nothing; and one command takes it out again.
 func TestSetupAgents(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	files := map[string]string{

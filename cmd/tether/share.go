@@ -72,7 +72,8 @@ Ways (--via), all by programs that you have:
 	return c
 }
 
-// showCode shows a link as a QR code to a person at a terminal, if the code fits and the link works on other machines than this one.
+// showCode shows a link as a QR code to a person at a terminal, if the code fits and the
+// link works on other machines than this one.
 func (a *app) showCode(s localapi.NewShare) {
 	if s.Loopback || !tty.Is(a.stdoutFile) {
 		return

@@ -11,7 +11,8 @@ import (
 	"tether/platform/pty"
 )
 
-// At a terminal a link that others can use is shown as a QR code, too, which has the link and nothing else; where the terminal is too small, it says so.
+// At a terminal a link that others can use is shown as a QR code, too, which has the link
+// and nothing else; where the terminal is too small, it says so.
 func TestShareShowsACode(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

@@ -16,7 +16,8 @@ import (
 	"tether/platform/pty"
 )
 
-// scripted runs tether as a program without a terminal does, with these variables, and returns all that it printed, and its status.
+// scripted runs tether as a program without a terminal does, with these variables, and
+// returns all that it printed, and its status.
 func scripted(t *testing.T, env []string, args ...string) (printed string, status int) {
 	t.Helper()
 	c := exec.Command("tether", args...)
@@ -29,8 +30,8 @@ func scripted(t *testing.T, env []string, args ...string) (printed string, statu
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// At a terminal a person has a person's powers, but neither in its background nor without one, unless they send a token. Operations that
-// need no sign work in any case.
+// At a terminal a person has a person's powers, but neither in its background nor without
+// one, unless they send a token. Operations that need no sign work in any case.
 func TestSignOfAPerson(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
@@ -90,7 +91,8 @@ func TestSignOfAPerson(t *testing.T) {
 		t.Errorf("with a file that is not there: %d, %s", status, out)
 	}
 
-	// A terminal that a script has started gives no sign; one that a person has started does.
+	// A terminal that a script has started gives no sign; one that a person has started
+	// does.
 	const within = `tether whoami; tether token create within; echo "status $?"`
 	if out, _ := scripted(t, nil, "run", "--", "sh", "-c", within); !strings.Contains(out, "which no person is known to have started") || !strings.Contains(out, "status 6") {
 		t.Errorf("in a script's terminal: %s", out)
@@ -99,7 +101,8 @@ func TestSignOfAPerson(t *testing.T) {
 	in.sees("sign of a person: process ", "status 0")
 	in.exits(0)
 
-	// Nothing is typed into a person's terminal without a sign; a script's own takes the script's input.
+	// Nothing is typed into a person's terminal without a sign; a script's own takes the
+	// script's input.
 	sit(t, "run", "--detach", "--name", "mine", "--", "cat").exits(0)
 	for _, c := range []struct {
 		env     []string
@@ -135,7 +138,8 @@ func TestSignOfAPerson(t *testing.T) {
 	}
 }
 
-// An editor's person answers questions about their proxy's requests, and no other program without a sign does.
+// An editor's person answers questions about their proxy's requests, and no other program
+// without a sign does.
 func TestAScriptDoesNotAnswerForAnEditor(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	argv, env := sdkAgent(t)

@@ -12,11 +12,13 @@ import (
 	"tether/platform/dirs"
 )
 
-// A command that stays connected to the daemon goes on waiting when the daemon does not answer, since the daemon's process may be stopped
-// or swapped out. The command says so on standard error, and says when the daemon answers again. Other commands fail, see
+// A command that stays connected to the daemon goes on waiting when the daemon does not
+// answer, since the daemon's process may be stopped or swapped out. The command says so
+// on standard error, and says when the daemon answers again. Other commands fail, see
 // localclient.SilentError.
 
-// silence returns a function to call when the daemon stops answering and when it answers again, from any goroutine and any number of times.
+// silence returns a function to call when the daemon stops answering and when it answers
+// again, from any goroutine and any number of times.
 func silence(notice func(format string, args ...any)) func(silent bool) {
 	var mu sync.Mutex
 	var said bool
@@ -39,17 +41,20 @@ func silence(notice func(format string, args ...any)) func(silent bool) {
 	}
 }
 
-// staying returns a client for a command that stays connected: its requests wait for a daemon that does not answer, and until stop is called
-// it is watched whether the daemon answers. busy, if not nil, says whether the command waits for anything now.
+// staying returns a client for a command that stays connected: its requests wait for a
+// daemon that does not answer, and until stop is called it is watched whether the daemon
+// answers. busy, if not nil, says whether the command waits for anything now.
 func staying(ctx context.Context, client *localclient.Client, notice func(string, ...any), busy func() bool) (patient *localclient.Client, stop func()) {
 	say := silence(notice)
 	return client.Patient(say), client.Watch(ctx, busy, say)
 }
 
 const (
-	// listTimeout is how long the daemon may take to list terminals, also where looking for ports takes seconds.
+	// listTimeout is how long the daemon may take to list terminals, also where looking
+	// for ports takes seconds.
 	listTimeout = 10 * time.Second
-	// makeWayTimeout is how long the daemon may take to leave its terminals to another daemon.
+	// makeWayTimeout is how long the daemon may take to leave its terminals to another
+	// daemon.
 	makeWayTimeout = 20 * time.Second
 )
 

@@ -22,8 +22,9 @@ import (
 	"tether/platform/tty"
 )
 
-// bare runs tether without a command. At a terminal it shows a short status or, if nothing is set up, offers the steps that make sense now.
-// Without a terminal it prints the help.
+// bare runs tether without a command. At a terminal it shows a short status or, if
+// nothing is set up, offers the steps that make sense now. Without a terminal it prints
+// the help.
 func (a *app) bare(c *cobra.Command) error {
 	if !tty.Is(a.stdin) || !tty.Is(a.stdoutFile) {
 		return c.Help()
@@ -112,8 +113,8 @@ const serviceTimeout = 300 * time.Millisecond
 // serviceStatus asks the service manager. Tests replace it.
 var serviceStatus = func(ctx context.Context) (installer.Status, error) { return installer.New(false).Status(ctx) }
 
-// installed reports whether the service is installed. It also returns true if the service cannot be offered, because there is no service
-// manager or it does not answer in time.
+// installed reports whether the service is installed. It also returns true if the service
+// cannot be offered, because there is no service manager or it does not answer in time.
 func installed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
@@ -172,7 +173,8 @@ var startSteps = []startStep{
 	{'h', "show all commands", func(*glance) bool { return true }, func(a *app, ctx context.Context) error { return a.command(ctx, "--help") }},
 }
 
-// offer shows the steps that make sense, and returns the chosen one, or nil if the person wants to end.
+// offer shows the steps that make sense, and returns the chosen one, or nil if the person
+// wants to end.
 func (a *app) offer(ctx context.Context, g *glance) (*startStep, error) {
 	fmt.Fprintln(a.stdout)
 	keys := "q"
@@ -220,7 +222,8 @@ func (a *app) command(ctx context.Context, args ...string) error {
 	return err
 }
 
-// runShown runs a command of the program self as the person would, and shows the command line, so that the person knows it the next time.
+// runShown runs a command of the program self as the person would, and shows the command
+// line, so that the person knows it the next time.
 func (a *app) runShown(ctx context.Context, self string, shown, args []string) error {
 	fmt.Fprintln(a.stdout, display.Dim(a.stdoutFile, "$ tether "+display.ShellLine(shown)))
 	c := exec.CommandContext(ctx, self, args...)

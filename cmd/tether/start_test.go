@@ -15,7 +15,8 @@ import (
 	"tether/platform/pty"
 )
 
-// tether alone offers sensible steps if nothing is set up, reports each step's effect, and later shows the status.
+// tether alone offers sensible steps if nothing is set up, reports each step's effect,
+// and later shows the status.
 func TestBare(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
@@ -138,7 +139,8 @@ func TestStartSteps(t *testing.T) {
 	}
 }
 
-// A service manager that does not answer holds tether alone up for a moment only, and then nothing is offered that depends on it.
+// A service manager that does not answer holds tether alone up for a moment only, and
+// then nothing is offered that depends on it.
 func TestBareDoesNotWaitForTheServiceManager(t *testing.T) {
 	asked := serviceStatus
 	defer func() { serviceStatus = asked }()

@@ -22,7 +22,8 @@ import (
 	"tether/vocab"
 )
 
-// statusTimeout is how long an answer may take before the daemon counts as stuck. The daemon asks nobody for the answer.
+// statusTimeout is how long an answer may take before the daemon counts as stuck. The
+// daemon asks nobody for the answer.
 const statusTimeout = 3 * time.Second
 
 func statusCommand(a *app) *cobra.Command {
@@ -57,7 +58,8 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// statusWithout prints the status if no daemon runs, as err says. Terminals may still run.
+// statusWithout prints the status if no daemon runs, as err says. Terminals may still
+// run.
 func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON bool) error {
 	ids, _ := agent.LeftRunning(d) // an unreadable directory is not the subject here
 	if asJSON {
@@ -120,7 +122,8 @@ func (a *app) printStatus(s localapi.Status) {
 	a.stdout.Write(w.Bytes())
 }
 
-// unredactedText returns a text that lists the agents that see text that other agents see as stars.
+// unredactedText returns a text that lists the agents that see text that other agents see
+// as stars.
 func unredactedText(u localapi.Unredacted) string {
 	who := "all agents"
 	switch {
@@ -191,7 +194,8 @@ func printHost(w io.Writer, h localapi.HostStatus) {
 	}
 }
 
-// toolsText returns the state of the tools that are offered to agents at a host, or "" if none are offered.
+// toolsText returns the state of the tools that are offered to agents at a host, or "" if
+// none are offered.
 func toolsText(t localapi.HostTools) string {
 	if !t.On {
 		return ""
@@ -206,7 +210,8 @@ func toolsText(t localapi.HostTools) string {
 	return text
 }
 
-// backlogText returns a text with the amount of output that the host does not have yet, or "" if it has all output.
+// backlogText returns a text with the amount of output that the host does not have yet,
+// or "" if it has all output.
 func backlogText(h localapi.HostStatus) string {
 	var parts []string
 	if h.Unacked > 0 {
@@ -221,10 +226,12 @@ func backlogText(h localapi.HostStatus) string {
 // skippedText returns a text that says how much output a host will never get.
 func skippedText(bytes int64) string { return display.Size(bytes) + " skipped (the link was too slow)" }
 
-// lendVerbs are the words for what will become of a terminal that the host does not have, if not "will lend".
+// lendVerbs are the words for what will become of a terminal that the host does not have,
+// if not "will lend".
 var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
 
-// lentTrouble returns what a person should know of a lent terminal: watchers, output that is not delivered or was skipped, and a problem.
+// lentTrouble returns what a person should know of a lent terminal: watchers, output that
+// is not delivered or was skipped, and a problem.
 func lentTrouble(l vocab.Lent) string {
 	text := ""
 	if l.Observers != nil && *l.Observers > 0 {

@@ -22,8 +22,8 @@ import (
 //
 // Programs read the exit status; agent/local defines them, and docs/CLI.md explains them.
 
-// exitCode is an error that ends the command with that status and without a message. It is the status of the command that ran in a
-// terminal.
+// exitCode is an error that ends the command with that status and without a message. It
+// is the status of the command that ran in a terminal.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -40,8 +40,9 @@ const (
 	exitPipe        = 141
 )
 
-// outcome returns the error with which a command ends that has returned err. Output that could not be written counts more than an exit
-// status of the command's own, which would be without a message.
+// outcome returns the error with which a command ends that has returned err. Output that
+// could not be written counts more than an exit status of the command's own, which would
+// be without a message.
 func (a *app) outcome(err error) error {
 	var code exitCode
 	if failed := a.stdout.Err(); failed != nil && errors.As(err, &code) {

@@ -20,8 +20,8 @@ import (
 	"tether/platform/secret"
 )
 
-// Processes that were left running and cannot be ended in time are named; the message neither claims their end nor a daemon that does not
-// answer.
+// Processes that were left running and cannot be ended in time are named; the message
+// neither claims their end nor a daemon that does not answer.
 func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	newHome(t)
@@ -59,7 +59,8 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	}
 }
 
-// A program that holds the daemon's lock without being one is named wherever a daemon is missed.
+// A program that holds the daemon's lock without being one is named wherever a daemon is
+// missed.
 func TestLockOfAnotherProgram(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time
@@ -108,8 +109,8 @@ func TestLockOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// After the daemon was killed, each command that needs it says that terminals run on, and how to get them back; without terminals it says
-// how to start one.
+// After the daemon was killed, each command that needs it says that terminals run on, and
+// how to get them back; without terminals it says how to start one.
 func TestCommandsTellOfTerminalsWithoutADaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)

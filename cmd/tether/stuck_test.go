@@ -25,8 +25,8 @@ func everything(home string, args ...string) (printed string, status int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// stopProcess stops a process as SIGSTOP does, and waits until that has had its effect: its threads may take a moment, in which they might
-// answer.
+// stopProcess stops a process as SIGSTOP does, and waits until that has had its effect:
+// its threads may take a moment, in which they might answer.
 func stopProcess(t *testing.T, pid string) {
 	t.Helper()
 	if out, err := exec.Command("kill", "-STOP", pid).CombinedOutput(); err != nil {
@@ -38,7 +38,8 @@ func stopProcess(t *testing.T, pid string) {
 	})
 }
 
-// A daemon that does not answer blocks no command for good, and each names a remedy that helps.
+// A daemon that does not answer blocks no command for good, and each names a remedy that
+// helps.
 func TestAStuckDaemon(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time
@@ -250,7 +251,8 @@ func TestKillsAtOnce(t *testing.T) {
 	}
 }
 
-// If the disk is full at the daemon's start, the command that needs the daemon says so, although nothing could be logged.
+// If the disk is full at the daemon's start, the command that needs the daemon says so,
+// although nothing could be logged.
 func TestStartOnAFullDisk(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	disk, there := testkit.OnSmallDisk(t)

@@ -78,8 +78,9 @@ without a terminal.`,
 // personWord is typed to make a token of the person's.
 const personWord = "person"
 
-// confirmPersonToken asks for a typed word, at the person's terminal, wherever the standard files lead. It does not ask a program that has
-// no terminal, which needs another sign of a person, and none that the daemon refuses anyway.
+// confirmPersonToken asks for a typed word, at the person's terminal, wherever the
+// standard files lead. It does not ask a program that has no terminal, which needs
+// another sign of a person, and none that the daemon refuses anyway.
 func (a *app) confirmPersonToken(ctx context.Context, client *localclient.Client) error {
 	who, err := client.Whoami(ctx)
 	if err != nil || who.Sign == "" {

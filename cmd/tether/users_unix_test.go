@@ -34,7 +34,8 @@ const (
 	usersGID    = 61000
 )
 
-// doorsVar has the doors that a process of TestTwoUsers tries, in JSON. It prints a line for each that is open.
+// doorsVar has the doors that a process of TestTwoUsers tries, in JSON. It prints a line
+// for each that is open.
 const doorsVar = "TETHER_TEST_DOORS"
 
 // door is a way to another user's daemon or terminals.
@@ -43,7 +44,8 @@ type door struct {
 	Path string // or URL, a process's number, or the words of a command
 }
 
-// table returns the attempts of testdata/users.txt, and those of them that succeed for the owner.
+// table returns the attempts of testdata/users.txt, and those of them that succeed for
+// the owner.
 func (h *household) table(places map[string]string) (all, owners []door) {
 	h.t.Helper()
 	var words []string
@@ -266,7 +268,8 @@ func (h *household) doorsOfFiles() (all []door) {
 	return all
 }
 
-// doorsOfProcesses are the system's views of the daemon, of its processes and of the terminal's own device.
+// doorsOfProcesses are the system's views of the daemon, of its processes and of the
+// terminal's own device.
 func (h *household) doorsOfProcesses(daemon, terminal int) (all []door) {
 	list, err := proc.List()
 	if err != nil {
@@ -431,7 +434,8 @@ var tries = map[string]func(path string) bool{
 	},
 }
 
-// modeOf is the mode of a file, or one that changes nothing much where that cannot be looked at.
+// modeOf is the mode of a file, or one that changes nothing much where that cannot be
+// looked at.
 func modeOf(path string) fs.FileMode {
 	if i, err := os.Stat(path); err == nil {
 		return i.Mode().Perm()
@@ -447,8 +451,8 @@ func opens(path string, how int) bool {
 	return err == nil
 }
 
-// answered reports whether a client that connects to a socket and sends the first messages of docs/HOLDER.md or docs/LOCAL-API.md gets an
-// answer.
+// answered reports whether a client that connects to a socket and sends the first
+// messages of docs/HOLDER.md or docs/LOCAL-API.md gets an answer.
 func answered(path string) bool {
 	c, err := net.Dial("unix", path)
 	if err != nil {

@@ -50,7 +50,8 @@ func (v *viewer) event(ctx context.Context, e client.Event) (done bool, err erro
 	return false, nil
 }
 
-// lost tells the person once that the link is down. If it was never up, lost ends the program, since the URL is wrong or no host listens.
+// lost tells the person once that the link is down. If it was never up, lost ends the
+// program, since the URL is wrong or no host listens.
 func (v *viewer) lost(err error) (done bool, _ error) {
 	if !v.up {
 		return true, hostError(err)
@@ -93,7 +94,8 @@ func (v *viewer) terminals(ctx context.Context, all []ahp.TerminalInfo) (done bo
 	return false, nil
 }
 
-// showParked shows what the host keeps of the terminal while its machine is away. If it keeps no terminal of that name, it returns missing.
+// showParked shows what the host keeps of the terminal while its machine is away. If it
+// keeps no terminal of that name, it returns missing.
 func (v *viewer) showParked(ctx context.Context, missing error) error {
 	parked, err := v.parked(ctx)
 	if err != nil {
@@ -141,8 +143,8 @@ func (v *viewer) await(what string) {
 	v.waiting = true
 }
 
-// followGuest shows the one terminal that a guest sees, also after its machine has lent it anew. If it is not at the host, followGuest
-// tells the person that it waits.
+// followGuest shows the one terminal that a guest sees, also after its machine has lent
+// it anew. If it is not at the host, followGuest tells the person that it waits.
 func (v *viewer) followGuest(all []ahp.TerminalInfo) error {
 	switch {
 	case v.uri != "":
@@ -281,7 +283,8 @@ func (v *viewer) parked(ctx context.Context) (ahp.ParkedResult, error) {
 	return v.observer.Parked(ctx)
 }
 
-// listParked returns the terminals of parked for a list. If they cannot be had, it tells the person that the list lacks them.
+// listParked returns the terminals of parked for a list. If they cannot be had, it tells
+// the person that the list lacks them.
 func (v *viewer) listParked(ctx context.Context) []ahp.Parked {
 	r, err := v.parked(ctx)
 	switch {
@@ -293,7 +296,8 @@ func (v *viewer) listParked(ctx context.Context) []ahp.Parked {
 	return r.Terminals
 }
 
-// parkedTimes returns since when the terminal's machine is away and until when the host keeps the terminal, by this machine's clock.
+// parkedTimes returns since when the terminal's machine is away and until when the host
+// keeps the terminal, by this machine's clock.
 func parkedTimes(p ahp.Parked) (since, until time.Time) {
 	now, most := time.Now(), ahp.MaxPark.Milliseconds()
 	return now.Add(-time.Duration(min(p.AwayMs, most)) * time.Millisecond).Truncate(time.Second), now.Add(time.Duration(min(p.LeftMs, most)) * time.Millisecond).Truncate(time.Second)

@@ -19,8 +19,10 @@ import (
 	"tether/internal/testkit"
 )
 
-// wakingModel implements the part of two model APIs that agents need: Messages and Chat Completions. It starts a command in the background
-// and ends its turn. When the program begins the next turn by itself, it reads the file with the command's output, and ends that turn, too.
+// wakingModel implements the part of two model APIs that agents need: Messages and Chat
+// Completions. It starts a command in the background and ends its turn. When the program
+// begins the next turn by itself, it reads the file with the command's output, and ends
+// that turn, too.
 type wakingModel struct {
 	path   string // of the API
 	answer func(w http.ResponseWriter, tool string, input object)
@@ -34,7 +36,8 @@ type wakingModel struct {
 	done  bool   // the second turn has ended
 }
 
-// outputFile is where a program keeps a background command's output; its notice of the command's end says so.
+// outputFile is where a program keeps a background command's output; its notice of the
+// command's end says so.
 var outputFile = regexp.MustCompile(`<output-file(?:>| path=")([^<"]+)`)
 
 // ServeHTTP implements http.Handler.
@@ -97,7 +100,8 @@ func texts(content json.RawMessage) (all []string) {
 	return all
 }
 
-// messagesAnswer answers with a call of a tool, or with the end of the turn if tool is "".
+// messagesAnswer answers with a call of a tool, or with the end of the turn if tool is
+// "".
 func messagesAnswer(w http.ResponseWriter, tool string, input object) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	event := func(kind string, members object) {
@@ -118,8 +122,10 @@ func messagesAnswer(w http.ResponseWriter, tool string, input object) {
 	event("message_stop", object{})
 }
 
-// TestAgentsAreWoken follows docs/AGENTS.md with the real programs: their models watch a terminal with tether events in the background and
-// end their turns. When the server in the terminal breaks, each program begins the next turn by itself, once, and its model reads the line.
+// TestAgentsAreWoken follows docs/AGENTS.md with the real programs: their models watch a
+// terminal with tether events in the background and end their turns. When the server in
+// the terminal breaks, each program begins the next turn by itself, once, and its model
+// reads the line.
 func TestAgentsAreWoken(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	chat := func(w http.ResponseWriter, tool string, input object) {
@@ -188,7 +194,8 @@ func TestAgentsAreWoken(t *testing.T) {
 				t.Fatal(err)
 			}
 			reached("the second turn to end", func() bool { return model.done })
-			// Nothing runs any more, so that the program ends where it is asked nothing else.
+			// Nothing runs any more, so that the program ends where it is asked nothing
+			// else.
 			in.Close()
 			select {
 			case <-ended:

@@ -68,8 +68,8 @@ is used up by it.`,
 	return c
 }
 
-// endpoint returns the host's endpoint. The name or URL of a paired host stands for the values of its pairing, but a given token has
-// priority over the stored one.
+// endpoint returns the host's endpoint. The name or URL of a paired host stands for the
+// values of its pairing, but a given token has priority over the stored one.
 func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (client.Endpoint, error) {
 	isURL := strings.Contains(where, "://")
 	if isURL {
@@ -111,8 +111,8 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	return e, err
 }
 
-// watchedText bounds the text of one terminal that is requested from the host, in bytes. It is as much as hosts keep, since with less the
-// first screen would be useless.
+// watchedText bounds the text of one terminal that is requested from the host, in bytes.
+// It is as much as hosts keep, since with less the first screen would be useless.
 const watchedText = 4 << 20
 
 // watch observes the host until there is nothing more to show or ctx ends.
@@ -151,7 +151,8 @@ func notPaired(name string) error {
 	return &localapi.Error{Code: localapi.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name), Hint: "give a URL, or pair with the host first"}
 }
 
-// hostError gives an observer's error a code, so that exit statuses are the same everywhere.
+// hostError gives an observer's error a code, so that exit statuses are the same
+// everywhere.
 func hostError(err error) error {
 	var version *ahp.VersionError
 	switch {
@@ -165,7 +166,8 @@ func hostError(err error) error {
 	return err
 }
 
-// find returns the terminal that ref names. ref is a title or URI, or else a part of one that fits only one terminal.
+// find returns the terminal that ref names. ref is a title or URI, or else a part of one
+// that fits only one terminal.
 func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
 	var exact, part []ahp.TerminalInfo
 	for _, t := range all {

@@ -18,7 +18,8 @@ import (
 	"tether/platform/tty"
 )
 
-// watchLink watches the terminal of a guest's link. It reads the link from standard input, because other users could read a command line.
+// watchLink watches the terminal of a guest's link. It reads the link from standard
+// input, because other users could read a command line.
 func (a *app) watchLink(c *cobra.Command, args []string, w watching) error {
 	for _, flag := range []string{"list", "json", "wait", "first", "token-file", "without-token"} {
 		if c.Flags().Changed(flag) {
@@ -66,8 +67,8 @@ func (a *app) readLink(c *cobra.Command) (link ahp.ShareLink, err error) {
 	return link, nil
 }
 
-// guestPin returns the pin of the host's certificate if this machine is paired with the host. It returns an error if the link's secret
-// would cross a network in clear text.
+// guestPin returns the pin of the host's certificate if this machine is paired with the
+// host. It returns an error if the link's secret would cross a network in clear text.
 func guestPin(link ahp.ShareLink) (client.Pin, error) {
 	page, err := url.Parse(link.URL)
 	if err != nil {

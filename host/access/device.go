@@ -16,18 +16,21 @@ import (
 )
 
 var (
-	// ErrPairingToken is returned by Redeem for a token that is invalid, has expired, or was used.
+	// ErrPairingToken is returned by Redeem for a token that is invalid, has expired, or
+	// was used.
 	ErrPairingToken = errors.New("the pairing token is invalid, expired or already used")
 	// ErrTakenName is returned by AddDevice if another machine or a token has the name.
 	ErrTakenName = errors.New("the name is taken")
 )
 
-// CreatePairing makes a token with which one machine can register its key, once. The token opens nothing else.
+// CreatePairing makes a token with which one machine can register its key, once. The
+// token opens nothing else.
 func (t *Tokens) CreatePairing(principal string, ttl time.Duration) (token string, info Info, err error) {
 	return t.create(principal, host.RoleMachine, ttl, true)
 }
 
-// Redeem uses up a pairing token to admit the machine with that key, under the token's name.
+// Redeem uses up a pairing token to admit the machine with that key, under the token's
+// name.
 func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	if !strings.HasPrefix(token, pairing.TokenPrefix) || !t.mayRedeem(token) {
 		return Info{}, ErrPairingToken
@@ -51,7 +54,8 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 	return added.info(time.Now()), nil
 }
 
-// HadPairing reports whether the document had that pairing token when it was last read. It reads nothing.
+// HadPairing reports whether the document had that pairing token when it was last read.
+// It reads nothing.
 func (t *Tokens) HadPairing(token string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,8 +68,8 @@ func (t *Tokens) HadPairing(token string) bool {
 	return had
 }
 
-// mayRedeem reports whether the document has that pairing token. It does not take the lock that changes need, so that guessing tokens
-// delays nobody.
+// mayRedeem reports whether the document has that pairing token. It does not take the
+// lock that changes need, so that guessing tokens delays nobody.
 func (t *Tokens) mayRedeem(token string) bool {
 	all, err := t.records()
 	hash := sha256.Sum256([]byte(token))
@@ -74,8 +78,9 @@ func (t *Tokens) mayRedeem(token string) bool {
 	})
 }
 
-// AddDevice admits the machine with that key under a name that no other principal has. A machine that was paired before changes its name.
-// pairing identifies the request that a person has approved, see Approved.
+// AddDevice admits the machine with that key under a name that no other principal has. A
+// machine that was paired before changes its name. pairing identifies the request that a
+// person has approved, see Approved.
 func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []byte) (Info, error) {
 	if err := checkName(principal); err != nil {
 		return Info{}, err
@@ -98,7 +103,8 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 	return added.info(time.Now()), nil
 }
 
-// Device returns the principal of the machine with that key; ok is false if there is none or it was revoked.
+// Device returns the principal of the machine with that key; ok is false if there is none
+// or it was revoked.
 func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
 	return t.lookup(func() (p host.Principal, ok bool) {
 		if g := t.grants[deviceKey(key)]; g != nil {
@@ -120,7 +126,8 @@ func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Princip
 	return g.principal(), true
 }
 
-// RemoveDevice ends the connections of the machine with that key, and its access. ErrNoToken means that there is none.
+// RemoveDevice ends the connections of the machine with that key, and its access.
+// ErrNoToken means that there is none.
 func (t *Tokens) RemoveDevice(key ed25519.PublicKey) error {
 	err := t.change(func(all []record) ([]record, error) {
 		left := withoutDevice(slices.Clone(all), key)

@@ -16,7 +16,8 @@ const (
 	// maxTokens bounds the file, and the cost of a request with a token.
 	maxTokens = 10_000
 	maxName   = 64 // bytes of a principal's name
-	// lockTries and lockPause bound how long a command waits for another one that changes the file: 5 s.
+	// lockTries and lockPause bound how long a command waits for another one that changes
+	// the file: 5 s.
 	lockTries, lockPause = 100, 50 * time.Millisecond
 )
 
@@ -95,7 +96,8 @@ func Check(principal string, role host.Role) error {
 	return cmp.Or(checkName(principal), checkRole(role))
 }
 
-// checkName checks a principal's name. Names are shown in lists and logs, so only plain characters are allowed.
+// checkName checks a principal's name. Names are shown in lists and logs, so only plain
+// characters are allowed.
 func checkName(name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("a name has 1 to %d characters", maxName)

@@ -9,7 +9,8 @@ import (
 	"tether/platform/secret"
 )
 
-// Any file is refused with an error, or it is a list to which a token can be added that is not lost.
+// Any file is refused with an error, or it is a list to which a token can be added that
+// is not lost.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{"", "{}", `{"version":1,"tokens":[]}`, `{"version":1,"tokens":null}`, `{"version":1,"tokens":[{"id":"t-1","principal":"a","role":"agent",` +
 		`"sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","created":"2026-01-01T00:00:00Z","expires":"2027-01-01T00:00:00Z"}]}`} {

@@ -27,9 +27,11 @@ var ErrEnded = errors.New("an administrator has ended this person's access")
 // errPersonEnded is the cause with which the connections of an ended person end.
 var errPersonEnded = errors.New("an administrator has ended the person")
 
-// LoggedIn returns the person with that identity. At the first login it adds the person, under a name that nobody has had. The groups that
-// the provider names replace those that it named before; they count in addition to local groups, and are the same as local groups of the
-// same names. The principal's Live ends once Look finds that the person has ended.
+// LoggedIn returns the person with that identity. At the first login it adds the person,
+// under a name that nobody has had. The groups that the provider names replace those that
+// it named before; they count in addition to local groups, and are the same as local
+// groups of the same names. The principal's Live ends once Look finds that the person has
+// ended.
 func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 	if i.Issuer == "" || i.Subject == "" || len(i.Issuer)+len(i.Subject) > maxIdentity {
 		return host.Principal{}, errors.New("an identity has an issuer and a subject, of at most 1 KiB")
@@ -47,7 +49,8 @@ func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
 	return host.Principal{Name: one.Name, Role: host.RoleObserver, Owner: one.ID, Live: p.live(one.ID)}, nil
 }
 
-// identified returns the person with an identity; same reports whether the file has that person, in exactly these groups.
+// identified returns the person with an identity; same reports whether the file has that
+// person, in exactly these groups.
 func (p *People) identified(i host.Identity) (one Person, same bool) {
 	f, err := p.doc.Now()
 	if err != nil {
@@ -91,7 +94,8 @@ func (f *peopleFile) identity(i host.Identity) int {
 
 func newPersonID() string { return "p-" + strings.ToLower(rand.Text()[:16]) }
 
-// freeName returns the wanted name, made valid, with a number appended if somebody has or had that name, or a token or a machine has it.
+// freeName returns the wanted name, made valid, with a number appended if somebody has or
+// had that name, or a token or a machine has it.
 func (f *peopleFile) freeName(wanted string, tokens []record) string {
 	var b strings.Builder
 	for _, r := range wanted {

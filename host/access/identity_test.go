@@ -20,7 +20,8 @@ func identified(t *testing.T, p *access.People, i host.Identity) host.Principal 
 	return one
 }
 
-// A person is the provider's subject: somebody else with the same name or address is another person.
+// A person is the provider's subject: somebody else with the same name or address is
+// another person.
 func TestIdentities(t *testing.T) {
 	p, _, dir := company(t)
 	must(t, p, "carol")
@@ -72,7 +73,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// The groups of the provider count in addition to the local ones, and each login replaces them.
+// The groups of the provider count in addition to the local ones, and each login replaces
+// them.
 func TestProvidedGroups(t *testing.T) {
 	p, _, _ := company(t)
 	must(t, p, "bob")
@@ -123,8 +125,9 @@ func TestProvidedGroups(t *testing.T) {
 	}
 }
 
-// A person and a machine or an agent never get the same name: who logs in gets a free one, and a new token cannot have a person's, even of
-// one who has left. An observer's token is the person's own. Pairs in files from before are found.
+// A person and a machine or an agent never get the same name: who logs in gets a free
+// one, and a new token cannot have a person's, even of one who has left. An observer's
+// token is the person's own. Pairs in files from before are found.
 func TestPeopleAndAgentsHaveOtherNames(t *testing.T) {
 	p, tokens, _ := company(t)
 	in := func(subject, wanted string) string {

@@ -13,15 +13,17 @@ import (
 
 const (
 	loginsVersion = 1
-	// maxKeptLogins bounds the file to less than secret.ReadFile accepts. Beyond it, the oldest logins are dropped.
+	// maxKeptLogins bounds the file to less than secret.ReadFile accepts. Beyond it, the
+	// oldest logins are dropped.
 	maxKeptLogins = 2048
 	maxKeptLinks  = 256
 	// sharedTime is how long a change at another node may take to arrive here.
 	sharedTime = 500 * time.Millisecond
 )
 
-// Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out. It stores only hashes of cookies and tokens. It
-// implements host.SharedLogins, and is safe for concurrent use, also with other hosts that use the same file.
+// Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out.
+// It stores only hashes of cookies and tokens. It implements host.SharedLogins, and is
+// safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
 	doc    Doc[loginsFile]
 	shared bool              // other nodes change the document too; set once
@@ -47,9 +49,11 @@ type loginsFile struct {
 	Logins  []keptLogin `json:"logins"`
 }
 
-// OpenLogins keeps logins in a document, which may be missing. It keeps logins by the tokens in tokens, and by the host's own token, unless
-// own is empty because that token differs after each start. If the document cannot be used, onError is called, and a file is renamed. All
-// nodes of a cluster change a document that is not a file; there, a login by the host's own token counts at all nodes with the same token.
+// OpenLogins keeps logins in a document, which may be missing. It keeps logins by the
+// tokens in tokens, and by the host's own token, unless own is empty because that token
+// differs after each start. If the document cannot be used, onError is called, and a file
+// is renamed. All nodes of a cluster change a document that is not a file; there, a login
+// by the host's own token counts at all nodes with the same token.
 func OpenLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logins {
 	l := &Logins{shared: !onDisk(at), tokens: tokens, doc: Doc[loginsFile]{At: at, What: "logins", Version: loginsVersion,
 		Empty: loginsFile{Version: loginsVersion}, Check: (*loginsFile).check, Lost: onError, Effect: ", and browsers have to log in again"}}
@@ -59,8 +63,8 @@ func OpenLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logi
 	return l
 }
 
-// Sessions makes l also keep logins by tokens that are not in the file: of finds their principal by the token's hash. It must be called
-// before l is used.
+// Sessions makes l also keep logins by tokens that are not in the file: of finds their
+// principal by the token's hash. It must be called before l is used.
 func (l *Logins) Sessions(of func([sha256.Size]byte) (host.Principal, bool)) { l.sessions = of }
 
 // Kept implements host.Logins. It also removes expired logins from the file.
@@ -146,7 +150,8 @@ func (l *Logins) Drop(cookie [sha256.Size]byte) error {
 	})
 }
 
-// principal returns the principal of a login; ok is false if the login or its token has expired or was ended.
+// principal returns the principal of a login; ok is false if the login or its token has
+// expired or was ended.
 func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 	switch {
 	case !time.Now().Before(k.Until):
@@ -163,7 +168,8 @@ func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 	return p, ok && p.Name == k.Name
 }
 
-// change applies f to the logins, removes expired ones, and writes the file if it differs.
+// change applies f to the logins, removes expired ones, and writes the file if it
+// differs.
 func (l *Logins) change(f func([]keptLogin) []keptLogin) error {
 	return l.doc.Change(func(file *loginsFile) error {
 		all := slices.DeleteFunc(f(slices.Clone(file.Logins)), l.over)
@@ -176,9 +182,10 @@ func (l *Logins) change(f func([]keptLogin) []keptLogin) error {
 	})
 }
 
-// over reports whether a login is to be removed from the document. Of the logins that nodes share, only expired ones are: this node may not
-// have received a login's token yet, or the login may be by another node's own token. Until then each node ignores the logins whose
-// tokens it does not know.
+// over reports whether a login is to be removed from the document. Of the logins that
+// nodes share, only expired ones are: this node may not have received a login's token
+// yet, or the login may be by another node's own token. Until then each node ignores the
+// logins whose tokens it does not know.
 func (l *Logins) over(k keptLogin) bool {
 	if l.shared {
 		return !time.Now().Before(k.Until)

@@ -108,7 +108,8 @@ func TestLoginsAreBounded(t *testing.T) {
 	file := filepath.Join(filepath.Dir(clients), "logins.json")
 	tokens := open(t, tokenFile)
 	ann, _ := create(t, tokens, strings.Repeat("a", 64), host.RoleObserver, 0)
-	// As many as are allowed, and one more; written at once, since each costs a write to the disk.
+	// As many as are allowed, and one more; written at once, since each costs a write to
+	// the disk.
 	one := loggedIn("", ann, strings.Repeat("a", 64), 12*time.Hour)
 	var all []string
 	for i := range 2048 {

@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	// maxOwned is how many clientIds of one principal are kept: a machine has one, and gets another each time it is set up anew.
+	// maxOwned is how many clientIds of one principal are kept: a machine has one, and
+	// gets another each time it is set up anew.
 	maxOwned = 16
 	// maxStale is how many obsolete lines the file may have before it is rewritten.
 	maxStale = 1000
 	maxLine  = 4 << 10 // bytes; a clientId has at most 256
 )
 
-// Owners records in a file which principal each clientId belongs to, so that nobody can take another's clientId right after a restart of
-// the host. Each new clientId adds a line. It implements host.Owners, and is safe for concurrent use.
+// Owners records in a file which principal each clientId belongs to, so that nobody can
+// take another's clientId right after a restart of the host. Each new clientId adds a
+// line. It implements host.Owners, and is safe for concurrent use.
 type Owners struct {
 	path   string  // set once
 	tokens *Tokens // set once: a principal without a token owns nothing
@@ -42,7 +44,8 @@ type owned struct {
 	Principal string `json:"principal"`
 }
 
-// OpenOwners reads a file, which may be missing. It ignores a line that a crash has cut off.
+// OpenOwners reads a file, which may be missing. It ignores a line that a crash has cut
+// off.
 func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 	o := &Owners{path: path, tokens: tokens, of: map[string]string{}, by: map[string][]string{}}
 	f, err := secret.OpenRead(path)
@@ -74,7 +77,8 @@ func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 	return o, nil
 }
 
-// Owner implements host.Owners. A clientId of a principal without a token belongs to nobody.
+// Owner implements host.Owners. A clientId of a principal without a token belongs to
+// nobody.
 func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	o.mu.Lock()
 	principal, ok = o.of[clientID]
@@ -99,7 +103,8 @@ func (o *Owners) Own(clientID, principal string) (bool, error) {
 	return true, o.append(owned{clientID, principal})
 }
 
-// keepLocked records the owner of a clientId. If the principal has too many, it drops the oldest.
+// keepLocked records the owner of a clientId. If the principal has too many, it drops the
+// oldest.
 func (o *Owners) keepLocked(clientID, principal string) {
 	if before, ok := o.of[clientID]; ok {
 		o.by[before] = slices.DeleteFunc(o.by[before], func(id string) bool { return id == clientID })
@@ -113,7 +118,8 @@ func (o *Owners) keepLocked(clientID, principal string) {
 	o.by[principal] = ids
 }
 
-// append adds a line. It writes a newline first, in case a crash has cut off the line before.
+// append adds a line. It writes a newline first, in case a crash has cut off the line
+// before.
 func (o *Owners) append(one owned) error {
 	line, err := json.Marshal(one)
 	if err != nil {

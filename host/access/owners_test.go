@@ -67,7 +67,8 @@ func TestOwnersOutliveTheHost(t *testing.T) {
 	}
 }
 
-// A machine has as many clientIds as it can need, and the file is not longer than it must be.
+// A machine has as many clientIds as it can need, and the file is not longer than it must
+// be.
 func TestOwnersAreBounded(t *testing.T) {
 	tokenFile, file := paths(t)
 	create(t, open(t, tokenFile), "laptop", host.RoleMachine, 0)

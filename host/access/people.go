@@ -36,7 +36,8 @@ type Person struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Issuer and Subject identify the person at an identity provider, once the person has logged in with it.
+	// Issuer and Subject identify the person at an identity provider, once the person has
+	// logged in with it.
 	Issuer  string     `json:"issuer,omitempty"`
 	Subject string     `json:"subject,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"` // nil: the person has not ended
@@ -65,7 +66,8 @@ type peopleFile struct {
 	On      bool          `json:"on"`
 	People  []Person      `json:"people"`
 	Groups  []groupRecord `json:"groups"`
-	// Provided are the groups that identity providers name. They count like the others, and only a login changes them.
+	// Provided are the groups that identity providers name. They count like the others,
+	// and only a login changes them.
 	Provided []groupRecord  `json:"provided_groups,omitempty"`
 	Grants   []MachineGrant `json:"grants"`
 	// Withdrawn are the newest, the oldest first.
@@ -78,8 +80,8 @@ type groupRecord struct {
 	Members []string `json:"members"` // ids
 }
 
-// People are the people, groups and grants in one file, next to the file of the tokens. It implements host.People, and is safe for
-// concurrent use, also with other processes.
+// People are the people, groups and grants in one file, next to the file of the tokens.
+// It implements host.People, and is safe for concurrent use, also with other processes.
 type People struct {
 	doc    Doc[peopleFile]
 	tokens *Tokens // set once
@@ -122,11 +124,12 @@ func (p *People) lookLocked() *host.Roster {
 	return p.roster
 }
 
-// OnError makes Look call told with an error when the file cannot be read, and with nil when it can be read again. OnError must not be
-// called concurrently with other methods.
+// OnError makes Look call told with an error when the file cannot be read, and with nil
+// when it can be read again. OnError must not be called concurrently with other methods.
 func (p *People) OnError(told func(error)) { p.told = told }
 
-// Err returns why the file could not be read last, or nil. While it cannot be read, the former contents stay in force.
+// Err returns why the file could not be read last, or nil. While it cannot be read, the
+// former contents stay in force.
 func (p *People) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +142,8 @@ func (p *People) Tokens() *Tokens { return p.tokens }
 // Agent implements host.People.
 func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Agent(name) }
 
-// List returns the contents of the file: whether audiences are in force, the people, the names of each group's members, and the grants.
+// List returns the contents of the file: whether audiences are in force, the people, the
+// names of each group's members, and the grants.
 func (p *People) List() (on bool, people []Person, groups map[string][]string, grants []MachineGrant, err error) {
 	f, err := p.doc.Now()
 	if err != nil {
@@ -197,8 +201,9 @@ func (p *People) Ensure(name string) (one Person, err error) {
 	return one, err
 }
 
-// takesName reports whether the record is of a machine or an agent that has a name, so that no person can have it. Only an observer has the
-// name of a person: the one to whom the token belongs.
+// takesName reports whether the record is of a machine or an agent that has a name, so
+// that no person can have it. Only an observer has the name of a person: the one to whom
+// the token belongs.
 func (r *record) takesName(name string) bool {
 	return r.Role != host.RoleObserver && strings.EqualFold(r.Principal, name)
 }
@@ -208,8 +213,9 @@ func (f *peopleFile) hadPerson(name string) bool {
 	return slices.ContainsFunc(f.People, func(o Person) bool { return strings.EqualFold(o.Name, name) })
 }
 
-// MayName returns an error if a person has or had that name, so that no new token for that role, and no new machine, can have it. owner is
-// the name of the person to whom it is to belong, who may not exist yet; empty means the administrator.
+// MayName returns an error if a person has or had that name, so that no new token for
+// that role, and no new machine, can have it. owner is the name of the person to whom it
+// is to belong, who may not exist yet; empty means the administrator.
 func (p *People) MayName(principal string, role host.Role, owner string) error {
 	f, err := p.doc.Now()
 	if err == nil && role != host.RoleObserver && (f.hadPerson(principal) || strings.EqualFold(principal, owner)) {
@@ -218,7 +224,8 @@ func (p *People) MayName(principal string, role host.Role, owner string) error {
 	return err
 }
 
-// Clashes returns the machines and tokens that have the name of a person, as files from before may have them.
+// Clashes returns the machines and tokens that have the name of a person, as files from
+// before may have them.
 func (p *People) Clashes() ([]Info, error) {
 	all, err := p.tokens.List()
 	names := map[string]bool{}
@@ -228,7 +235,8 @@ func (p *People) Clashes() ([]Info, error) {
 	return slices.DeleteFunc(all, func(i Info) bool { return i.Role == host.RoleObserver || !names[strings.ToLower(i.Principal)] }), err
 }
 
-// Find returns the id of the person of that name who has not ended; ok is false if there is none.
+// Find returns the id of the person of that name who has not ended; ok is false if there
+// is none.
 func (p *People) Find(name string) (id string, ok bool) {
 	for id, one := range p.Look().People {
 		if one == name {
@@ -238,7 +246,8 @@ func (p *People) Find(name string) (id string, ok bool) {
 	return "", false
 }
 
-// End ends a person and removes them from all groups. Nobody else can get the name. Tokens stay.
+// End ends a person and removes them from all groups. Nobody else can get the name.
+// Tokens stay.
 func (p *People) End(name string) (one Person, err error) {
 	err = p.doc.Change(func(f *peopleFile) error {
 		i := f.find(name)
@@ -305,8 +314,9 @@ func (p *People) Leave(group string, names ...string) error {
 	})
 }
 
-// Grant lets the people, groups or agents named in to, written as in ahp.Grant, watch the terminals that a machine lends. It has effect
-// only if the machine accepts grants of the host's administrator.
+// Grant lets the people, groups or agents named in to, written as in ahp.Grant, watch the
+// terminals that a machine lends. It has effect only if the machine accepts grants of the
+// host's administrator.
 func (p *People) Grant(machine string, to ...string) error {
 	owner, ok := p.tokens.machine(machine)
 	if !ok {

@@ -151,7 +151,8 @@ func TestDamagedPeople(t *testing.T) {
 	}
 }
 
-// An owner belongs to a name, not to one token; connections of another owner end, and reconnect as the new one's.
+// An owner belongs to a name, not to one token; connections of another owner end, and
+// reconnect as the new one's.
 func TestOwnersOfTokens(t *testing.T) {
 	p, tokens, _ := company(t)
 	ann, bob := must(t, p, "ann"), must(t, p, "bob")
@@ -207,7 +208,8 @@ func TestOwnersOfTokens(t *testing.T) {
 	}
 }
 
-// A file with as much as there may be can be read again, and no person and no grant takes more than 1 KiB.
+// A file with as much as there may be can be read again, and no person and no grant takes
+// more than 1 KiB.
 func TestFullPeople(t *testing.T) {
 	_, tokens, dir := company(t)
 	long := func(i int) string { return fmt.Sprintf("%060d", i) }

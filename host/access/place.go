@@ -12,7 +12,8 @@ import (
 	"tether/platform/secret"
 )
 
-// Place is where a document is kept: a file, or the state that the nodes of a cluster share. It is safe for concurrent use.
+// Place is where a document is kept: a file, or the state that the nodes of a cluster
+// share. It is safe for concurrent use.
 type Place interface {
 	// String names it, for messages.
 	String() string
@@ -20,13 +21,16 @@ type Place interface {
 	Read() ([]byte, error)
 	// Version returns the document's present version. It is cheap and never fails.
 	Version() Version
-	// Change replaces the document by the result of do, and returns when that is stored. old is the present document, nil if there is none.
-	// Nobody else can change the document between the call of do whose result is stored and the storing: where there is no lock, do is
-	// called again after another change. If do fails, Change stores nothing and returns its error.
+	// Change replaces the document by the result of do, and returns when that is stored.
+	// old is the present document, nil if there is none. Nobody else can change the
+	// document between the call of do whose result is stored and the storing: where there
+	// is no lock, do is called again after another change. If do fails, Change stores
+	// nothing and returns its error.
 	Change(do func(old []byte) ([]byte, error)) error
 }
 
-// Version identifies one state of a document: each change makes another. The zero value is the version of a missing document.
+// Version identifies one state of a document: each change makes another. The zero value
+// is the version of a missing document.
 type Version struct {
 	size     int64
 	at       time.Time
@@ -47,7 +51,8 @@ func (v Version) same(w Version) bool {
 	return v.size == w.size && v.at.Equal(w.at) && os.SameFile(v.info, w.info)
 }
 
-// File returns the place of a document in a file that only this user can access. Several processes may change it.
+// File returns the place of a document in a file that only this user can access. Several
+// processes may change it.
 func File(path string) Place { return file(path) }
 
 type file string
@@ -80,7 +85,8 @@ func (f file) Change(do func([]byte) ([]byte, error)) error {
 	return ownFile{f}.Change(do)
 }
 
-// OwnFile returns the place of a document in a file that only one process changes, in a directory that others may read.
+// OwnFile returns the place of a document in a file that only one process changes, in a
+// directory that others may read.
 func OwnFile(path string) Place { return ownFile{file(path)} }
 
 type ownFile struct{ file }
@@ -98,7 +104,8 @@ func (f ownFile) Change(do func([]byte) ([]byte, error)) error {
 	return secret.WriteFile(string(f.file), data)
 }
 
-// lock takes the lock at path. It waits for another process for at most lockTries times lockPause.
+// lock takes the lock at path. It waits for another process for at most lockTries times
+// lockPause.
 func lock(path string) (*ipc.Held, error) {
 	for try := 1; ; try++ {
 		held, err := ipc.Lock(path)
@@ -124,8 +131,9 @@ func onDisk(at Place) bool {
 	return false
 }
 
-// putAside renames a file that cannot be used because of err. It returns err with the new name and the effect of the loss, or with the
-// reason why the file cannot be renamed. If at is not a file, it returns err.
+// putAside renames a file that cannot be used because of err. It returns err with the new
+// name and the effect of the loss, or with the reason why the file cannot be renamed. If
+// at is not a file, it returns err.
 func putAside(at Place, err error, effect string) (moved bool, _ error) {
 	if !onDisk(at) {
 		return false, err

@@ -9,8 +9,8 @@ import (
 	"tether/host"
 )
 
-// More is a part of a Register that other packages keep, such as logins by an identity provider. Its methods are those of host.Register,
-// for entries of its kind.
+// More is a part of a Register that other packages keep, such as logins by an identity
+// provider. Its methods are those of host.Register, for entries of its kind.
 type More interface {
 	Kind() host.EntryKind
 	Entries() []host.Entry
@@ -18,8 +18,9 @@ type More interface {
 	Session(token [sha256.Size]byte) bool
 }
 
-// Register lists what people and administrators see, and can end, on the host's page: tokens, machines, people and grants from the files of
-// this package, and the entries of further parts. It implements host.Register.
+// Register lists what people and administrators see, and can end, on the host's page:
+// tokens, machines, people and grants from the files of this package, and the entries of
+// further parts. It implements host.Register.
 type Register struct {
 	people *People
 	more   []More
@@ -103,7 +104,8 @@ func (r *Register) Session(token [sha256.Size]byte) bool {
 	return slices.ContainsFunc(r.more, func(m More) bool { return m.Session(token) })
 }
 
-// EndWithAll ends the person with that id, revokes all tokens that belong to them, and returns those.
+// EndWithAll ends the person with that id, revokes all tokens that belong to them, and
+// returns those.
 func (p *People) EndWithAll(id string) (revoked []Info, err error) {
 	f, err := p.doc.Now()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const sharesVersion = 1
 
-// Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens. It implements host.SharedShares, and is safe for
-// concurrent use.
+// Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens.
+// It implements host.SharedShares, and is safe for concurrent use.
 type Shares struct{ doc Doc[sharesFile] }
 
 // keptShare is a record of the file.
@@ -35,7 +35,8 @@ type sharesFile struct {
 	Shares  []keptShare `json:"shares"`
 }
 
-// OpenShares keeps shares in a document, which may be missing. If it cannot be used, onError is called, and a file is renamed.
+// OpenShares keeps shares in a document, which may be missing. If it cannot be used,
+// onError is called, and a file is renamed.
 func OpenShares(at Place, onError func(error)) *Shares {
 	return &Shares{Doc[sharesFile]{At: at, What: "shared links", Version: sharesVersion, Empty: sharesFile{Version: sharesVersion}, Check: (*sharesFile).check,
 		Lost: onError, Effect: ", and links must be made again"}}

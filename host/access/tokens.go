@@ -23,7 +23,8 @@ const (
 	tokenBytes  = 32 // random: 256 bits
 	tokenPrefix = "tetherhost_"
 	idBytes     = 4 // random, in a token's id
-	// lookEvery is how often Run checks whether the file was changed. So a revoked token works for at most this much longer.
+	// lookEvery is how often Run checks whether the file was changed. So a revoked token
+	// works for at most this much longer.
 	lookEvery = time.Second
 )
 
@@ -58,8 +59,9 @@ const (
 	KindDevice  Kind = "machine"       // paired by its key
 )
 
-// Tokens are the tokens and paired machines in one document. It implements host.Authenticator, and is safe for concurrent use. Its methods
-// read the document with mu held, and so wait for each other.
+// Tokens are the tokens and paired machines in one document. It implements
+// host.Authenticator, and is safe for concurrent use. Its methods read the document with
+// mu held, and so wait for each other.
 type Tokens struct {
 	doc   Doc[tokensFile]
 	owner string // see OwnedBy
@@ -70,7 +72,8 @@ type Tokens struct {
 	grants map[string]*grant // by record.key; an expired one stays until its record is removed
 }
 
-// grant is a record that was valid when it was read. Other goroutines have contexts that end with live, so a grant is never changed.
+// grant is a record that was valid when it was read. Other goroutines have contexts that
+// end with live, so a grant is never changed.
 type grant struct {
 	record
 	live context.Context
@@ -87,8 +90,9 @@ func Open(at Place) (*Tokens, error) {
 	return t, t.err
 }
 
-// Run reads the file again whenever it was changed, until ctx ends, and so ends the connections of revoked tokens. onError, if not nil, is
-// called with an error when the file cannot be read, and with nil when it can be read again.
+// Run reads the file again whenever it was changed, until ctx ends, and so ends the
+// connections of revoked tokens. onError, if not nil, is called with an error when the
+// file cannot be read, and with nil when it can be read again.
 func (t *Tokens) Run(ctx context.Context, onError func(error)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -119,8 +123,9 @@ func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
 	return t.lookup(func() (host.Principal, bool) { return t.knownLocked(token) })
 }
 
-// lookup returns the result of find. If it fails, lookup reads the file and calls it again, because the record may be new. Reading the file
-// for every wrong token is affordable, because the host limits those.
+// lookup returns the result of find. If it fails, lookup reads the file and calls it
+// again, because the record may be new. Reading the file for every wrong token is
+// affordable, because the host limits those.
 func (t *Tokens) lookup(find func() (host.Principal, bool)) (host.Principal, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +149,8 @@ func (t *Tokens) knownLocked(token string) (host.Principal, bool) {
 	return t.ofHashLocked(hash[:])
 }
 
-// ofHashLocked returns the principal of the token with that hash; ok is false if there is none or it has expired.
+// ofHashLocked returns the principal of the token with that hash; ok is false if there is
+// none or it has expired.
 func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	g := t.findLocked(hash)
 	if g == nil || g.expired(time.Now()) {
@@ -153,8 +159,9 @@ func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	return g.principal(), true
 }
 
-// Named returns the principal of that name and role, as admitted by the token of its that expires last; ok is false if it has no valid
-// token. A machine that is paired by its key has no token.
+// Named returns the principal of that name and role, as admitted by the token of its that
+// expires last; ok is false if it has no valid token. A machine that is paired by its key
+// has no token.
 func (t *Tokens) Named(name string, role host.Role) (p host.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +185,8 @@ func (g *grant) principal() host.Principal {
 	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live, Owner: g.Owner}
 }
 
-// findLocked returns the token with that hash, or nil. It compares with every token, so that the time it takes reveals nothing.
+// findLocked returns the token with that hash, or nil. It compares with every token, so
+// that the time it takes reveals nothing.
 func (t *Tokens) findLocked(hash []byte) *grant {
 	var found *grant
 	for _, g := range t.grants {
@@ -196,8 +204,8 @@ func (t *Tokens) look() {
 	t.lookLocked()
 }
 
-// lookLocked reads the file if it was changed, and ends the grants whose records are gone. If the file cannot be read, it sets t.err, and
-// the former grants stay.
+// lookLocked reads the file if it was changed, and ends the grants whose records are
+// gone. If the file cannot be read, it sets t.err, and the former grants stay.
 func (t *Tokens) lookLocked() {
 	f, err := t.doc.Now()
 	if t.err = err; err != nil || f == t.read {
@@ -208,7 +216,8 @@ func (t *Tokens) lookLocked() {
 	for _, r := range f.Tokens {
 		key := r.key()
 		there[key] = true
-		// A machine that was paired again, or a principal with another owner, must reconnect.
+		// A machine that was paired again, or a principal with another owner, must
+		// reconnect.
 		if g := t.grants[key]; g != nil && (g.Principal != r.Principal || g.Owner != r.Owner || !bytes.Equal(g.Pairing, r.Pairing)) {
 			t.endLocked(key, g)
 		}
@@ -239,8 +248,9 @@ func newGrant(r record) *grant {
 	return g
 }
 
-// Create makes a token for a principal and returns it; it cannot be shown again later. A principal may have several tokens, all of one
-// role. With a ttl of 0, the token does not expire.
+// Create makes a token for a principal and returns it; it cannot be shown again later. A
+// principal may have several tokens, all of one role. With a ttl of 0, the token does not
+// expire.
 func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (token string, info Info, err error) {
 	return t.create(principal, role, ttl, false)
 }
@@ -275,8 +285,9 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	return token, r.info(now), nil
 }
 
-// MayCreate returns why no token can be created for a principal with that role, or nil. owner is the id of the person to whom it is to
-// belong, "" if that is not said; any other text stands for somebody who is no person yet.
+// MayCreate returns why no token can be created for a principal with that role, or nil.
+// owner is the id of the person to whom it is to belong, "" if that is not said; any
+// other text stands for somebody who is no person yet.
 func (t *Tokens) MayCreate(principal string, role host.Role, owner string) error {
 	if err := Check(principal, role); err != nil {
 		return err
@@ -288,8 +299,9 @@ func (t *Tokens) MayCreate(principal string, role host.Role, owner string) error
 	return err
 }
 
-// add adds a record. It fails if there are too many records, or if its principal already has another role or owner. A record without an
-// owner gets the owner of the principal's other records, and they get its owner if they have none.
+// add adds a record. It fails if there are too many records, or if its principal already
+// has another role or owner. A record without an owner gets the owner of the principal's
+// other records, and they get its owner if they have none.
 func add(all []record, r record) ([]record, error) {
 	for i := range all {
 		o := &all[i]
@@ -313,11 +325,13 @@ func add(all []record, r record) ([]record, error) {
 	return append(all, r), nil
 }
 
-// OwnedBy makes tokens created from now on belong to the person with that id. It must not be called concurrently with other calls.
+// OwnedBy makes tokens created from now on belong to the person with that id. It must not
+// be called concurrently with other calls.
 func (t *Tokens) OwnedBy(person string) { t.owner = person }
 
-// SetOwner makes all tokens of a principal, and the machine of that name, belong to the person with that id; an empty id means the
-// administrator. Connections that were opened for the former owner end. ErrNoToken means that there is no such token or machine.
+// SetOwner makes all tokens of a principal, and the machine of that name, belong to the
+// person with that id; an empty id means the administrator. Connections that were opened
+// for the former owner end. ErrNoToken means that there is no such token or machine.
 func (t *Tokens) SetOwner(principal, person string) error {
 	return t.change(func(all []record) ([]record, error) {
 		found := false
@@ -333,7 +347,8 @@ func (t *Tokens) SetOwner(principal, person string) error {
 	})
 }
 
-// Agent returns the owner of an agent's tokens; ok is false if there is no agent of that name.
+// Agent returns the owner of an agent's tokens; ok is false if there is no agent of that
+// name.
 func (t *Tokens) Agent(name string) (owner string, ok bool) {
 	p, ok := t.lookup(func() (p host.Principal, ok bool) {
 		for _, g := range t.grants {
@@ -346,8 +361,8 @@ func (t *Tokens) Agent(name string) (owner string, ok bool) {
 	return p.Owner, ok
 }
 
-// Revoke revokes the token with that id, or all tokens of that principal, and returns them. A running host closes their connections within
-// a second or two.
+// Revoke revokes the token with that id, or all tokens of that principal, and returns
+// them. A running host closes their connections within a second or two.
 func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
 	now := time.Now()
 	err = t.change(func(all []record) ([]record, error) {

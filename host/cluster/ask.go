@@ -11,17 +11,20 @@ import (
 	"tether/host"
 )
 
-// headWithin is the header with the number of milliseconds for which the asking node waits.
+// headWithin is the header with the number of milliseconds for which the asking node
+// waits.
 const headWithin = "Within"
 
-// Answerer answers another node's question; the answer must fit into a message. ctx ends when nobody waits for the answer any more.
+// Answerer answers another node's question; the answer must fit into a message. ctx ends
+// when nobody waits for the answer any more.
 type Answerer = func(ctx context.Context, question []byte) []byte
 
-// Answer sets the function that answers the other nodes' questions about a subject, a lower-case word. It must be called before Run.
+// Answer sets the function that answers the other nodes' questions about a subject, a
+// lower-case word. It must be called before Run.
 func (n *Node) Answer(about string, by Answerer) { n.answers[about] = by }
 
-// Ask asks a node about a subject and returns its answer. ctx must have a deadline. The error is host.ErrNoNode if there is no such node
-// any more.
+// Ask asks a node about a subject and returns its answer. ctx must have a deadline. The
+// error is host.ErrNoNode if there is no such node any more.
 func (n *Node) Ask(ctx context.Context, node, about string, question []byte) ([]byte, error) {
 	if !validID(node) {
 		return nil, host.ErrNoNode

@@ -14,7 +14,8 @@ import (
 	"tether/internal/retry"
 )
 
-// watch starts to keep the copy of the bucket up to date, and returns when all of the bucket has arrived.
+// watch starts to keep the copy of the bucket up to date, and returns when all of the
+// bucket has arrived.
 func (n *Node) watch(ctx context.Context) error {
 	w, err := n.kv.WatchAll(n.ctx)
 	if err != nil {
@@ -75,7 +76,8 @@ func (n *Node) known(key string) value {
 	return n.kept[key]
 }
 
-// change replaces a value by the result of do. If another node has changed the value meanwhile, it calls do again.
+// change replaces a value by the result of do. If another node has changed the value
+// meanwhile, it calls do again.
 func (n *Node) change(ctx context.Context, key string, do func(old []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -107,7 +109,8 @@ func (n *Node) change(ctx context.Context, key string, do func(old []byte) ([]by
 	}
 }
 
-// newest waits until the copy has a value that is newer than a revision. The copy may lag behind the bucket when that refuses a change.
+// newest waits until the copy has a value that is newer than a revision. The copy may lag
+// behind the bucket when that refuses a change.
 func (n *Node) newest(ctx context.Context, key string, than uint64) (value, error) {
 	for {
 		if v := n.known(key); v.revision > than {
@@ -124,7 +127,8 @@ func (n *Node) newest(ctx context.Context, key string, than uint64) (value, erro
 	}
 }
 
-// Place returns a document that all nodes share, such as the tokens. Its Version changes when a change has arrived at this node.
+// Place returns a document that all nodes share, such as the tokens. Its Version changes
+// when a change has arrived at this node.
 func (n *Node) Place(name string) access.Place { return place{n, "doc." + name} }
 
 type place struct {

@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// The rules that a host keeps hold also for who watches at another node than the machine's.
+// The rules that a host keeps hold also for who watches at another node than the
+// machine's.
 func TestRulesAcrossNodes(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

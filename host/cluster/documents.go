@@ -8,8 +8,9 @@ import (
 	"tether/host/access"
 )
 
-// Documents reads the documents of a cluster for a command that is not a node. The returned function returns the document with a name.
-// Their contents are those at the time of this call; a change connects again and is applied to the present contents.
+// Documents reads the documents of a cluster for a command that is not a node. The
+// returned function returns the document with a name. Their contents are those at the
+// time of this call; a change connects again and is applied to the present contents.
 func Documents(ctx context.Context, o Options) (func(name string) access.Place, error) {
 	o.HostKey = nil
 	n, err := Join(ctx, o)

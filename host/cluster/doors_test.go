@@ -69,7 +69,8 @@ func (m *machine) act(a ahp.Action) {
 	}
 }
 
-// Agents at every node get the same answers, with the same ids and cursors; and the page lists and shows the terminal at each.
+// Agents at every node get the same answers, with the same ids and cursors; and the page
+// lists and shows the terminal at each.
 func TestDoorsOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -144,7 +145,8 @@ func TestDoorsOfEveryNode(t *testing.T) {
 	testkit.Eventually(t, patience, "the page of the other node shows that the machine is away", func() bool { return strings.Contains(firstEvent(t, b), `"state":"away"`) })
 }
 
-// postMCP sends a node a message of a session of MCP 2025-11-25, and returns the session, which may be new, and the answer.
+// postMCP sends a node a message of a session of MCP 2025-11-25, and returns the session,
+// which may be new, and the answer.
 func postMCP(t *testing.T, n *node, session, message string) (of, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.http.URL+"/mcp", strings.NewReader(message))
@@ -170,7 +172,8 @@ func postMCP(t *testing.T, n *node, session, message string) (of, answer string)
 	return resp.Header.Get("Mcp-Session-Id"), string(text)
 }
 
-// heard are the events of input and readiness of which an operator is told at a node, until the test ends.
+// heard are the events of input and readiness of which an operator is told at a node,
+// until the test ends.
 func heard(t *testing.T, n *node) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -211,8 +214,9 @@ func (l listener) Heartbeat(string) error { return nil }
 // Event implements events.Out.
 func (l listener) Event(e events.Event) error { l.event(e); return nil }
 
-// What a machine says of input and readiness is in lists, answers and events at every node: also behind the prompt that it is about, while
-// nobody reads the terminal there, and as another question if it is.
+// What a machine says of input and readiness is in lists, answers and events at every
+// node: also behind the prompt that it is about, while nobody reads the terminal there,
+// and as another question if it is.
 func TestStateAtEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

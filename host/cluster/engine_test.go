@@ -13,7 +13,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// The engine may lose servers, and be away altogether: a machine that is there goes on, and nobody who follows its terminal loses or doubles a byte.
+// The engine may lose servers, and be away altogether: a machine that is there goes on,
+// and nobody who follows its terminal loses or doubles a byte.
 func TestServersDie(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -42,7 +43,8 @@ func TestServersDie(t *testing.T) {
 	m.conn.Close()
 }
 
-// A node whose connection to the engine breaks again and again, in each way in which connections break, loses and doubles nothing.
+// A node whose connection to the engine breaks again and again, in each way in which
+// connections break, loses and doubles nothing.
 func TestBrokenConnectionsToTheEngine(t *testing.T) {
 	for round := range testkit.Rounds(t, 1, 50) {
 		testkit.Leaks(t)
@@ -87,8 +89,9 @@ func (b bad) each(do func(*testkit.NATSProxy)) {
 	}
 }
 
-// An engine that loses one message in a hundred, delays all of them, cuts connections and leaves nodes alone for a while takes nothing from
-// anybody: who watches at any node has each byte once, wherever the machine is.
+// An engine that loses one message in a hundred, delays all of them, cuts connections and
+// leaves nodes alone for a while takes nothing from anybody: who watches at any node has
+// each byte once, wherever the machine is.
 func TestEngineLosesMessages(t *testing.T) {
 	for round := range testkit.Rounds(t, 1, 50) {
 		testkit.Leaks(t)
@@ -146,7 +149,8 @@ func TestEngineLosesMessages(t *testing.T) {
 	}
 }
 
-// A node that follows a terminal no more says so until the owner has heard it: otherwise its watchers would be counted for as long as it lives.
+// A node that follows a terminal no more says so until the owner has heard it: otherwise
+// its watchers would be counted for as long as it lives.
 func TestEndOfFollowingIsHeard(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartNATS(t, tools, 3, "-js", "-sd", t.TempDir()+"/"+testkit.ServerNumber, "--no_advertise")

@@ -21,13 +21,16 @@ const (
 	notOwner   = "not the owner"
 )
 
-// endTries is how often a node repeats, without an answer, that it does not follow a terminal any more.
+// endTries is how often a node repeats, without an answer, that it does not follow a
+// terminal any more.
 const endTries = 25
 
-// mostFed is how many bytes of text a node requests at a time. A single entry may be longer.
+// mostFed is how many bytes of text a node requests at a time. A single entry may be
+// longer.
 const mostFed = 256 << 10
 
-// feedSlack is how much longer a message may be than its text: for the terminal's state, sizes, a command line, and headers.
+// feedSlack is how much longer a message may be than its text: for the terminal's state,
+// sizes, a command line, and headers.
 const feedSlack = 128 << 10
 
 // Wanted implements host.Nodes.
@@ -41,7 +44,8 @@ func (n *Node) Wanted(uri string) {
 	n.spawnLocked(func() { n.follow(n.ctx, uri) })
 }
 
-// follow requests the text of a terminal from the node that owns it, while somebody at this node follows the terminal.
+// follow requests the text of a terminal from the node that owns it, while somebody at
+// this node follows the terminal.
 func (n *Node) follow(ctx context.Context, uri string) {
 	var was host.FeedRequest // the last request
 	var at string            // its destination
@@ -83,8 +87,10 @@ func (n *Node) follow(ctx context.Context, uri string) {
 	}
 }
 
-// holdTime returns how long the owner may hold a request for text while there is nothing new; last is when text last arrived. This node
-// waits a little longer than that. The time is short after recent output, so that a message which NATS loses is soon requested again.
+// holdTime returns how long the owner may hold a request for text while there is nothing
+// new; last is when text last arrived. This node waits a little longer than that. The
+// time is short after recent output, so that a message which NATS loses is soon requested
+// again.
 func holdTime(last time.Time) time.Duration {
 	if time.Since(last) < 2*time.Second {
 		return 200 * time.Millisecond
@@ -92,7 +98,8 @@ func holdTime(last time.Time) time.Duration {
 	return 3 * time.Second
 }
 
-// unwanted removes a terminal from those that this node follows, unless somebody has begun to follow it meanwhile.
+// unwanted removes a terminal from those that this node follows, unless somebody has
+// begun to follow it meanwhile.
 func (n *Node) unwanted(uri string) bool {
 	n.mu.Lock()
 	delete(n.wanted, uri)
@@ -109,8 +116,9 @@ func (n *Node) unwanted(uri string) bool {
 	return false
 }
 
-// end tells the owning node that nobody at this node follows the terminal any more, because the owner counts the watchers here. It repeats
-// that until the owner answers, or somebody follows the terminal again.
+// end tells the owning node that nobody at this node follows the terminal any more,
+// because the owner counts the watchers here. It repeats that until the owner answers, or
+// somebody follows the terminal again.
 func (n *Node) end(ctx context.Context, node string, r host.FeedRequest) {
 	r.Most, r.Hold = 0, 0
 	data, _ := json.Marshal(r) // cannot fail: it has only strings and numbers

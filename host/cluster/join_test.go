@@ -123,8 +123,8 @@ func docsRefusal(t *testing.T, servers string) *cluster.JoinError {
 	return why
 }
 
-// Tokens that are made and revoked at one node, or by a command, count at every other within two seconds, and connections of a revoked one
-// end.
+// Tokens that are made and revoked at one node, or by a command, count at every other
+// within two seconds, and connections of a revoked one end.
 func TestTokensAreShared(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -224,7 +224,8 @@ func TestDocumentsTakeEveryChange(t *testing.T) {
 	}
 }
 
-// No two nodes own a machine's terminals in one epoch, however many take them at a time, and epochs only grow.
+// No two nodes own a machine's terminals in one epoch, however many take them at a time,
+// and epochs only grow.
 func TestEpochsHaveOneOwner(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// leader says which node leads: does a task that one node does for all. The epoch is higher than that of each earlier leader.
+// leader says which node leads: does a task that one node does for all. The epoch is
+// higher than that of each earlier leader.
 type leader struct {
 	Node  string `json:"node"` // empty: the last leader has stopped
 	Epoch int64  `json:"epoch"`
@@ -17,7 +18,8 @@ const (
 	leaders = "leader."
 	// leadEvery is how often a node checks whether it should lead.
 	leadEvery = 500 * time.Millisecond
-	// leadAfter is how long a node waits after its start before it may lead: by then it has heard the others.
+	// leadAfter is how long a node waits after its start before it may lead: by then it
+	// has heard the others.
 	leadAfter = helloEvery + time.Second
 )
 
@@ -34,10 +36,12 @@ func (n *Node) leaderOf(about string) (l leader) {
 	return l
 }
 
-// Lead calls serve, with an epoch, when this node becomes the leader of the task about; the cluster has one leader at a time. The context
-// of serve ends when another node leads, NATS is not reached, or ctx ends; serve must return then, and may be called again. A node that was
-// frozen learns late that another one leads, so whatever serve changes must be refused for old epochs. Lead returns after ctx has ended and
-// serve has returned, and then lets another node lead at once.
+// Lead calls serve, with an epoch, when this node becomes the leader of the task about;
+// the cluster has one leader at a time. The context of serve ends when another node
+// leads, NATS is not reached, or ctx ends; serve must return then, and may be called
+// again. A node that was frozen learns late that another one leads, so whatever serve
+// changes must be refused for old epochs. Lead returns after ctx has ended and serve has
+// returned, and then lets another node lead at once.
 func (n *Node) Lead(ctx context.Context, about string, serve func(ctx context.Context, epoch int64)) {
 	began := time.Now()
 	tick := time.NewTicker(leadEvery)

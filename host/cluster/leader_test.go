@@ -9,7 +9,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// One node at a time does what one does for all: another one takes over when it stops, and when it dies, with a higher epoch.
+// One node at a time does what one does for all: another one takes over when it stops,
+// and when it dies, with a higher epoch.
 func TestLeader(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// lease says which node owns the terminals of a machine. It only says where the machine is, and that each epoch has one owner: it does not
-// expire. A node stays the owner while the machine's connection lives and the node knows no higher epoch.
+// lease says which node owns the terminals of a machine. It only says where the machine
+// is, and that each epoch has one owner: it does not expire. A node stays the owner while
+// the machine's connection lives and the node knows no higher epoch.
 type lease struct {
 	Client string `json:"client"`
 	Node   string `json:"node"`

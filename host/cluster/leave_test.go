@@ -12,7 +12,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// list answers requests for the other node's catalogue with count running terminals, and then calls after.
+// list answers requests for the other node's catalogue with count running terminals, and
+// then calls after.
 func (o *otherNode) list(count int, after func()) {
 	o.t.Helper()
 	entries := make([]string, count)
@@ -28,7 +29,8 @@ func (o *otherNode) list(count int, after func()) {
 	}
 }
 
-// The terminals of a node that goes away are listed as away, although its last answer still arrives.
+// The terminals of a node that goes away are listed as away, although its last answer
+// still arrives.
 func TestLastAnswerOfANodeThatLeaves(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

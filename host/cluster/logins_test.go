@@ -17,7 +17,8 @@ type browser struct {
 	cookie string
 }
 
-// ask sends a request to a node, with a form or without, and returns the status. It keeps the cookie that it gets.
+// ask sends a request to a node, with a form or without, and returns the status. It keeps
+// the cookie that it gets.
 func (b *browser) ask(n *node, method, path string, form url.Values) int {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, n.http.URL+path, strings.NewReader(form.Encode()))
@@ -69,15 +70,17 @@ func (b *browser) link(n *node, token string) string {
 	return made.Path
 }
 
-// follow presses the button of a link at a node and reports whether that logs the browser in.
+// follow presses the button of a link at a node and reports whether that logs the browser
+// in.
 func (b *browser) follow(n *node, link string) bool {
 	b.t.Helper()
 	_, code, _ := strings.Cut(link, "#")
 	return b.ask(n, http.MethodPost, "/login", url.Values{"code": {code}}) == http.StatusSeeOther
 }
 
-// A browser that logs in at one node, by a token or a link, is logged in at every node at once, and logged out at all within two seconds. A
-// link works once at all nodes together.
+// A browser that logs in at one node, by a token or a link, is logged in at every node at
+// once, and logged out at all within two seconds. A link works once at all nodes
+// together.
 func TestLoginsOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

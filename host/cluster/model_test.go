@@ -24,7 +24,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// bucket is one of NATS in memory: changes are compared and set, and all revisions of a value are kept.
+// bucket is one of NATS in memory: changes are compared and set, and all revisions of a
+// value are kept.
 type bucket struct {
 	jetstream.KeyValue // what is not used
 
@@ -99,8 +100,9 @@ func (v *view) become(loses bool, late time.Duration) {
 	v.loses, v.late = loses, late
 }
 
-// way is one way of a question or answer: it takes time, or what goes it is lost, which who waits learns by ctx; or, where the node stands
-// still meanwhile, much more time than who waits has.
+// way is one way of a question or answer: it takes time, or what goes it is lost, which
+// who waits learns by ctx; or, where the node stands still meanwhile, much more time than
+// who waits has.
 func (v *view) way(ctx context.Context) error {
 	<-time.After(time.Duration(v.draw(200)) * time.Millisecond) // in a bubble
 	switch loses, _ := v.is(); {
@@ -192,7 +194,8 @@ func (v *view) WatchAll(ctx context.Context, _ ...jetstream.WatchOpt) (jetstream
 	return f, nil
 }
 
-// silentServer is a connection to a NATS server that says how long messages may be, and nothing more.
+// silentServer is a connection to a NATS server that says how long messages may be, and
+// nothing more.
 func silentServer(t *testing.T) *nats.Conn {
 	t.Helper()
 	listener := testkit.NewPipes()
@@ -256,7 +259,8 @@ func newLeaseWorld(t *testing.T, seed uint64) *leaseWorld {
 	return w
 }
 
-// come connects a machine to a node and lends a terminal, beside connections that it has left and nobody has closed. It does not wait.
+// come connects a machine to a node and lends a terminal, beside connections that it has
+// left and nobody has closed. It does not wait.
 func (w *leaseWorld) come(machine, node int) {
 	near, far := jsonrpc.Pipe()
 	w.comes.Go(func() { _ = w.nodes[node].ServeChannel(context.Background(), far) })
@@ -275,7 +279,8 @@ func (w *leaseWorld) come(machine, node int) {
 	})
 }
 
-// check sees that no epoch has two owners, and returns the machines' owners of this moment, as each node sees itself.
+// check sees that no epoch has two owners, and returns the machines' owners of this
+// moment, as each node sees itself.
 func (w *leaseWorld) check() map[string][]string {
 	w.t.Helper()
 	now := map[string][]string{}
@@ -325,7 +330,8 @@ func (w *leaseWorld) step(s leaseStep) {
 	w.check()
 }
 
-// settle lets everything come to rest, and the machines come once more, as those do that are refused. Then each is at one node, which has the lease.
+// settle lets everything come to rest, and the machines come once more, as those do that
+// are refused. Then each is at one node, which has the lease.
 func (w *leaseWorld) settle() {
 	for _, v := range w.views {
 		v.become(false, 0)
@@ -366,8 +372,9 @@ func (w *leaseWorld) settle() {
 	w.comes.Wait()
 }
 
-// Whatever happens, no two nodes own a machine's terminals in one epoch: the bucket may be slow, lose questions and answers, and tell of
-// changes late, and machines may come to other nodes at any time and leave connections open.
+// Whatever happens, no two nodes own a machine's terminals in one epoch: the bucket may
+// be slow, lose questions and answers, and tell of changes late, and machines may come to
+// other nodes at any time and leave connections open.
 func TestLeasesInAnyOrder(t *testing.T) {
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "60", "rapid.shrinktime": "10s"} {
 		if err := flag.Set(name, value); err != nil {

@@ -25,25 +25,28 @@ import (
 )
 
 const (
-	// replicas is the number of the bucket's replicas. With three, no data is lost when two servers are, and the cluster continues without
-	// one of them.
+	// replicas is the number of the bucket's replicas. With three, no data is lost when
+	// two servers are, and the cluster continues without one of them.
 	replicas = 3
 	// bucketVersion is the version of the bucket's contents.
 	bucketVersion = "1"
 	// oldestServer is the oldest version of NATS with which this package works.
 	oldestServer = "2.11"
-	// leastPayload is the least max_payload of a server, in bytes: one entry of a terminal's log may have six times 128 KiB.
+	// leastPayload is the least max_payload of a server, in bytes: one entry of a
+	// terminal's log may have six times 128 KiB.
 	leastPayload = 1 << 20
 	// joinTime bounds each request to the servers when a node joins.
 	joinTime  = 15 * time.Second
 	pingEvery = 2 * time.Second
-	// startTime is how long it may take until a server answers, and peersTime until that server knows the others: they may have just been
-	// started.
+	// startTime is how long it may take until a server answers, and peersTime until that
+	// server knows the others: they may have just been started.
 	startTime = 3 * time.Second
 	peersTime = 5 * time.Second
-	// readyTime bounds the request that asks whether the servers are ready; it is then repeated.
+	// readyTime bounds the request that asks whether the servers are ready; it is then
+	// repeated.
 	readyTime = 500 * time.Millisecond
-	// askTime bounds a change in the bucket. Within this time another server takes over for a lost one.
+	// askTime bounds a change in the bucket. Within this time another server takes over
+	// for a lost one.
 	askTime = 5 * time.Second
 )
 
@@ -53,10 +56,11 @@ type Options struct {
 	Creds   string // file with credentials; empty: none
 	CA      string // file with certificates; empty: the system's
 	Name    string // of the cluster: several may share the servers
-	// HostKey is the public key of the host, which all nodes share. It is nil for a command that is not a node.
+	// HostKey is the public key of the host, which all nodes share. It is nil for a
+	// command that is not a node.
 	HostKey ed25519.PublicKey
-	// RightsGrace is how long a node that does not reach NATS continues to serve the connected clients, with the rights that it knows; 0
-	// means a minute.
+	// RightsGrace is how long a node that does not reach NATS continues to serve the
+	// connected clients, with the rights that it knows; 0 means a minute.
 	RightsGrace time.Duration
 	Logger      *zerolog.Logger // nil means silence
 }
@@ -73,7 +77,8 @@ func refused(hint, format string, args ...any) error {
 
 var clusterName = lazyregexp.New(`^[A-Za-z0-9_-]{1,32}$`)
 
-// Node is this process in the cluster. It is safe for concurrent use, and implements host.Nodes.
+// Node is this process in the cluster. It is safe for concurrent use, and implements
+// host.Nodes.
 type Node struct {
 	opts Options
 	log  zerolog.Logger
@@ -104,7 +109,8 @@ type value struct {
 	revision uint64
 }
 
-// Join connects to the servers and opens the bucket; the first node makes it. A *JoinError has a remedy. The caller must Close the node.
+// Join connects to the servers and opens the bucket; the first node makes it. A
+// *JoinError has a remedy. The caller must Close the node.
 func Join(ctx context.Context, o Options) (*Node, error) {
 	if !clusterName().MatchString(o.Name) {
 		return nil, refused("use 1 to 32 letters, digits, - and _", "--cluster: %.40q is no name", o.Name)
@@ -169,7 +175,8 @@ func (n *Node) connect(ctx context.Context) error {
 	return nil
 }
 
-// nobodyThere reports whether no server accepted a connection. On Windows the NATS client returns the system's error for that.
+// nobodyThere reports whether no server accepted a connection. On Windows the NATS client
+// returns the system's error for that.
 func nobodyThere(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
 	return errors.Is(err, nats.ErrNoServers) || ok && dial.Op == "dial"
@@ -225,7 +232,8 @@ func (n *Node) open(ctx context.Context) error {
 	return nil
 }
 
-// ready waits until the servers have elected a leader, which takes some seconds after their start.
+// ready waits until the servers have elected a leader, which takes some seconds after
+// their start.
 func (n *Node) ready(ctx context.Context, js jetstream.JetStream) error {
 	for {
 		asking, cancel := context.WithTimeout(ctx, readyTime)
@@ -281,7 +289,8 @@ func noPeers(err error) bool {
 	return ok && strings.Contains(api.Description, "no suitable peers")
 }
 
-// check checks that a key has the value that it must have for all nodes. The first node sets it.
+// check checks that a key has the value that it must have for all nodes. The first node
+// sets it.
 func (n *Node) check(ctx context.Context, key, want string, differs func(has string) error) error {
 	if n.opts.HostKey == nil && key == "version" {
 		has, err := n.kv.Get(ctx, key)

@@ -8,8 +8,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A terminal that a machine lends to one node is listed, read and followed at every other, each byte once; also by late observers, and
-// during a flood.
+// A terminal that a machine lends to one node is listed, read and followed at every
+// other, each byte once; also by late observers, and during a flood.
 func TestObserverAtAnotherNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -27,8 +27,8 @@ func TestObserverAtAnotherNode(t *testing.T) {
 	m.conn.Close()
 }
 
-// A machine may move to another node at any time: followers of its terminal at any node have each byte once, and the former owner releases
-// it.
+// A machine may move to another node at any time: followers of its terminal at any node
+// have each byte once, and the former owner releases it.
 func TestMachineMoves(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -63,7 +63,8 @@ func TestMachineMoves(t *testing.T) {
 	m.conn.Close()
 }
 
-// A node that dies takes nothing with it: its machine goes on at another one, and who follows the terminal elsewhere has each byte once.
+// A node that dies takes nothing with it: its machine goes on at another one, and who
+// follows the terminal elsewhere has each byte once.
 func TestOwnerDies(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

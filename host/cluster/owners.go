@@ -8,10 +8,12 @@ import (
 	"tether/host/access"
 )
 
-// maxOwned is how many clientIds of one principal are kept: a machine has one, and gets another each time it is set up anew.
+// maxOwned is how many clientIds of one principal are kept: a machine has one, and gets
+// another each time it is set up anew.
 const maxOwned = 16
 
-// Owners records which principal each clientId belongs to, for all nodes. It implements host.Owners.
+// Owners records which principal each clientId belongs to, for all nodes. It implements
+// host.Owners.
 type Owners struct {
 	n      *Node
 	tokens *access.Tokens // a principal without a token owns nothing
@@ -30,7 +32,8 @@ const ownersKind = "owner"
 
 var errTaken = errors.New("taken")
 
-// Owner implements host.Owners. A clientId of a principal without a token belongs to nobody.
+// Owner implements host.Owners. A clientId of a principal without a token belongs to
+// nobody.
 func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	return o.of(o.n.known(hashed(ownersKind, clientID)).data)
 }
@@ -61,7 +64,8 @@ func (o *Owners) Own(clientID, principal string) (ours bool, err error) {
 	return true, err
 }
 
-// forget removes a principal's oldest clientIds beyond maxOwned. If NATS does not answer, they stay.
+// forget removes a principal's oldest clientIds beyond maxOwned. If NATS does not answer,
+// they stay.
 func (o *Owners) forget(principal string) {
 	o.n.mu.Lock()
 	count, oldest, revision := 0, "", uint64(0)

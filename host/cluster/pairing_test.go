@@ -65,8 +65,8 @@ func (g *gate) ask(t *testing.T, what, token string, in, out any) string {
 	return refused.Code
 }
 
-// A machine pairs, and proves its key, although each of its requests reaches another node. Each of its answers and tokens is good once at
-// all of them together.
+// A machine pairs, and proves its key, although each of its requests reaches another
+// node. Each of its answers and tokens is good once at all of them together.
 func TestPairingAtEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -20,8 +20,9 @@ func (a *agent) listed() map[string]any {
 	return nil
 }
 
-// A parked terminal is listed and read at every node, and goes on under its id at whichever node its machine comes to. When the node that
-// kept it is gone, the others list it with the reason; one that has its text still shows that.
+// A parked terminal is listed and read at every node, and goes on under its id at
+// whichever node its machine comes to. When the node that kept it is gone, the others
+// list it with the reason; one that has its text still shows that.
 func TestParkedAtEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -14,13 +14,16 @@ import (
 )
 
 const (
-	// helloEvery is how often a node sends a hello. It counts as gone silentAfter after its last one.
+	// helloEvery is how often a node sends a hello. It counts as gone silentAfter after
+	// its last one.
 	helloEvery  = 2 * time.Second
 	silentAfter = 10 * time.Second
-	// listHold is how long a node waits for changes of its catalogue before it answers that there are none. After that time, the other node
-	// notices an answer that NATS has lost.
+	// listHold is how long a node waits for changes of its catalogue before it answers
+	// that there are none. After that time, the other node notices an answer that NATS
+	// has lost.
 	listHold = 2 * time.Second
-	// grace is how long an answer may take beyond the time for which the other node may hold the request.
+	// grace is how long an answer may take beyond the time for which the other node may
+	// hold the request.
 	grace = time.Second
 	// repeatAfter is the pause before an unanswered request is repeated.
 	repeatAfter = 200 * time.Millisecond
@@ -48,8 +51,8 @@ type peer struct {
 // subject returns the NATS subject of this cluster for a purpose.
 func (n *Node) subject(of string) string { return "tether." + n.opts.Name + "." + of }
 
-// Run shows h's terminals to the other nodes, and theirs to h, until ctx ends or the node is closed. h must be the host that has this node
-// in its options.
+// Run shows h's terminals to the other nodes, and theirs to h, until ctx ends or the node
+// is closed. h must be the host that has this node in its options.
 func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,7 +104,8 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	}
 }
 
-// Leave tells the other nodes that this one is going away and that its machines will connect to others.
+// Leave tells the other nodes that this one is going away and that its machines will
+// connect to others.
 func (n *Node) Leave() {
 	n.mu.Lock()
 	told := n.leaving
@@ -182,8 +186,10 @@ func (n *Node) dropSilent() {
 	}
 }
 
-// drop ends the requests to a node and then marks its terminals as away. The host must not handle an answer of the node after that, because
-// the answer would list the terminals as if the node were still there. Until drop returns, hellos of the node are ignored.
+// drop ends the requests to a node and then marks its terminals as away. The host must
+// not handle an answer of the node after that, because the answer would list the
+// terminals as if the node were still there. Until drop returns, hellos of the node are
+// ignored.
 func (n *Node) drop(p *peer) {
 	n.mu.Lock()
 	was := p.gone

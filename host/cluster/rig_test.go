@@ -115,7 +115,8 @@ type machine struct {
 
 const lent = "ahp-terminal:/6d1e0000-0000-4000-8000-000000000001"
 
-// lend connects to a node and announces the terminal, whose flood continues where the node's text ends.
+// lend connects to a node and announces the terminal, whose flood continues where the
+// node's text ends.
 func (m *machine) lend(n *node) {
 	m.t.Helper()
 	if err := m.tryLend(n); err != nil {
@@ -189,7 +190,8 @@ func (m *machine) has() int64 {
 	return m.acked
 }
 
-// flood sends lines of the flood up to a place or a little more, waiting for acknowledgements as tether does.
+// flood sends lines of the flood up to a place or a little more, waiting for
+// acknowledgements as tether does.
 func (m *machine) flood(until int64) {
 	m.t.Helper()
 	var f testkit.Flood

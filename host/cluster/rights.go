@@ -9,17 +9,20 @@ import (
 	"tether/internal/retry"
 )
 
-// beat is a key that all nodes write. Its changes arrive after all earlier changes, so a node that sees its own write knows that it has
-// missed nothing.
+// beat is a key that all nodes write. Its changes arrive after all earlier changes, so a
+// node that sees its own write knows that it has missed nothing.
 const beat = "beat"
 
-// MinRightsGrace is the shortest Options.RightsGrace. It is how long a change may take to have effect at all nodes.
+// MinRightsGrace is the shortest Options.RightsGrace. It is how long a change may take to
+// have effect at all nodes.
 const MinRightsGrace = 2 * time.Second
 
 const (
-	// checkEvery is the pause between two checks that no change was missed; checkTime bounds one check.
+	// checkEvery is the pause between two checks that no change was missed; checkTime
+	// bounds one check.
 	checkEvery, checkTime = time.Second, 2 * time.Second
-	// electTime is how long connected servers may take to elect a leader; until then rights do not count as old.
+	// electTime is how long connected servers may take to elect a leader; until then
+	// rights do not count as old.
 	electTime = 10 * time.Second
 	// defaultGrace is used if Options.RightsGrace is 0.
 	defaultGrace = time.Minute
@@ -93,8 +96,9 @@ var rightsText = map[host.Rights]string{
 	host.RightsLapsed:  "NATS is not reached for too long: what was open is closed, but for machines",
 }
 
-// rightsOf returns the state of rights that were last checked age ago. connected says that the connection was never lost since then, so
-// that the servers may only be electing a leader; after a loss, rights are good only after another check.
+// rightsOf returns the state of rights that were last checked age ago. connected says
+// that the connection was never lost since then, so that the servers may only be electing
+// a leader; after a loss, rights are good only after another check.
 func rightsOf(age time.Duration, connected bool, grace time.Duration) host.Rights {
 	tolerated := MinRightsGrace
 	if connected {

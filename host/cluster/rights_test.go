@@ -54,8 +54,8 @@ func sees(t *testing.T, n *node, token string) bool {
 	return err == nil && r.Snapshot != nil
 }
 
-// Those who may watch a terminal may do so at every node, and nobody else at any; changes by the machine or the administrator count at
-// every node within two seconds.
+// Those who may watch a terminal may do so at every node, and nobody else at any; changes
+// by the machine or the administrator count at every node within two seconds.
 func TestAudiencesOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -135,8 +135,9 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 	m.conn.Close()
 }
 
-// A node that does not reach the engine admits nobody new. It serves who is there with the rights that it knows, for its time; then it
-// closes all but the connections of machines, which go on.
+// A node that does not reach the engine admits nobody new. It serves who is there with
+// the rights that it knows, for its time; then it closes all but the connections of
+// machines, which go on.
 func TestRightsGrace(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
@@ -211,7 +212,8 @@ func TestRightsGrace(t *testing.T) {
 	}
 }
 
-// While servers choose a leader, rights are good for longer; after a loss of the connection, only a check makes them good again.
+// While servers choose a leader, rights are good for longer; after a loss of the
+// connection, only a check makes them good again.
 func TestRightsOf(t *testing.T) {
 	for _, c := range []struct {
 		age   time.Duration

@@ -18,7 +18,8 @@ import (
 
 var linkSecret = bytes.Repeat([]byte{7}, 32)
 
-// open opens a link at a node as a program does, and returns the guest's token, "" if it is refused.
+// open opens a link at a node as a program does, and returns the guest's token, "" if it
+// is refused.
 func open(t *testing.T, n *node, id string) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"id":%q,"secret":%q}`, id, base64.RawURLEncoding.EncodeToString(linkSecret))
@@ -34,8 +35,9 @@ func open(t *testing.T, n *node, id string) string {
 	return got.Token
 }
 
-// A link that a machine makes at one node lets guests in at every node, one for one guest lets in one at all of them together; when the
-// machine ends it, all guests lose it at every node within two seconds.
+// A link that a machine makes at one node lets guests in at every node, one for one guest
+// lets in one at all of them together; when the machine ends it, all guests lose it at
+// every node within two seconds.
 func TestGuestsOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -109,8 +109,10 @@ func (a *agent) tools() (names []string) {
 	return names
 }
 
-// An operator's agent finds and calls the tools of a machine at another node: each call runs once, however long it takes, ends at the
-// machine when the agent does not wait any more, and fails when the machine's node dies. The agent's session there ends with the agent's node.
+// An operator's agent finds and calls the tools of a machine at another node: each call
+// runs once, however long it takes, ends at the machine when the agent does not wait any
+// more, and fails when the machine's node dies. The agent's session there ends with the
+// agent's node.
 func TestToolsOfMachinesAtOtherNodes(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

@@ -65,7 +65,8 @@ func item(kind byte, end int, data string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(data))), data...)
 }
 
-// Nodes of two versions work side by side: what a newer one says in addition is ignored, and what an older one does not say is not needed.
+// Nodes of two versions work side by side: what a newer one says in addition is ignored,
+// and what an older one does not say is not needed.
 func TestNodesOfTwoVersions(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)

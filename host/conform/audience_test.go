@@ -53,7 +53,8 @@ func TestOwnHostKeepsAudiencesApart(t *testing.T) {
 	}
 }
 
-// A host whose marker has audiences, but which shows every terminal to everybody, breaks the rules.
+// A host whose marker has audiences, but which shows every terminal to everybody, breaks
+// the rules.
 func TestHostsThatDoNotKeepAudiencesApart(t *testing.T) {
 	boasting := wrong{say: func(x *twist, m message) bool {
 		if x.about != nil && x.about["method"] == ahp.MethodInitialize {

@@ -9,7 +9,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// audienceRules hold for hosts whose marker has audiences. The other client belongs to a person who does not own the machine.
+// audienceRules hold for hosts whose marker has audiences. The other client belongs to a
+// person who does not own the machine.
 var audienceRules = []rule{
 	{"a terminal that is granted to nobody does not exist for others", func(r *run) error {
 		if _, err := r.listed(r.other); err != nil { // subscribes it to changes of the catalogue
@@ -92,7 +93,8 @@ func (r *run) audience(s *session, grants ...ahp.Grant) error {
 	return s.conn.Peer().Call(r.ctx, ahp.MethodAudience, ahp.AudienceParams{Channel: r.uri, Audience: ahp.Audience{Grants: grants}}, nil)
 }
 
-// hidden checks that the terminal does not exist for the other client, and that the client was not sent text, unless that is "".
+// hidden checks that the terminal does not exist for the other client, and that the
+// client was not sent text, unless that is "".
 func (r *run) hidden(text string) error {
 	if err := r.settled(); err != nil {
 		return err

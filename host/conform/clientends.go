@@ -11,7 +11,8 @@ import (
 	"tether/ahp"
 )
 
-// disposedByOthers lets the other client dispose of a terminal. AHP lets any client do that; some hosts refuse it by role.
+// disposedByOthers lets the other client dispose of a terminal. AHP lets any client do
+// that; some hosts refuse it by role.
 func (r *run) disposedByOthers() error {
 	r.text = 0
 	r.uri += "-2"
@@ -44,8 +45,9 @@ func (r *run) disposedByOthers() error {
 	return r.unlisted()
 }
 
-// departs makes a terminal as a client that does not offer the extension, and ends its connection. It waits for the grace time, too,
-// because a host may have one for such clients.
+// departs makes a terminal as a client that does not offer the extension, and ends its
+// connection. It waits for the grace time, too, because a host may have one for such
+// clients.
 func (r *run) departs() error {
 	r.text = 0
 	r.uri += "-3"
@@ -85,7 +87,8 @@ func (r *run) unlisted() error {
 	return err
 }
 
-// longest prints as much text in one action as the marker allows, but at most ahp.DefaultMaxDataBytes.
+// longest prints as much text in one action as the marker allows, but at most
+// ahp.DefaultMaxDataBytes.
 func (r *run) longest() error {
 	n := int(min(r.marker.MaxDataBytes, ahp.DefaultMaxDataBytes))
 	if n <= 0 {
@@ -121,8 +124,8 @@ func (r *run) unsubscribes() error {
 	return r.unsubscribed(func() error { return r.print("unseen\r\n") })
 }
 
-// unsubscribed unsubscribes the other client and calls print, which prints text that ends with "unseen". The other client must not receive
-// it.
+// unsubscribed unsubscribes the other client and calls print, which prints text that ends
+// with "unseen". The other client must not receive it.
 func (r *run) unsubscribed(print func() error) error {
 	if err := r.other.conn.Unsubscribe(r.ctx, r.uri); err != nil {
 		return err

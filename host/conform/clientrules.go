@@ -11,7 +11,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// clientRules hold for hosts that show the marker. Their terminal is client-executed: this program takes the place of its pty.
+// clientRules hold for hosts that show the marker. Their terminal is client-executed:
+// this program takes the place of its pty.
 var clientRules = []rule{
 	{"a claim for another client is refused with -32602", func(r *run) error {
 		p := r.terminal(r.forAll())
@@ -175,7 +176,8 @@ var clientRules = []rule{
 	{"a terminal whose owner has disconnected exits with -1 and is removed", (*run).departs},
 }
 
-// lists reports whether a is a new catalogue that has the terminal, as a client-executed one.
+// lists reports whether a is a new catalogue that has the terminal, as a client-executed
+// one.
 func lists(a ahp.Action, uri string) bool {
 	changed, ok := a.(ahp.RootTerminalsChanged)
 	return ok && slices.ContainsFunc(changed.Terminals, func(t ahp.TerminalInfo) bool {
@@ -183,7 +185,8 @@ func lists(a ahp.Action, uri string) bool {
 	})
 }
 
-// exited returns an error unless a new snapshot and the catalogue show the terminal exited with that code.
+// exited returns an error unless a new snapshot and the catalogue show the terminal
+// exited with that code.
 func (r *run) exited(code int64) error {
 	st, err := r.state(r.other)
 	if err != nil {
@@ -233,7 +236,8 @@ func (r *run) print(text string) error {
 	return r.act(a)
 }
 
-// says sends a state of input and readiness as a client, and returns what the catalogue then has.
+// says sends a state of input and readiness as a client, and returns what the catalogue
+// then has.
 func (r *run) says(s *session, input, ready string) (ahp.TerminalMeta, error) {
 	if !r.marker.States {
 		return ahp.TerminalMeta{}, skip("the marker has no states")
@@ -316,7 +320,8 @@ func (r *run) commands() error {
 	return fmt.Errorf("the content is %+v", st.Content)
 }
 
-// marks prints marks that owners must remove, one whole and one in two parts. The host must remove them, too.
+// marks prints marks that owners must remove, one whole and one in two parts. The host
+// must remove them, too.
 func (r *run) marks() error {
 	for _, text := range []string{"\x1b]133;A\a$ \x1b]6", "33;C\aran\r\n"} {
 		if err := r.print(text); err != nil {

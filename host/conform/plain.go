@@ -160,8 +160,8 @@ func (r *run) withShell(check func() error) error {
 	return check()
 }
 
-// types makes the shell run a line and waits until the owner has received the output. The line must differ from the output that it prints,
-// so that its echo does not count.
+// types makes the shell run a line and waits until the owner has received the output. The
+// line must differ from the output that it prints, so that its echo does not count.
 func (r *run) types(line, prints string) error {
 	if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: line + "\r"}); err != nil {
 		return err
@@ -169,7 +169,8 @@ func (r *run) types(line, prints string) error {
 	return r.until(r.owner, "output of the shell", func() bool { return strings.Contains(r.owner.textLocked(r.uri), prints) })
 }
 
-// watcherComesBack cuts the connection of the other client while the shell prints, and reconnects it.
+// watcherComesBack cuts the connection of the other client while the shell prints, and
+// reconnects it.
 func (r *run) watcherComesBack() error {
 	if _, err := r.state(r.other); err != nil {
 		return err

@@ -16,17 +16,18 @@ import (
 // Options configure Run. Endpoint is required.
 type Options struct {
 	Endpoint client.Endpoint
-	// Observer is the endpoint of a second client, which needs no right to lend; the zero value means Endpoint.
+	// Observer is the endpoint of a second client, which needs no right to lend; the zero
+	// value means Endpoint.
 	Observer client.Endpoint
 	// Timeout is how long the host may take for each step, default 10 s.
 	Timeout time.Duration
 	// Plain leaves out the rules for client-executed terminals.
 	Plain bool
-	// Assume checks the rules for client-executed terminals even if the host does not show the marker. It is for hosts that follow the bare
-	// proposal.
+	// Assume checks the rules for client-executed terminals even if the host does not
+	// show the marker. It is for hosts that follow the bare proposal.
 	Assume bool
-	// Settle, if not nil, returns when everything that the host has read from the owner has reached the observer's address, which may be
-	// another node's.
+	// Settle, if not nil, returns when everything that the host has read from the owner
+	// has reached the observer's address, which may be another node's.
 	Settle func(context.Context) error
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
@@ -92,8 +93,9 @@ type run struct {
 	text   int64 // bytes of text printed to the terminal so far
 }
 
-// Run checks the host. It returns an error and no report if it cannot connect, for example because the host refuses the token. If ctx ends,
-// it returns ctx's error, and a report in which the remaining rules have failed.
+// Run checks the host. It returns an error and no report if it cannot connect, for
+// example because the host refuses the token. If ctx ends, it returns ctx's error, and a
+// report in which the remaining rules have failed.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Connect == nil {
@@ -136,7 +138,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report, ctx.Err()
 }
 
-// check applies the rules of a table to a new terminal. If none is not "", it skips them all for that reason.
+// check applies the rules of a table to a new terminal. If none is not "", it skips them
+// all for that reason.
 func (r *run) check(report *Report, group string, rules []rule, none string) {
 	r.uri, r.text = "ahp-terminal:/conform-"+rand.Text(), 0
 	for _, one := range rules {
@@ -165,7 +168,8 @@ func code(err error) jsonrpc.Code {
 	return 0
 }
 
-// wantCode returns an error unless err is a refusal of the request with one of these codes.
+// wantCode returns an error unless err is a refusal of the request with one of these
+// codes.
 func wantCode(err error, what string, codes ...jsonrpc.Code) error {
 	if err == nil {
 		return fmt.Errorf("%s was accepted", what)

@@ -17,7 +17,8 @@ import (
 // maxSeen bounds the envelopes that a session keeps; the oldest are forgotten.
 const maxSeen = 4096
 
-// connectTime is how long connecting may take, even if Options.Timeout is shorter: a slow connection breaks no rule.
+// connectTime is how long connecting may take, even if Options.Timeout is shorter: a slow
+// connection breaks no rule.
 const connectTime = 30 * time.Second
 
 // session is one connection with the messages that it received.
@@ -45,7 +46,8 @@ type envelope struct {
 	raw      string
 }
 
-// open connects as id, with meta in initialize: ahp.NewClientMeta for a client that offers the extension.
+// open connects as id, with meta in initialize: ahp.NewClientMeta for a client that
+// offers the extension.
 func (r *run) open(e client.Endpoint, id string, meta ahp.Meta) (*session, error) {
 	return r.openAs(e, client.Options{ClientID: id, Meta: meta})
 }
@@ -127,8 +129,9 @@ func (r *run) within(timeout time.Duration, s *session, what string, ok func() b
 	}
 }
 
-// settled sends a ping behind the dispatches of both sessions. When the pings are answered, the host has read the dispatches, and messages
-// that it sent before the answers have arrived.
+// settled sends a ping behind the dispatches of both sessions. When the pings are
+// answered, the host has read the dispatches, and messages that it sent before the
+// answers have arrived.
 func (r *run) settled() error {
 	for _, s := range []*session{r.owner, r.other, r.owner} {
 		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
@@ -155,7 +158,8 @@ func (s *session) textLocked(channel string) string {
 	return b.String()
 }
 
-// toldLocked reports whether an accepted action for which is returns true has arrived in a channel.
+// toldLocked reports whether an accepted action for which is returns true has arrived in
+// a channel.
 func (s *session) toldLocked(channel string, is func(ahp.Action) bool) bool {
 	for _, e := range s.seen {
 		if e.channel == channel && !e.rejected && e.action != nil && is(e.action) {
@@ -165,7 +169,8 @@ func (s *session) toldLocked(channel string, is func(ahp.Action) bool) bool {
 	return false
 }
 
-// hears waits until a session has received an action of the terminal for which is returns true.
+// hears waits until a session has received an action of the terminal for which is returns
+// true.
 func (r *run) hears(s *session, what string, is func(ahp.Action) bool) error {
 	return r.until(s, what, func() bool { return s.toldLocked(r.uri, is) })
 }
@@ -223,7 +228,8 @@ func (r *run) state(s *session) (ahp.TerminalState, error) {
 	return st, json.Unmarshal(got.Snapshot.State, &st)
 }
 
-// listed subscribes to the root and returns the terminal's entry in the catalogue, nil if it has none.
+// listed subscribes to the root and returns the terminal's entry in the catalogue, nil if
+// it has none.
 func (r *run) listed(s *session) (*ahp.TerminalInfo, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
 	defer cancel()

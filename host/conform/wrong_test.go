@@ -30,8 +30,9 @@ const (
 
 type message = map[string]any
 
-// wrong makes a good host break a rule. Its functions see passing messages and may change them. A message for which they return false is
-// dropped; a nil function lets all messages pass.
+// wrong makes a good host break a rule. Its functions see passing messages and may change
+// them. A message for which they return false is dropped; a nil function lets all
+// messages pass.
 type wrong struct {
 	ask func(x *twist, m message) bool // from the client
 	say func(x *twist, m message) bool // from the host
@@ -130,7 +131,8 @@ func dig(v any, names ...string) any {
 	return v
 }
 
-// action returns the action in a message, nil if there is none, and whether it was refused.
+// action returns the action in a message, nil if there is none, and whether it was
+// refused.
 func action(m message) (a message, refused bool) {
 	a, _ = dig(m, "params", "action").(message)
 	return a, dig(m, "params", "rejectionReason") != nil
@@ -151,7 +153,8 @@ func (x *twist) state(m message) (s message, root bool) {
 	return s, dig(x.about, "params", "channel") == ahp.RootURI
 }
 
-// snapshots lets f change the state of a terminal in snapshots or, if root, that of the root.
+// snapshots lets f change the state of a terminal in snapshots or, if root, that of the
+// root.
 func snapshots(root bool, f func(x *twist, s message)) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		if s, isRoot := x.state(m); s != nil && isRoot == root {
@@ -171,7 +174,8 @@ func entries(f func(entry message)) wrong {
 	})
 }
 
-// lose drops actions of a kind to the client of a connection: all, or those for which is returns true.
+// lose drops actions of a kind to the client of a connection: all, or those for which is
+// returns true.
 func lose(n int, kind string, is func(m message) bool) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		_, refused := action(m)
@@ -221,7 +225,8 @@ func withoutSnapshots(channel string) wrong {
 	}}
 }
 
-// dispatches lets f change actions that the client of a connection dispatches. If f returns false, the action is dropped.
+// dispatches lets f change actions that the client of a connection dispatches. If f
+// returns false, the action is dropped.
 func dispatches(n int, kind string, f func(x *twist, a message) bool) wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		a, _ := action(m)
@@ -229,7 +234,8 @@ func dispatches(n int, kind string, f func(x *twist, a message) bool) wrong {
 	}}
 }
 
-// exitCode changes the exit code that the client of a connection receives, for terminals whose URI ends with suffix.
+// exitCode changes the exit code that the client of a connection receives, for terminals
+// whose URI ends with suffix.
 func exitCode(n int, suffix string, code int) wrong {
 	return wrong{say: func(x *twist, m message) bool {
 		channel, _ := dig(m, "params", "channel").(string)
@@ -273,7 +279,8 @@ func told(text string, channel any) message {
 		"action": message{"type": ahp.ActionTerminalData, "data": text}}}
 }
 
-// plainWrongs has, for each rule of the plain protocol, hosts that break this rule and no earlier one.
+// plainWrongs has, for each rule of the plain protocol, hosts that break this rule and no
+// earlier one.
 var plainWrongs = map[string][]wrong{
 	"initialize selects an offered protocol version": {{say: func(x *twist, m message) bool {
 		if x.about["method"] == ahp.MethodInitialize && m["result"] != nil {
@@ -442,7 +449,8 @@ var clientWrongs = map[string][]wrong{
 		lose(other, ahp.ActionTerminalExited, onChannel("-3")), exitCode(other, "-3", 0)},
 }
 
-// forges is a host that refuses other clients' titles but applies them: later states show them.
+// forges is a host that refuses other clients' titles but applies them: later states show
+// them.
 func forges(name string, value any) wrong {
 	w := dispatches(other, ahp.ActionTerminalTitleChanged, func(x *twist, _ message) bool { x.forged = true; return true })
 	w.say = snapshots(false, func(x *twist, s message) {
@@ -453,7 +461,8 @@ func forges(name string, value any) wrong {
 	return w
 }
 
-// repeats is a host that refuses another client's output, but sends it to that client as terminal/data.
+// repeats is a host that refuses another client's output, but sends it to that client as
+// terminal/data.
 func repeats() wrong {
 	return wrong{ask: func(x *twist, m message) bool {
 		if a, _ := action(m); x.n == other && isAction(m, ahp.ActionTerminalOutput) {
@@ -492,7 +501,8 @@ func keeping(text string) wrong {
 	}}
 }
 
-// connect connects the check to a host whose messages w changes. It counts the connections.
+// connect connects the check to a host whose messages w changes. It counts the
+// connections.
 func (w wrong) connect(h *host.Host) func(context.Context, client.Endpoint, client.Options) (*client.Conn, error) {
 	n := -1
 	return func(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
@@ -515,7 +525,8 @@ func lookAt(t *testing.T, w wrong, o host.Options) (report *conform.Report, err 
 	return report, err
 }
 
-// late is a channel whose Send returns some time after it has sent the message, as on a busy machine. Messages sent meanwhile are queued.
+// late is a channel whose Send returns some time after it has sent the message, as on a
+// busy machine. Messages sent meanwhile are queued.
 type late struct{ jsonrpc.Channel }
 
 // Send implements jsonrpc.Channel.
@@ -525,7 +536,8 @@ func (l late) Send(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// A good host passes on a busy machine, too: no check reads a result before the host has the message.
+// A good host passes on a busy machine, too: no check reads a result before the host has
+// the message.
 func TestAGoodHostOnABusyMachine(t *testing.T) {
 	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -27,9 +27,10 @@ const (
 	maxPlaces     = 4096 // places whose wrong tokens and refusals are counted
 )
 
-// How often guessable secrets may be tried. A code is one of a million. A door begins at most beginBurst pairings at once, and then one
-// every beginEvery. Within the ten minutes that a pairing is open, an attacker between both sides has about 25 chances in a million at each
-// node.
+// How often guessable secrets may be tried. A code is one of a million. A door begins at
+// most beginBurst pairings at once, and then one every beginEvery. Within the ten minutes
+// that a pairing is open, an attacker between both sides has about 25 chances in a
+// million at each node.
 const (
 	beginBurst, beginEvery   = 5, 30 * time.Second
 	redeemBurst, redeemEvery = 10, 6 * time.Second // wrong pairing tokens from one place
@@ -40,9 +41,11 @@ const (
 type Options struct {
 	Key    ed25519.PrivateKey // the host's identity
 	Tokens *access.Tokens     // the machines that are let in
-	// Pending holds the waiting pairings, for the people who may approve them; nil shows them to nobody.
+	// Pending holds the waiting pairings, for the people who may approve them; nil shows
+	// them to nobody.
 	Pending access.Place
-	// Nodes are the nodes of the cluster, whose doors have the same Key, Tokens and Pending; nil means that there is only this node.
+	// Nodes are the nodes of the cluster, whose doors have the same Key, Tokens and
+	// Pending; nil means that there is only this node.
 	Nodes  Nodes
 	Audit  func(host.AuditEvent) // nil keeps no record
 	Logger *zerolog.Logger       // nil means silence
@@ -55,11 +58,13 @@ const (
 	AuditUnpaired = "unpaired" // a machine has left
 )
 
-// Door serves the pairing protocol. It is an http.Handler and a host.Authenticator, and safe for concurrent use. It has no goroutines.
+// Door serves the pairing protocol. It is an http.Handler and a host.Authenticator, and
+// safe for concurrent use. It has no goroutines.
 //
-// If there are several nodes, each door keeps the pairings, challenges and tokens that began there, and their ids name the node. The other
-// doors ask it. So each challenge is answered once and each token is used once, at whichever node, and unpaired clients leave nothing in
-// the cluster's bucket but their waiting pairings.
+// If there are several nodes, each door keeps the pairings, challenges and tokens that
+// began there, and their ids name the node. The other doors ask it. So each challenge is
+// answered once and each token is used once, at whichever node, and unpaired clients
+// leave nothing in the cluster's bucket but their waiting pairings.
 type Door struct {
 	opts   Options
 	log    zerolog.Logger
@@ -93,7 +98,8 @@ type session struct {
 	live   context.Context // ends when the machine is revoked
 }
 
-// New returns a door at which no machine waits. Without Nodes, it also removes the pairings that an earlier door left in Pending.
+// New returns a door at which no machine waits. Without Nodes, it also removes the
+// pairings that an earlier door left in Pending.
 func New(o Options) (*Door, error) {
 	if len(o.Key) != ed25519.PrivateKeySize || o.Tokens == nil {
 		return nil, errors.New("devices: Key and Tokens are required")
@@ -119,8 +125,9 @@ func New(o Options) (*Door, error) {
 	return d, d.show()
 }
 
-// Authenticate implements host.Authenticator for the tokens of sessions. It uses up the token: each is good for one connection, which lasts
-// until the machine is revoked. It asks another node only about a token that a node of this host has made.
+// Authenticate implements host.Authenticator for the tokens of sessions. It uses up the
+// token: each is good for one connection, which lasts until the machine is revoked. It
+// asks another node only about a token that a node of this host has made.
 func (d *Door) Authenticate(token string) (host.Principal, bool) {
 	after, ours := strings.CutPrefix(token, sessionPrefix)
 	if !ours || !d.made(token) {
@@ -145,7 +152,8 @@ func (d *Door) used(hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	return s.device, ok && s.live.Err() == nil
 }
 
-// Known implements host.Authenticator. It is Authenticate, which reads no file for a wrong token.
+// Known implements host.Authenticator. It is Authenticate, which reads no file for a
+// wrong token.
 func (d *Door) Known(token string) (host.Principal, bool) { return d.Authenticate(token) }
 
 // Both returns an Authenticator that knows the tokens of a and of b.
@@ -172,8 +180,9 @@ func (b both) Known(token string) (host.Principal, bool) {
 // sharedTime is how long a change at another node may take to reach this one.
 const sharedTime = time.Second
 
-// knows reports whether a machine is paired. If it is unknown and there are other nodes, knows waits for sharedTime: the machine may have
-// been paired at another node a moment ago.
+// knows reports whether a machine is paired. If it is unknown and there are other nodes,
+// knows waits for sharedTime: the machine may have been paired at another node a moment
+// ago.
 func (d *Door) knows(device ed25519.PublicKey) bool {
 	paired := func() bool { _, ok := d.opts.Tokens.Device(device); return ok }
 	return paired() || d.opts.Nodes != nil && change.Soon(sharedTime, paired)

@@ -64,7 +64,8 @@ func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
 	return w
 }
 
-// ask sends a request from an address, and returns the status and the code of a refusal. out may be nil.
+// ask sends a request from an address, and returns the status and the code of a refusal.
+// out may be nil.
 func (w *world) ask(from, what, token string, in, out any) (status int, code string) {
 	w.t.Helper()
 	data, err := json.Marshal(in)

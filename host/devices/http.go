@@ -98,7 +98,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 	return d.answer(r.Context(), q)
 }
 
-// answer answers a request that belongs to this node. It came to this node or to another one.
+// answer answers a request that belongs to this node. It came to this node or to another
+// one.
 func (d *Door) answer(ctx context.Context, q question) (any, error) {
 	switch q.What {
 	case "begin":

@@ -16,14 +16,16 @@ import (
 	"tether/pairing"
 )
 
-// Nodes carries questions between the doors of a cluster's nodes. Implementations are safe for concurrent use.
+// Nodes carries questions between the doors of a cluster's nodes. Implementations are
+// safe for concurrent use.
 type Nodes interface {
 	// ID returns this node's name. The names of all nodes have the same length.
 	ID() string
-	// Ask sends a question to a node and returns its answer. about names the service that answers. The error is host.ErrNoNode if the node
-	// does not exist any more.
+	// Ask sends a question to a node and returns its answer. about names the service that
+	// answers. The error is host.ErrNoNode if the node does not exist any more.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
-	// Answer sets the function that answers the other nodes' questions to a service. Its ctx ends when nobody waits for the answer any more.
+	// Answer sets the function that answers the other nodes' questions to a service. Its
+	// ctx ends when nobody waits for the answer any more.
 	Answer(about string, by func(ctx context.Context, question []byte) []byte)
 }
 
@@ -31,7 +33,8 @@ const (
 	aboutPairing  = "pairing"
 	sessionPrefix = "tethersession_"
 	nodeEnds      = "-" // follows the name of a node in an id or a token
-	// useToken asks a node to use up a token, and which machine it was made for. The question's body is the token's hash.
+	// useToken asks a node to use up a token, and which machine it was made for. The
+	// question's body is the token's hash.
 	useToken = "use"
 	// askMargin is how much longer a request may take if another node answers it.
 	askMargin = 3 * time.Second
@@ -44,7 +47,8 @@ type question struct {
 	Body []byte `json:"body"`
 }
 
-// reply is the answer to a question, or its refusal. If both are empty, the other node's log has the error.
+// reply is the answer to a question, or its refusal. If both are empty, the other node's
+// log has the error.
 type reply struct {
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	Refusal pairing.Refusal `json:"refusal,omitzero"`
@@ -63,8 +67,9 @@ func (d *Door) elsewhere(node string) bool {
 	return d.opts.Nodes != nil && len(node) == len(d.node()) && node != d.node()
 }
 
-// beganAt returns the node's name in the id or challenge of a request, "" if the request begins something. genuine is false if no node has made
-// that id or challenge: then there is nothing to ask about.
+// beganAt returns the node's name in the id or challenge of a request, "" if the request
+// begins something. genuine is false if no node has made that id or challenge: then there
+// is nothing to ask about.
 func (d *Door) beganAt(body []byte) (node string, genuine bool) {
 	var of struct {
 		ID        string `json:"id"`
@@ -182,8 +187,9 @@ func (d *Door) asked(ctx context.Context, data []byte) []byte {
 	return data
 }
 
-// usedAt uses up a session's token at the node that made it, and returns the machine that the token was made for. It waits until this node
-// knows the machine. A token that the node has refused is not asked about again for as long as it could have been good.
+// usedAt uses up a session's token at the node that made it, and returns the machine that
+// the token was made for. It waits until this node knows the machine. A token that the
+// node has refused is not asked about again for as long as it could have been good.
 func (d *Door) usedAt(node string, hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	if _, again := d.spent.Get(hash); again {
 		return nil, false

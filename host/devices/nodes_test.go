@@ -40,7 +40,8 @@ func (m member) Ask(ctx context.Context, node, _ string, question []byte) ([]byt
 
 func (m member) Answer(_ string, by func(context.Context, []byte) []byte) { m.answers[m.name] = by }
 
-// newPair starts the doors of two nodes with the same key and tokens, in which a machine is admitted.
+// newPair starts the doors of two nodes with the same key and tokens, in which a machine
+// is admitted.
 func newPair(t *testing.T) (p *pair, here, there *world) {
 	t.Helper()
 	tokens, err := access.Open(access.File(filepath.Join(t.TempDir(), "state", "tokens.json")))
@@ -62,8 +63,8 @@ func newPair(t *testing.T) (p *pair, here, there *world) {
 	return p, all[0], all[1]
 }
 
-// A token that no node has made asks none, and counts as a wrong one. A right one passes at any node with one question, also from an address
-// that has guessed, and once.
+// A token that no node has made asks none, and counts as a wrong one. A right one passes
+// at any node with one question, also from an address that has guessed, and once.
 func TestForgedTokensAskNobody(t *testing.T) {
 	p, here, there := newPair(t)
 	_, answer := there.challenge(key(1), pairing.ForSession)
@@ -112,7 +113,8 @@ func TestForgedTokensAskNobody(t *testing.T) {
 	}
 }
 
-// Neither does an invented id of a pairing, or an invented challenge. Genuine ones go on at any node.
+// Neither does an invented id of a pairing, or an invented challenge. Genuine ones go on
+// at any node.
 func TestForgedIDsAskNobody(t *testing.T) {
 	p, here, there := newPair(t)
 	s, answer := there.challenge(key(1), pairing.ForSession)

@@ -85,7 +85,8 @@ func TestPairingByACode(t *testing.T) {
 	})
 }
 
-// A former approval does not count for a new pairing: each pairing has a code of its own, which a person must approve.
+// A former approval does not count for a new pairing: each pairing has a code of its own,
+// which a person must approve.
 func TestAnApprovalIsForOnePairing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -125,8 +126,9 @@ func TestTheCommitmentBinds(t *testing.T) {
 	}
 }
 
-// An attacker between a machine and the host needs about a million pairings to match the machine's code. Of a thousand tries within the ten
-// minutes of one pairing, the door allows 25.
+// An attacker between a machine and the host needs about a million pairings to match the
+// machine's code. Of a thousand tries within the ten minutes of one pairing, the door
+// allows 25.
 func TestAThousandGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -199,7 +201,8 @@ func TestAThousandGuesses(t *testing.T) {
 	})
 }
 
-// Invalid requests and wrong pairing tokens are recorded, but fill neither the log nor the audit record. The tried tokens are not recorded.
+// Invalid requests and wrong pairing tokens are recorded, but fill neither the log nor
+// the audit record. The tried tokens are not recorded.
 func TestRefusedPairingsFillNoLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log testkit.Output
@@ -253,7 +256,8 @@ func TestReusedCodesAreRefused(t *testing.T) {
 	}
 }
 
-// Invalid requests are refused before the door keeps anything for them, and none causes a panic.
+// Invalid requests are refused before the door keeps anything for them, and none causes a
+// panic.
 func TestRequestsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {

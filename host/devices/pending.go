@@ -15,7 +15,8 @@ import (
 	"tether/pairing"
 )
 
-// revealTime bounds the time until a machine reveals the values of its commitment, which it does at once.
+// revealTime bounds the time until a machine reveals the values of its commitment, which
+// it does at once.
 const revealTime = 30 * time.Second
 
 // look is how often a wait checks whether the machine was approved.
@@ -61,7 +62,8 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
 }
 
-// reveal checks the revealed values against the commitment. If they fit, it writes the pairing with its code to Pending.
+// reveal checks the revealed values against the commitment. If they fit, it writes the
+// pairing with its code to Pending.
 func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
 	p, err := d.checked(r)
 	if err == nil {
@@ -103,7 +105,8 @@ func (d *Door) openLocked(id string) (*pending, error) {
 	return nil, errExpired
 }
 
-// show writes the waiting pairings of this door to Pending, and leaves those of other nodes there.
+// show writes the waiting pairings of this door to Pending, and leaves those of other
+// nodes there.
 func (d *Door) show() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -147,7 +150,8 @@ func (d *Door) waiting() (all []Pending) {
 	return all
 }
 
-// claim returns the pairing for a wait. Only one wait per pairing goes on: claim ends the former one, whose client may be gone.
+// claim returns the pairing for a wait. Only one wait per pairing goes on: claim ends the
+// former one, whose client may be gone.
 func (d *Door) claim(id string) (p *pending, newer <-chan struct{}, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,8 +168,8 @@ func (d *Door) claim(id string) (p *pending, newer <-chan struct{}, err error) {
 	return p, p.newer, nil
 }
 
-// wait waits until the machine is approved. It gives up after WaitTime, when another request waits for the same pairing, and when done is
-// closed.
+// wait waits until the machine is approved. It gives up after WaitTime, when another
+// request waits for the same pairing, and when done is closed.
 func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 	p, newer, err := d.claim(id)
 	if err != nil {
@@ -193,7 +197,8 @@ func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 	}
 }
 
-// forget removes an approved pairing. If Pending cannot be written, the pairing stays there until it expires, without effect.
+// forget removes an approved pairing. If Pending cannot be written, the pairing stays
+// there until it expires, without effect.
 func (d *Door) forget(id string) {
 	d.pending.Take(id)
 	_ = d.show()
@@ -213,7 +218,8 @@ func pendingDoc(at access.Place, lost func(error)) *access.Doc[pendingFile] {
 	return &access.Doc[pendingFile]{At: at, What: "the waiting pairings", Version: pendingVersion, Empty: pendingFile{Version: pendingVersion}, Indent: true, Lost: lost}
 }
 
-// ReadPending returns the pairings in Pending that wait now, the one that expires first at the beginning.
+// ReadPending returns the pairings in Pending that wait now, the one that expires first
+// at the beginning.
 func ReadPending(at access.Place) ([]Pending, error) {
 	f, err := pendingDoc(at, nil).Now()
 	if err != nil {
@@ -226,12 +232,13 @@ func ReadPending(at access.Place) ([]Pending, error) {
 var (
 	// ErrNoPairing is returned by Approve if no pairing that waits has the code.
 	ErrNoPairing = errors.New("no machine waits with this code")
-	// ErrSameCode is returned by Approve if several pairings have the code. Then it approves none.
+	// ErrSameCode is returned by Approve if several pairings have the code. Then it
+	// approves none.
 	ErrSameCode = errors.New("several machines wait with this code, which may be an attack; let them pair again")
 )
 
-// Approve approves the machine that waits with that code, under a name; "" is the machine's name for itself. Spaces and dashes in the code
-// are ignored.
+// Approve approves the machine that waits with that code, under a name; "" is the
+// machine's name for itself. Spaces and dashes in the code are ignored.
 func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.Info, error) {
 	one, err := Waiting(at, code)
 	if err != nil {
@@ -243,7 +250,8 @@ func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.
 	return tokens.AddDevice(name, one.DeviceKey, one.Commitment)
 }
 
-// Waiting returns the machine that waits with a code. Its errors are ErrNoPairing and ErrSameCode, or say why Pending cannot be read.
+// Waiting returns the machine that waits with a code. Its errors are ErrNoPairing and
+// ErrSameCode, or say why Pending cannot be read.
 func Waiting(at access.Place, code string) (Pending, error) {
 	code = strings.NewReplacer(" ", "", "-", "").Replace(code)
 	all, err := ReadPending(at)

@@ -106,7 +106,8 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Challenges and tokens end after a minute of the monotonic clock, and unused ones do not pile up.
+// Challenges and tokens end after a minute of the monotonic clock, and unused ones do not
+// pile up.
 func TestUnusedTokensExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -19,7 +19,8 @@ var (
 	errShort      = errors.New("the document has no epoch")
 )
 
-// sealed is the document of a service for the leader of one epoch. It encrypts the document, and stores the epoch with it.
+// sealed is the document of a service for the leader of one epoch. It encrypts the
+// document, and stores the epoch with it.
 type sealed struct {
 	access.Place
 	seal  cipher.AEAD
@@ -40,8 +41,9 @@ func (d sealed) Read() ([]byte, error) {
 	return content, err
 }
 
-// Change implements access.Place. After another node has become the leader, it changes nothing and returns errSuperseded. A document that
-// cannot be decrypted, for example because it has another key, is replaced and lost.
+// Change implements access.Place. After another node has become the leader, it changes
+// nothing and returns errSuperseded. A document that cannot be decrypted, for example
+// because it has another key, is replaced and lost.
 func (d sealed) Change(do func([]byte) ([]byte, error)) error {
 	return d.Place.Change(func(old []byte) ([]byte, error) {
 		var content []byte

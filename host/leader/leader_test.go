@@ -72,7 +72,8 @@ func keep(place access.Place, content string) error {
 	return place.Change(func([]byte) ([]byte, error) { return []byte(content), nil })
 }
 
-// A question reaches the leader from every node. While no node leads, it waits for the next leader.
+// A question reaches the leader from every node. While no node leads, it waits for the
+// next leader.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -112,7 +113,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// Without the key there is no answer, and an answer is accepted only for its own question.
+// Without the key there is no answer, and an answer is accepted only for its own
+// question.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -147,8 +149,8 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// Whoever can publish can repeat a question, keep it back, and send it to another node or another service. It counts once, soon, and for the
-// leader to which it was sent.
+// Whoever can publish can repeat a question, keep it back, and send it to another node or
+// another service. It counts once, soon, and for the leader to which it was sent.
 func TestQuestionsThatAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -253,7 +255,8 @@ func TestQuestionsAreRemembered(t *testing.T) {
 	})
 }
 
-// The document is encrypted, and passes to the next leader. A former leader cannot change it.
+// The document is encrypted, and passes to the next leader. A former leader cannot change
+// it.
 func TestKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -6,14 +6,16 @@ import (
 )
 
 const (
-	// questionAge is how far a question's time may be from this node's. The nodes' clocks may differ by nearly as much.
+	// questionAge is how far a question's time may be from this node's. The nodes' clocks
+	// may differ by nearly as much.
 	questionAge = time.Minute
 	// maxTaken bounds the ids that are remembered of one generation.
 	maxTaken = 1 << 16
 )
 
-// taken remembers which questions were answered, so that none is answered twice. It is bounded: a question that could be one that it has
-// forgotten counts as answered. The zero value is ready to use; it is safe for concurrent use.
+// taken remembers which questions were answered, so that none is answered twice. It is
+// bounded: a question that could be one that it has forgotten counts as answered. The
+// zero value is ready to use; it is safe for concurrent use.
 type taken struct {
 	mu         sync.Mutex
 	now, older generation

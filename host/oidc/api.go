@@ -18,7 +18,8 @@ var (
 	errInternal = &refusal{http.StatusInternalServerError, "the host cannot do this now; its log says why"}
 )
 
-// serveCLI answers a request of the command line. It refuses requests from browsers, because no page may send one.
+// serveCLI answers a request of the command line. It refuses requests from browsers,
+// because no page may send one.
 func (p *Provider) serveCLI(w http.ResponseWriter, r *http.Request, what string) {
 	answer, err := p.answerCLI(w, r, what)
 	if err != nil {

@@ -62,7 +62,8 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// identify returns the person of a token from the provider. nonce is that of the attempt. A renewal has no nonce, and may have no ID token.
+// identify returns the person of a token from the provider. nonce is that of the attempt.
+// A renewal has no nonce, and may have no ID token.
 func (p *Provider) identify(ctx context.Context, d *discovered, token *oauth2.Token, nonce string) (who claims, err error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" && nonce != "" {
@@ -85,7 +86,8 @@ func (p *Provider) identify(ctx context.Context, d *discovered, token *oauth2.To
 			return who, err
 		}
 		who.issued = id.IssuedAt
-		// A token for several parties names the one that has requested it (OpenID Connect Core 1.0, section 3.1.3.7).
+		// A token for several parties names the one that has requested it (OpenID Connect
+		// Core 1.0, section 3.1.3.7).
 		if who.Party != "" && who.Party != p.opts.ClientID || who.Party == "" && len(id.Audience) > 1 {
 			return who, fmt.Errorf("%w: the ID token was made for another client", errUnbelieved)
 		}
@@ -125,8 +127,8 @@ func (p *Provider) decode(into func(any) error) (c claims, err error) {
 	return c, nil
 }
 
-// groupsOf returns the groups in the claim, which may be a list or one name. It leaves out names that a grant cannot have. ok is false
-// without the claim.
+// groupsOf returns the groups in the claim, which may be a list or one name. It leaves
+// out names that a grant cannot have. ok is false without the claim.
 func groupsOf(claim json.RawMessage) (groups []string, ok bool) {
 	if len(claim) == 0 {
 		return nil, false
@@ -152,7 +154,8 @@ func (c claims) display() string {
 	return cmp.Or(c.Email, c.Username, c.Subject)
 }
 
-// with adds the provider's answer to a query about the person, which is newer than the ID token.
+// with adds the provider's answer to a query about the person, which is newer than the ID
+// token.
 func (c claims) with(more claims) claims {
 	more.Session, more.Party, more.AuthTime, more.issued = c.Session, c.Party, c.AuthTime, c.issued
 	if more.Email == "" {

@@ -45,7 +45,8 @@ type waiting struct {
 	principal           host.Principal
 }
 
-// confirming is a person who has returned from the provider and was asked whether the command line may act for them.
+// confirming is a person who has returned from the provider and was asked whether the
+// command line may act for them.
 type confirming struct {
 	why   purpose
 	who   claims
@@ -66,7 +67,8 @@ type logins struct {
 	granted    bounded.Map[[sha256.Size]byte, granted]
 }
 
-// beginCLI sends a browser to the provider for the command line, or shows the form for the code.
+// beginCLI sends a browser to the provider for the command line, or shows the form for
+// the code.
 func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	why := purpose{State: q.Get("state"), Challenge: q.Get("challenge"), Code: typed(q.Get("code"))}
@@ -87,7 +89,8 @@ func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
 	return p.send(w, r, &why)
 }
 
-// typed returns a code without the characters that people add when they type one; "" if it cannot be a code.
+// typed returns a code without the characters that people add when they type one; "" if
+// it cannot be a code.
 func typed(code string) string {
 	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 	if len(code) != codeLength || strings.Trim(code, codeLetters) != "" {
@@ -96,8 +99,8 @@ func typed(code string) string {
 	return code
 }
 
-// askConfirm asks a person who has returned from the provider whether the command line may act for them, because an attacker may have sent
-// them the link.
+// askConfirm asks a person who has returned from the provider whether the command line
+// may act for them, because an attacker may have sent them the link.
 func (p *Provider) askConfirm(w http.ResponseWriter, why purpose, who claims, token *oauth2.Token) error {
 	from := ""
 	if why.Code != "" {
@@ -118,7 +121,8 @@ var (
 	errNotAllowed = &refusal{http.StatusForbidden, "this question was answered already, or more than five minutes ago: run tether login again"}
 )
 
-// allow admits the command line, because its person has allowed that in the form of askConfirm. Only that page knows the form's id.
+// allow admits the command line, because its person has allowed that in the form of
+// askConfirm. Only that page knows the form's id.
 func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Origin") != p.opts.PublicURL {
 		return &refusal{http.StatusForbidden, "requests from other pages are refused"}
@@ -191,8 +195,8 @@ func dashed(code string) string {
 	return code[:codeLength/2] + "-" + code[codeLength/2:]
 }
 
-// waitingFor returns the login that waits with a code, or nil. Codes are long enough that the time of this search reveals nothing useful:
-// each try takes a login at the provider.
+// waitingFor returns the login that waits with a code, or nil. Codes are long enough that
+// the time of this search reveals nothing useful: each try takes a login at the provider.
 func (p *Provider) waitingFor(code string) *waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +208,8 @@ func (p *Provider) waitingFor(code string) *waiting {
 	return nil
 }
 
-// claim returns the token to the command line that has the verifier. It waits for the person for at most pairing.WaitTime.
+// claim returns the token to the command line that has the verifier. It waits for the
+// person for at most pairing.WaitTime.
 func (p *Provider) claim(ctx context.Context, c pairing.LoginClaim) (pairing.LoggedIn, error) {
 	if c.ID != "" {
 		return p.claimWaiting(ctx, c)

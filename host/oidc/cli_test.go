@@ -54,7 +54,8 @@ func ask[T any](r *rig, what, token string, body any) (answer T, status int) {
 
 var hidden = regexp.MustCompile(`name="id" value="([^"]+)"`)
 
-// through goes from a link of tether login through the provider to the question, and returns the question's page and id.
+// through goes from a link of tether login through the provider to the question, and
+// returns the question's page and id.
 func (b *browser) through(link string) (page, id string) {
 	b.t.Helper()
 	to := b.get(link)
@@ -79,7 +80,8 @@ func read(t *testing.T, r *http.Response) string {
 
 const verifier = "a verifier that never leaves the command line"
 
-// The browser brings a code to the loopback address; only who began the login can make anything of it, once.
+// The browser brings a code to the loopback address; only who began the login can make
+// anything of it, once.
 func TestLoopbackLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -112,7 +114,8 @@ func TestLoopbackLogin(t *testing.T) {
 	})
 }
 
-// A code is good for two minutes, for nobody without the verifier, and a wrong verifier uses it up.
+// A code is good for two minutes, for nobody without the verifier, and a wrong verifier
+// uses it up.
 func TestLoopbackCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		verifier string
@@ -202,7 +205,8 @@ func TestTypedLoginsAreBounded(t *testing.T) {
 	})
 }
 
-// A machine of a person who is logged in is admitted as theirs; requests of other clients are not.
+// A machine of a person who is logged in is admitted as theirs; requests of other clients
+// are not.
 func TestApprove(t *testing.T) {
 	var asked []string
 	r := newRig(t, func(o *oidc.Options) {

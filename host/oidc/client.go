@@ -15,7 +15,8 @@ const (
 // errLongAnswer ends the reading of an answer that is too long.
 var errLongAnswer = errors.New("the identity provider's answer is longer than 1 MiB")
 
-// newClient returns a client only for the provider. It follows no redirects, because the provider's configuration names its addresses.
+// newClient returns a client only for the provider. It follows no redirects, because the
+// provider's configuration names its addresses.
 func newClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = 64 << 10

@@ -44,7 +44,8 @@ var keys = sync.OnceValues(func() (*rsa.PrivateKey, *rsa.PrivateKey) {
 	return a, b
 })
 
-// fakeProvider is an identity provider without a network. Its fields may be changed by now.
+// fakeProvider is an identity provider without a network. Its fields may be changed by
+// now.
 type fakeProvider struct {
 	mu sync.Mutex // held while a request is answered
 	*oidctest.Server
@@ -108,7 +109,8 @@ func (f *fakeProvider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// login is the person's part at the provider: the address that the browser was sent to becomes the one that it is sent back to.
+// login is the person's part at the provider: the address that the browser was sent to
+// becomes the one that it is sent back to.
 func (f *fakeProvider) login(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || !strings.HasPrefix(to, issuer+"/auth?") {
@@ -263,7 +265,8 @@ func (b *browser) get(to string) *http.Response {
 	return w.Result()
 }
 
-// begin goes to the provider and returns the address with which it sends the browser back.
+// begin goes to the provider and returns the address with which it sends the browser
+// back.
 func (b *browser) begin() string {
 	b.t.Helper()
 	to := b.get(public + oidc.Path)

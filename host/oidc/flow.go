@@ -20,7 +20,8 @@ import (
 // maxQuery bounds the state and the code with which a browser returns, in bytes.
 const maxQuery = 4 << 10
 
-// refusal says why nobody was logged in. Its text is for the person; it contains nothing that the provider or the browser has sent.
+// refusal says why nobody was logged in. Its text is for the person; it contains nothing
+// that the provider or the browser has sent.
 type refusal struct {
 	status int
 	text   string
@@ -91,7 +92,8 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
 	p.opts.OnRefused(w, r, why.status, why.text)
 }
 
-// send sends the browser to the provider, to log in the browser or, with cli, the command line.
+// send sends the browser to the provider, to log in the browser or, with cli, the command
+// line.
 func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) error {
 	d := p.description()
 	if d == nil {
@@ -147,10 +149,12 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxAuthAge is how long before its ID token a person may have logged in at the provider, for a login that asked for that.
+// maxAuthAge is how long before its ID token a person may have logged in at the provider,
+// for a login that asked for that.
 const maxAuthAge = time.Minute
 
-// proof returns what the provider's answer to an attempt proves about the person's presence.
+// proof returns what the provider's answer to an attempt proves about the person's
+// presence.
 func (a *attempt) proof(who claims) host.Proof {
 	switch at := time.Unix(int64(who.AuthTime), 0); {
 	case !a.Again:
@@ -161,7 +165,8 @@ func (a *attempt) proof(who claims) host.Proof {
 	return host.ProofNow
 }
 
-// exchange exchanges the code at the provider and returns the claims of the person who has logged in.
+// exchange exchanges the code at the provider and returns the claims of the person who
+// has logged in.
 func (p *Provider) exchange(ctx context.Context, code string, a *attempt) (claims, *oauth2.Token, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -181,7 +186,8 @@ func (p *Provider) exchange(ctx context.Context, code string, a *attempt) (claim
 	return who, token, nil
 }
 
-// describe describes a provider's refusal for the log: its code, if that is valid, and the status.
+// describe describes a provider's refusal for the log: its code, if that is valid, and
+// the status.
 func describe(e *oauth2.RetrieveError) string {
 	code := e.ErrorCode
 	for _, c := range code {

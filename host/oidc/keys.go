@@ -18,9 +18,10 @@ import (
 // keysGap is the shortest time between two requests for the provider's keys.
 const keysGap = 10 * time.Second
 
-// keys are the provider's public keys. A signature that none of them has made may be by a newer key, and then they are requested again: at
-// most once in keysGap, however many signatures there are, since anybody can send a logout token with an unknown key. All that wait share
-// the answer.
+// keys are the provider's public keys. A signature that none of them has made may be by a
+// newer key, and then they are requested again: at most once in keysGap, however many
+// signatures there are, since anybody can send a logout token with an unknown key. All
+// that wait share the answer.
 type keys struct {
 	client *http.Client
 	url    string
@@ -42,7 +43,8 @@ func fixedKeys(jwks []byte) openid.KeySet {
 	return openid.NewRemoteKeySet(openid.ClientContext(context.Background(), &http.Client{Transport: fixedAnswer(jwks)}), "https://keys.invalid")
 }
 
-// fixedAnswer is a transport with one answer, without a network. go-oidc decodes keys only from an answer.
+// fixedAnswer is a transport with one answer, without a network. go-oidc decodes keys
+// only from an answer.
 type fixedAnswer []byte
 
 // RoundTrip implements http.RoundTripper.
@@ -50,7 +52,8 @@ func (a fixedAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(a)), Request: r}, nil
 }
 
-// VerifySignature implements openid.KeySet. It may wait for keys that are requested after it was called, which has an end with ctx.
+// VerifySignature implements openid.KeySet. It may wait for keys that are requested after
+// it was called, which has an end with ctx.
 func (k *keys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	for began := time.Now(); ; {
 		k.mu.Lock()
@@ -72,7 +75,8 @@ func (k *keys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) 
 	}
 }
 
-// next returns when the next request for the keys is answered: the one under way, or its own one, which it sends as soon as it may.
+// next returns when the next request for the keys is answered: the one under way, or its
+// own one, which it sends as soon as it may.
 func (k *keys) next(ctx context.Context) error {
 	k.mu.Lock()
 	under, pause := k.under, time.Until(k.last.Add(keysGap))

@@ -23,8 +23,8 @@ const (
 	maxLogoutLife = time.Hour
 )
 
-// logout ends sessions at the provider's request, by back-channel logout (OpenID Connect Back-Channel Logout 1.0). The token is checked
-// like an ID token, and accepted once.
+// logout ends sessions at the provider's request, by back-channel logout (OpenID Connect
+// Back-Channel Logout 1.0). The token is checked like an ID token, and accepted once.
 func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	token, err := p.logoutToken(w, r)
 	if err != nil {
@@ -56,8 +56,9 @@ func (p *Provider) refuseLogout(w http.ResponseWriter, r *http.Request, err erro
 	}
 }
 
-// logoutToken returns the logout token of a request. Anybody can send one, so what costs least is checked first: what the token says, then
-// whether a known key has signed it. Only then it takes a slot, and waits for newer keys.
+// logoutToken returns the logout token of a request. Anybody can send one, so what costs
+// least is checked first: what the token says, then whether a known key has signed it.
+// Only then it takes a slot, and waits for newer keys.
 func (p *Provider) logoutToken(w http.ResponseWriter, r *http.Request) (*openid.LogoutToken, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogout)
 	raw := r.PostFormValue("logout_token")
@@ -81,7 +82,8 @@ func (p *Provider) logoutToken(w http.ResponseWriter, r *http.Request) (*openid.
 	return d.verifier.VerifyLogout(ctx, raw)
 }
 
-// plausible reports whether a logout token would be valid if the provider has signed it. It requests nothing and checks no signature.
+// plausible reports whether a logout token would be valid if the provider has signed it.
+// It requests nothing and checks no signature.
 func (p *Provider) plausible(raw string) error {
 	var header struct {
 		Algorithm string `json:"alg"`
@@ -125,8 +127,8 @@ func decoded(part string, v any) bool {
 	return err == nil && jsonspan.Unmarshal(data, v) == nil
 }
 
-// first reports whether a logout token is new. A token that is valid for longer than an hour could be replayed after its id was dropped,
-// which only ends sessions again.
+// first reports whether a logout token is new. A token that is valid for longer than an
+// hour could be replayed after its id was dropped, which only ends sessions again.
 func (p *Provider) first(id string, expires time.Time) bool {
 	if most := time.Now().Add(maxLogoutLife); expires.After(most) {
 		expires = most
@@ -134,7 +136,8 @@ func (p *Provider) first(id string, expires time.Time) bool {
 	return len(id) <= maxText && p.loggedOut.Add(id, struct{}{}, expires)
 }
 
-// endAll ends the sessions of a subject, or the session that the provider calls sid, and returns how many it has ended.
+// endAll ends the sessions of a subject, or the session that the provider calls sid, and
+// returns how many it has ended.
 func (p *Provider) endAll(subject, sid string) (ended int) {
 	p.mu.Lock()
 	var ends []*session

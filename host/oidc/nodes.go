@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// askWithin bounds a request that another node answers: a request of the command line may wait for its person.
+	// askWithin bounds a request that another node answers: a request of the command line
+	// may wait for its person.
 	askWithin = pairing.WaitTime + 2*requestTime + 5*time.Second
 	// endWithin bounds the time to end a session at somebody's request on the page.
 	endWithin = 12 * time.Second
@@ -147,7 +148,8 @@ func (w *recorder) WriteHeader(status int) { w.status = status }
 // Write implements http.ResponseWriter.
 func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
 
-// lead connects to the identity provider for all nodes until ctx ends. It starts with the sessions that the former leader has stored.
+// lead connects to the identity provider for all nodes until ctx ends. It starts with the
+// sessions that the former leader has stored.
 func (p *Provider) lead(ctx context.Context, kept access.Place) error {
 	p.looking.Lock()
 	doc := p.doc(kept)

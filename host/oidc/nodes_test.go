@@ -88,8 +88,9 @@ func deadline(p host.Principal) time.Time {
 	return at
 }
 
-// A login begins at one node, comes back to another, and counts at all; one node renews; the next leader goes on where the last one has
-// stopped, and an end at any node is one everywhere within two seconds.
+// A login begins at one node, comes back to another, and counts at all; one node renews;
+// the next leader goes on where the last one has stopped, and an end at any node is one
+// everywhere within two seconds.
 func TestLoginsOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
@@ -181,7 +182,8 @@ func TestLoginsOfNodes(t *testing.T) {
 	})
 }
 
-// A node that takes over a person's sessions does not bring back groups that only an older one of them has.
+// A node that takes over a person's sessions does not bring back groups that only an
+// older one of them has.
 func TestOldSessionsBringNoGroupsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
@@ -207,7 +209,8 @@ func TestOldSessionsBringNoGroupsBack(t *testing.T) {
 	})
 }
 
-// A login of the command line goes over any nodes, and waits for its person at another one.
+// A login of the command line goes over any nodes, and waits for its person at another
+// one.
 func TestCommandLineOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
@@ -248,7 +251,8 @@ func TestCommandLineOfNodes(t *testing.T) {
 	})
 }
 
-// Bad questions get no answer, requests that are too long and those that no node can answer a refusal.
+// Bad questions get no answer, requests that are too long and those that no node can
+// answer a refusal.
 func TestBadQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)

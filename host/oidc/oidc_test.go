@@ -40,7 +40,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Cookies of a login cannot be set from a name below the host's domain, and no script reads them.
+// Cookies of a login cannot be set from a name below the host's domain, and no script
+// reads them.
 func TestLoginCookie(t *testing.T) {
 	b := newRig(t, nil).browser()
 	b.begin()
@@ -50,7 +51,8 @@ func TestLoginCookie(t *testing.T) {
 	}
 }
 
-// A browser that returns without having been sent to the provider logs nobody in: not with another browser's code, nor twice, nor late.
+// A browser that returns without having been sent to the provider logs nobody in: not
+// with another browser's code, nor twice, nor late.
 func TestForeignWayBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -179,7 +181,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// A provider that is down, slow, or answers without end costs a login, and the next one works.
+// A provider that is down, slow, or answers without end costs a login, and the next one
+// works.
 func TestProviderTrouble(t *testing.T) {
 	paths := []string{"/.well-known/openid-configuration", "/token", "/keys", "/userinfo"}
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
@@ -326,7 +329,8 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// An administrator's end takes effect at once, and so does a logout at the provider. Others stay.
+// An administrator's end takes effect at once, and so does a logout at the provider.
+// Others stay.
 func TestEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

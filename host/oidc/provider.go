@@ -39,23 +39,29 @@ const (
 	sessionTime = 12 * time.Hour   // then the person has to log in again
 	clockSkew   = time.Minute      // by which a session may seem to be from the future
 	discoverGap = 5 * time.Second  // between two tries to read the provider's configuration
-	// Requests to the provider at a time: of people who log in, those of one address among them, for logout tokens, and to renew sessions. They
-	// have slots of their own, so that strangers who invent codes and logout tokens keep nobody from logging in. More are answered 503; renewals
-	// wait.
+	// Requests to the provider at a time: of people who log in, those of one address
+	// among them, for logout tokens, and to renew sessions. They have slots of their own,
+	// so that strangers who invent codes and logout tokens keep nobody from logging in.
+	// More are answered 503; renewals wait.
 	maxLogins, maxLoginsOfOne, maxLogouts, maxRenewals = 32, 8, 16, 16
 )
 
-// Options are the settings of a Provider. Issuer, ClientID, Secret, PublicURL, People, OnLogin and OnRefused are required.
+// Options are the settings of a Provider. Issuer, ClientID, Secret, PublicURL, People,
+// OnLogin and OnRefused are required.
 type Options struct {
-	// Issuer is the provider's URL, exactly as its tokens name it: https, or http on a loopback address.
+	// Issuer is the provider's URL, exactly as its tokens name it: https, or http on a
+	// loopback address.
 	Issuer string
 	// ClientID and Secret identify this host to the provider.
 	ClientID, Secret string
-	// PublicURL is the https URL under which browsers reach the host, without a path; http on a loopback address. The provider must know
-	// PublicURL + "/login/oidc/callback" as the redirect URI, and may know PublicURL + "/login/oidc/logout" for back-channel logout.
+	// PublicURL is the https URL under which browsers reach the host, without a path;
+	// http on a loopback address. The provider must know PublicURL +
+	// "/login/oidc/callback" as the redirect URI, and may know PublicURL +
+	// "/login/oidc/logout" for back-channel logout.
 	PublicURL string
-	// Domains are the domains of e-mail addresses that may log in, lower case. With any, an address that the provider has not verified is
-	// refused. Empty admits everyone whom the provider admits.
+	// Domains are the domains of e-mail addresses that may log in, lower case. With any,
+	// an address that the provider has not verified is refused. Empty admits everyone
+	// whom the provider admits.
 	Domains []string
 	// Groups are the groups in one of which a person must be; empty requires none.
 	Groups []string
@@ -63,22 +69,25 @@ type Options struct {
 	GroupsClaim string
 	// People turns identities into people.
 	People People
-	// Sessions is where sessions and the provider's refresh tokens are stored for the next host; nil stores none.
+	// Sessions is where sessions and the provider's refresh tokens are stored for the
+	// next host; nil stores none.
 	Sessions access.Place
-	// Shared is set, instead of Sessions, if the host has several nodes. One node, the leader, connects to the identity provider for all
-	// and is the only one that changes sessions; browsers and command lines may use any node.
+	// Shared is set, instead of Sessions, if the host has several nodes. One node, the
+	// leader, connects to the identity provider for all and is the only one that changes
+	// sessions; browsers and command lines may use any node.
 	Shared *leader.Shared
-	// OnLogin logs a browser in as p, the principal of the session with that token, and sends it to the page.
+	// OnLogin logs a browser in as p, the principal of the session with that token, and
+	// sends it to the page.
 	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string, proof host.Proof)
 	// OnRefused tells a person why nobody was logged in.
 	OnRefused func(w http.ResponseWriter, r *http.Request, status int, why string)
 
-	// Approve admits the machine that waits with a pairing code, as belonging to the person p. Its error is shown to that person. nil
-	// admits none.
+	// Approve admits the machine that waits with a pairing code, as belonging to the
+	// person p. Its error is shown to that person. nil admits none.
 	Approve func(p host.Principal, code, name string) error
 
-	// Noted reports whether one more refusal of the sender of a request is to be logged and recorded; nil: all are. Anybody can send requests
-	// that are refused.
+	// Noted reports whether one more refusal of the sender of a request is to be logged
+	// and recorded; nil: all are. Anybody can send requests that are refused.
 	Noted  func(r *http.Request) bool
 	Audit  func(host.AuditEvent) // nil keeps no record
 	Logger *zerolog.Logger       // nil means silence
@@ -86,14 +95,16 @@ type Options struct {
 
 // People maps identities to people. It is safe for concurrent use.
 type People interface {
-	// LoggedIn returns the principal of the person with that identity, and adds the person at the first login. The groups that the provider
-	// names now replace those that it named before. The principal's Live ends when an administrator ends the person. An error means that
-	// this has happened already.
+	// LoggedIn returns the principal of the person with that identity, and adds the
+	// person at the first login. The groups that the provider names now replace those
+	// that it named before. The principal's Live ends when an administrator ends the
+	// person. An error means that this has happened already.
 	LoggedIn(host.Identity) (host.Principal, error)
 }
 
-// Provider is the identity provider as the host sees it. It is an http.Handler for everything below Path and a host.Authenticator for the
-// tokens of sessions, and safe for concurrent use.
+// Provider is the identity provider as the host sees it. It is an http.Handler for
+// everything below Path and a host.Authenticator for the tokens of sessions, and safe for
+// concurrent use.
 type Provider struct {
 	opts   Options
 	log    zerolog.Logger
@@ -130,8 +141,8 @@ type discovered struct {
 	oauth    oauth2.Config
 }
 
-// New returns a Provider with the sessions in the file. It does not contact the identity provider, so that a host can start while that is
-// down.
+// New returns a Provider with the sessions in the file. It does not contact the identity
+// provider, so that a host can start while that is down.
 func New(o Options) (*Provider, error) {
 	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), logins: bounded.Slots{All: maxLogins, Each: maxLoginsOfOne}, ends: bounded.Slots{All: maxLogouts}, wake: make(chan struct{}, 1),
 		sessions: map[[sha256.Size]byte]*session{}, loggedOut: bounded.Map[string, struct{}]{Most: maxLoggedOut},
@@ -178,7 +189,8 @@ func New(o Options) (*Provider, error) {
 	return p, p.restore()
 }
 
-// webURL parses an https URL; http is allowed for a loopback address, where nobody can eavesdrop.
+// webURL parses an https URL; http is allowed for a loopback address, where nobody can
+// eavesdrop.
 func webURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -195,8 +207,8 @@ func webURL(text string) (*url.URL, error) {
 // errBusy refuses one request too many to the provider.
 var errBusy = errors.New("too many logins at a time")
 
-// ask takes a slot for what a request makes the host ask the provider, and bounds the time for that. The caller gives the slot back by calling
-// done.
+// ask takes a slot for what a request makes the host ask the provider, and bounds the
+// time for that. The caller gives the slot back by calling done.
 func (p *Provider) ask(r *http.Request, from *bounded.Slots) (within context.Context, done func(), err error) {
 	give, ok := from.Try(host.PlaceOf(r.RemoteAddr))
 	if !ok {
@@ -218,8 +230,8 @@ func (p *Provider) description() *discovered {
 	return p.found
 }
 
-// discover returns the provider's description of itself, which is requested on first use. After a failure it is not requested again for
-// discoverGap.
+// discover returns the provider's description of itself, which is requested on first use.
+// After a failure it is not requested again for discoverGap.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	if found := p.description(); found != nil {
 		return found, nil
@@ -247,7 +259,8 @@ var algorithms = []string{openid.RS256, openid.RS384, openid.RS512, openid.ES256
 
 // read asks the provider for its configuration.
 func (p *Provider) read(ctx context.Context) (*discovered, error) {
-	// Others wait for the answer, too, so the request does not end with the one that has caused it.
+	// Others wait for the answer, too, so the request does not end with the one that has
+	// caused it.
 	provider, err := openid.NewProvider(openid.ClientContext(context.WithoutCancel(ctx), p.client), p.opts.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("read the identity provider's configuration: %w", err)

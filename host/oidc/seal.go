@@ -12,9 +12,10 @@ import (
 // attemptTime is how long a login at the provider may take.
 const attemptTime = 10 * time.Minute
 
-// attempt is the state of a browser that was sent to the provider. It is in a cookie that only this host can decrypt; a host without other
-// nodes can do so only until it is restarted. So the host keeps no state for attempts, and a login begun in one browser cannot be finished
-// in another.
+// attempt is the state of a browser that was sent to the provider. It is in a cookie that
+// only this host can decrypt; a host without other nodes can do so only until it is
+// restarted. So the host keeps no state for attempts, and a login begun in one browser
+// cannot be finished in another.
 type attempt struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
@@ -27,8 +28,8 @@ type attempt struct {
 // cookieName returns the name of an attempt's cookie.
 func (p *Provider) cookieName(r *http.Request) string { return host.CookieName("login", r, p.secure) }
 
-// setAttempt stores an attempt in the browser; nil removes it. The browser returns from another site, the provider's, so the cookie must be
-// sent with links from other sites.
+// setAttempt stores an attempt in the browser; nil removes it. The browser returns from
+// another site, the provider's, so the cookie must be sent with links from other sites.
 func (p *Provider) setAttempt(w http.ResponseWriter, r *http.Request, a *attempt) {
 	c := &http.Cookie{Name: p.cookieName(r), Path: "/", MaxAge: -1, HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteLaxMode}
 	if a != nil {
@@ -38,7 +39,8 @@ func (p *Provider) setAttempt(w http.ResponseWriter, r *http.Request, a *attempt
 	http.SetCookie(w, c)
 }
 
-// attemptOf returns the attempt that is stored in a browser; ok is false if there is none that is still valid.
+// attemptOf returns the attempt that is stored in a browser; ok is false if there is none
+// that is still valid.
 func (p *Provider) attemptOf(r *http.Request) (a attempt, ok bool) {
 	c, err := r.Cookie(p.cookieName(r))
 	if err != nil {

@@ -36,7 +36,8 @@ var (
 	errAllChanged     = errors.New("the person may not use this host any more")
 )
 
-// session is one login of one person. Its fields are guarded by Provider.mu, except for principal and end, which never change.
+// session is one login of one person. Its fields are guarded by Provider.mu, except for
+// principal and end, which never change.
 type session struct {
 	principal host.Principal // its Live ends with the session
 	end       context.CancelCauseFunc
@@ -58,7 +59,8 @@ func (p *Provider) Known(token string) (host.Principal, bool) {
 	return p.ByHash(sha256.Sum256([]byte(token)))
 }
 
-// ByHash returns the principal of the session whose token has that hash; ok is false if there is none.
+// ByHash returns the principal of the session whose token has that hash; ok is false if
+// there is none.
 func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	if principal, ok := p.byHash(hash); ok || p.leads() {
 		return principal, ok
@@ -130,7 +132,8 @@ func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Princi
 	}
 }
 
-// boundLocked ends sessions beyond the bounds after a new one was added, first those of the same person.
+// boundLocked ends sessions beyond the bounds after a new one was added, first those of
+// the same person.
 func (p *Provider) boundLocked(newest *session) {
 	var oldest, oldestOwn *session
 	own := 0
@@ -169,7 +172,8 @@ func (p *Provider) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// Run renews sessions until ctx ends; while another node leads, it follows that node instead. It returns when no renewal is under way.
+// Run renews sessions until ctx ends; while another node leads, it follows that node
+// instead. It returns when no renewal is under way.
 func (p *Provider) Run(ctx context.Context) {
 	if p.nodes != nil {
 		var following sync.WaitGroup
@@ -263,7 +267,8 @@ func (p *Provider) renew(ctx context.Context, s *session) {
 	}
 }
 
-// again asks the provider once. An error that is one of the reasons for the end of a session means that the session has ended.
+// again asks the provider once. An error that is one of the reasons for the end of a
+// session means that the session has ended.
 func (p *Provider) again(ctx context.Context, s *session, refresh string) (who claims, token *oauth2.Token, err error) {
 	if refresh == "" {
 		return who, nil, errOver

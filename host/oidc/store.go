@@ -15,7 +15,8 @@ const (
 	maxStore     = 1 << 20 // bytes, the most that secret.ReadFile reads; beyond it, the oldest sessions are not stored
 )
 
-// kept is a session in the file. The provider's refresh token is a secret; of our own token there is only the hash.
+// kept is a session in the file. The provider's refresh token is a secret; of our own
+// token there is only the hash.
 type kept struct {
 	Token    []byte        `json:"token_sha256"`
 	Identity host.Identity `json:"identity"`
@@ -33,7 +34,8 @@ type store struct {
 	Sessions []kept `json:"sessions"`
 }
 
-// keep writes the sessions for the next host, or for the other nodes. A failure is logged; people then have to log in again.
+// keep writes the sessions for the next host, or for the other nodes. A failure is
+// logged; people then have to log in again.
 func (p *Provider) keep() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -84,7 +86,8 @@ func (p *Provider) sessionsOf(f *store) []kept {
 	return slices.Clone(f.Sessions)
 }
 
-// restore adds the sessions of the former host. Those whose renewal is overdue are due at once.
+// restore adds the sessions of the former host. Those whose renewal is overdue are due at
+// once.
 func (p *Provider) restore() error {
 	if p.kept == nil {
 		return nil

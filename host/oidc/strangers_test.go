@@ -64,8 +64,9 @@ func (f *fakeProvider) slowly(path string, takes time.Duration, only func(*http.
 	return requests
 }
 
-// Logout tokens that strangers invent keep nobody from logging in, also while the provider's keys take long and change, nor from being logged
-// out. They cost the provider one request for its keys in ten seconds.
+// Logout tokens that strangers invent keep nobody from logging in, also while the
+// provider's keys take long and change, nor from being logged out. They cost the provider
+// one request for its keys in ten seconds.
 func TestForgedLogoutsKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -99,7 +100,8 @@ func TestForgedLogoutsKeepNobodyOut(t *testing.T) {
 		time.Sleep(time.Second)
 		login()
 		time.Sleep(time.Second)
-		// The provider signs by a new key, which it has published just after it was asked for its keys.
+		// The provider signs by a new key, which it has published just after it was asked
+		// for its keys.
 		_, newer := keys()
 		time.Sleep(5 * time.Second)
 		r.fake.now(func() {
@@ -145,7 +147,8 @@ func TestImplausibleLogoutsCostNothing(t *testing.T) {
 	}
 }
 
-// Codes that strangers invent take some of the slots to a slow provider. Others log in, and logins are renewed.
+// Codes that strangers invent take some of the slots to a slow provider. Others log in,
+// and logins are renewed.
 func TestInventedCodesKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -215,7 +218,8 @@ func TestRefusedLoginsFillNoLog(t *testing.T) {
 	}
 }
 
-// Only a login for which the provider says that the person has just logged in there proves that the person is there.
+// Only a login for which the provider says that the person has just logged in there
+// proves that the person is there.
 func TestProofOfALogin(t *testing.T) {
 	for name, c := range map[string]struct {
 		again bool

@@ -34,7 +34,8 @@ type browser struct {
 	out *bufio.Reader
 }
 
-// newBrowser starts one, or skips the test if none is installed. Its answers may take as long as the operation does.
+// newBrowser starts one, or skips the test if none is installed. Its answers may take as
+// long as the operation does.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	if os.Getenv("TETHER_SCREENSHOTS") == "" {
@@ -142,7 +143,8 @@ func (b *browser) text(js string) (s string) {
 	return s
 }
 
-// shot saves a picture of the page in the directory TETHER_SCREENSHOTS, for people to look at.
+// shot saves a picture of the page in the directory TETHER_SCREENSHOTS, for people to
+// look at.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	b.do("shot", args{"path": filepath.Join(os.Getenv("TETHER_SCREENSHOTS"), name+".png")}, nil)
@@ -151,10 +153,12 @@ func (b *browser) shot(name string) {
 // seen is the browser's activity besides showing the page.
 type seen struct{ Requests, Errors, Dialogs, Popups, Sent []string }
 
-// says are the methods that the page may send to its host. An observer needs no others, whatever is printed or typed.
+// says are the methods that the page may send to its host. An observer needs no others,
+// whatever is printed or typed.
 var says = []string{ahp.MethodInitialize, ahp.MethodReconnect, ahp.MethodSubscribe, ahp.MethodUnsubscribe, ahp.MethodPing}
 
-// clean fails the test if the page has connected to anything but its host, or has done anything there but watch.
+// clean fails the test if the page has connected to anything but its host, or has done
+// anything there but watch.
 func (b *browser) clean(origin string) {
 	b.t.Helper()
 	var s seen

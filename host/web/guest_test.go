@@ -12,8 +12,8 @@ import (
 	"tether/host"
 )
 
-// A guest opens a link by a click, watches the one terminal, reloads the page, and is told when the link ends. The page removes the secret
-// from the address.
+// A guest opens a link by a click, watches the one terminal, reloads the page, and is
+// told when the link ends. The page removes the secret from the address.
 func TestPageOfGuests(t *testing.T) {
 	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)

@@ -8,7 +8,8 @@ import (
 	"tether/host"
 )
 
-// The list and the terminal's head show that a program waits for typed input, as soon as and as long as it does.
+// The list and the terminal's head show that a program waits for typed input, as soon as
+// and as long as it does.
 func TestPageShowsWhoAwaits(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

@@ -18,10 +18,12 @@ import (
 	"tether/internal/testkit"
 )
 
-// rect is the place of an element on the page, in CSS pixels, which equal the pixels of a picture.
+// rect is the place of an element on the page, in CSS pixels, which equal the pixels of a
+// picture.
 type rect struct{ X, Y, Width, Height int }
 
-// ink returns the difference between the darkest and the lightest pixel of a part of the page, from 0 to 65535.
+// ink returns the difference between the darkest and the lightest pixel of a part of the
+// page, from 0 to 65535.
 func (b *browser) ink(where rect) int {
 	b.t.Helper()
 	path := filepath.Join(b.t.TempDir(), "page.png")
@@ -75,7 +77,8 @@ func TestPageShowsUnderscores(t *testing.T) {
 	}
 }
 
-// contrasts finds text that is hard to read: [contrast, text, colours] of each element of a selector that is below 4.5 (WCAG AA).
+// contrasts finds text that is hard to read: [contrast, text, colours] of each element of
+// a selector that is below 4.5 (WCAG AA).
 const contrasts = `(selector => {
 	const rgb = s => (s.match(/[\d.]+/g) ?? []).map(Number);
 	const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -92,7 +95,8 @@ const contrasts = `(selector => {
 	return {seen, bad};
 })`
 
-// All text is readable in both themes: states of chosen rows, all 16 colours, and inverse text, on the screen and in commands.
+// All text is readable in both themes: states of chosen rows, all 16 colours, and inverse
+// text, on the screen and in commands.
 func TestPageHasContrast(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -161,7 +165,8 @@ func quote(s string) string {
 	return string(text)
 }
 
-// Names of any length leave the page as wide as the window, and the terminal's scroll bar at the window's edge.
+// Names of any length leave the page as wide as the window, and the terminal's scroll bar
+// at the window's edge.
 func TestPageWithLongNames(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
@@ -197,7 +202,8 @@ func TestPageWithLongNames(t *testing.T) {
 	}
 }
 
-// lendLater lends a terminal and waits until the next one will be newer: the list compares milliseconds.
+// lendLater lends a terminal and waits until the next one will be newer: the list
+// compares milliseconds.
 func (s *site) lendLater(c *client.Conn, machine, name string) string {
 	s.t.Helper()
 	uri := s.lend(c, machine, name)
@@ -206,8 +212,9 @@ func (s *site) lendLater(c *client.Conn, machine, name string) string {
 	return uri
 }
 
-// The list shows running terminals before exited ones, the newest first, and does not change when a machine reconnects. Exited terminals
-// are folded until they are unfolded or searched for.
+// The list shows running terminals before exited ones, the newest first, and does not
+// change when a machine reconnects. Exited terminals are folded until they are unfolded
+// or searched for.
 func TestPageOrdersTheList(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

@@ -10,8 +10,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// script runs a program in Node, without a browser, and returns its output. The program imports the page's files from ./. In place of
-// xterm.js there is a Terminal that draws text some time after write, as xterm.js does. Its drawn is that text.
+// script runs a program in Node, without a browser, and returns its output. The program
+// imports the page's files from ./. In place of xterm.js there is a Terminal that draws
+// text some time after write, as xterm.js does. Its drawn is that text.
 func script(t *testing.T, program string) string {
 	t.Helper()
 	testkit.Unix(t, testkit.Programs)
@@ -55,7 +56,8 @@ func script(t *testing.T, program string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// fakeHost begins a program that connects a Host of ahp.js. The program's function answer(socket, message) is the other end.
+// fakeHost begins a program that connects a Host of ahp.js. The program's function
+// answer(socket, message) is the other end.
 const fakeHost = `
 globalThis.location = {origin: "http://localhost"};
 globalThis.CustomEvent ??= class extends Event { constructor(type, o) { super(type); this.detail = o.detail; } };
@@ -75,8 +77,9 @@ const log = [];
 const sub = name => ({load: (s, how) => log.push(name + " " + s.title + " " + how), apply: a => log.push(name + " " + a.type), gone: () => log.push(name + " gone"), replayed: () => {}});
 `
 
-// A terminal that was chosen while the connection was lost, or before its first state arrived, is requested on the next connection: without
-// a state, replayed actions are useless.
+// A terminal that was chosen while the connection was lost, or before its first state
+// arrived, is requested on the next connection: without a state, replayed actions are
+// useless.
 func TestATerminalChosenWithoutAConnection(t *testing.T) {
 	got := script(t, fakeHost+`
 function answer(s, m) {
@@ -105,7 +108,8 @@ process.exit();
 	}
 }
 
-// A host that answers a reconnect with snapshots leaves out the terminals that are gone: the page says so.
+// A host that answers a reconnect with snapshots leaves out the terminals that are gone:
+// the page says so.
 func TestATerminalThatIsGoneAfterAReconnect(t *testing.T) {
 	got := script(t, fakeHost+`
 function answer(s, m) {
@@ -148,8 +152,8 @@ console.log(made < 1000 ? "few" : made);
 	}
 }
 
-// Output that waits to be drawn belongs to the state before. It does not appear on the screen of the terminal that is chosen next, or after
-// a clear.
+// Output that waits to be drawn belongs to the state before. It does not appear on the
+// screen of the terminal that is chosen next, or after a clear.
 func TestOutputIsDrawnWhereItBelongs(t *testing.T) {
 	got := script(t, `
 const element = () => ({hidden: true, dataset: {}, style: {}, childNodes: [], append() {}, replaceChildren() {}, setAttribute() {}});
@@ -191,7 +195,8 @@ console.log(elements.wrong.hidden, elements.wrong.textContent);
 	}
 }
 
-// The page of people says that the host cannot be reached, and takes that back once it is.
+// The page of people says that the host cannot be reached, and takes that back once it
+// is.
 func TestPeopleWithoutAConnection(t *testing.T) {
 	got := script(t, `
 const elements = {}, on = {};
@@ -212,7 +217,8 @@ console.log(elements.notice.hidden, elements.who.textContent);
 	}
 }
 
-// A move to the right never overwrites the end of a line that is longer than the widest terminal.
+// A move to the right never overwrites the end of a line that is longer than the widest
+// terminal.
 func TestLongLinesAreKept(t *testing.T) {
 	got := script(t, `
 const {lines} = await import("./text.js");
@@ -224,7 +230,8 @@ console.log(row.length, row.at(-1)[0]);
 	}
 }
 
-// A parameter with parts between colons (ISO 8613-6) is one parameter: its parts are not others.
+// A parameter with parts between colons (ISO 8613-6) is one parameter: its parts are not
+// others.
 func TestStylesWithColons(t *testing.T) {
 	got := script(t, `
 const {lines} = await import("./text.js");
@@ -238,7 +245,8 @@ for (const text of ["\x1b[4:3ma", "\x1b[1;4;4:0ma", "\x1b[38:2::1:2:3ma", "\x1b[
 	}
 }
 
-// CSI with a prefix is no style: shells and editors set how keys are reported with "CSI > 4 ; 1 m".
+// CSI with a prefix is no style: shells and editors set how keys are reported with "CSI >
+// 4 ; 1 m".
 func TestPrefixedSequencesAreNoStyles(t *testing.T) {
 	got := script(t, `
 const {lines} = await import("./text.js");

@@ -14,11 +14,12 @@ import (
 	"tether/internal/testkit"
 )
 
-// nodesVariable is an environment variable. If it is set, as by make test-cluster, the tests open the page at another node than that of the
-// machines.
+// nodesVariable is an environment variable. If it is set, as by make test-cluster, the
+// tests open the page at another node than that of the machines.
 const nodesVariable = "TETHER_TEST_NODES"
 
-// startNodes starts two nodes of one host: machines come to the owner, browsers to the other one. Without nodesVariable both are one host.
+// startNodes starts two nodes of one host: machines come to the owner, browsers to the
+// other one. Without nodesVariable both are one host.
 func startNodes(t *testing.T, o host.Options) (owner, other *host.Host) {
 	t.Helper()
 	if os.Getenv(nodesVariable) == "" {

@@ -75,7 +75,8 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// The page shows text that a program has drawn long ago, although the host has not kept that output and the size may have changed since.
+// The page shows text that a program has drawn long ago, although the host has not kept
+// that output and the size may have changed since.
 func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10})
@@ -96,7 +97,8 @@ func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	s.showsMonitor(b, "counter 79999")
 }
 
-// A page that was busy while a program printed more than the host's log holds shows the same screen as a page that was not.
+// A page that was busy while a program printed more than the host's log holds shows the
+// same screen as a page that was not.
 func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10, LogBytes: 64 << 10})
@@ -105,7 +107,8 @@ func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	s.login(b)
 	s.choose(b, "monitor")
 	b.wait("tetherPage.screen().includes('THE HEADER')")
-	// A slow machine needs more than six seconds for the output below, and the page hides the notice then.
+	// A slow machine needs more than six seconds for the output below, and the page hides
+	// the notice then.
 	_ = b.text("window.notices = []; new MutationObserver(() => window.notices.push(document.querySelector('#notice').textContent))" +
 		".observe(document.querySelector('#notice'), {childList: true}) + ''")
 	_ = b.text("setTimeout(() => { const end = Date.now() + 3000; while (Date.now() < end); }) + ''")
@@ -117,7 +120,8 @@ func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	s.showsMonitor(b, "counter 599")
 }
 
-// lendMonitor lends a terminal whose program has drawn a header that it never draws again, and returns its URI.
+// lendMonitor lends a terminal whose program has drawn a header that it never draws
+// again, and returns its URI.
 func (s *site) lendMonitor() (uri string) {
 	uri = s.lend(s.machine, "laptop", "monitor")
 	s.act(uri, print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H"))
@@ -133,7 +137,8 @@ func (s *site) showsMonitor(b *browser, newest string) {
 	b.clean(s.server.URL)
 }
 
-// The problems tab lists the problems in the output, adds new ones while it is shown, and says how much output was gone before anybody looked.
+// The problems tab lists the problems in the output, adds new ones while it is shown, and
+// says how much output was gone before anybody looked.
 func TestPageShowsProblems(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10})
@@ -209,7 +214,8 @@ func TestPageFindsCopiesAndDownloads(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// The page keeps the newest part of a command's output, so that a search is quick enough for each key typed.
+// The page keeps the newest part of a command's output, so that a search is quick enough
+// for each key typed.
 func TestPageBoundsCommands(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

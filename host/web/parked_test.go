@@ -13,7 +13,8 @@ import (
 	"tether/host"
 )
 
-// park announces, as a machine, a terminal that the host may keep. former, if not empty, is the URI that the terminal had before.
+// park announces, as a machine, a terminal that the host may keep. former, if not empty,
+// is the URI that the terminal had before.
 func (s *site) park(c *client.Conn, uri, former, name string) {
 	s.t.Helper()
 	cols, rows := int64(80), int64(24)
@@ -27,9 +28,10 @@ func (s *site) park(c *client.Conn, uri, former, name string) {
 // back connects the machine again.
 func (s *site) back() { s.machine = s.join("laptop") }
 
-// The page shows a parked terminal, which AHP does not know, with its last state, to people who watched it before and to people who come
-// later. When the machine is back, the page continues under the same address. When the host does not keep the terminal any more, the page
-// says so and keeps its last state.
+// The page shows a parked terminal, which AHP does not know, with its last state, to
+// people who watched it before and to people who come later. When the machine is back,
+// the page continues under the same address. When the host does not keep the terminal any
+// more, the page says so and keeps its last state.
 func TestPageOfAParkedTerminal(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Grace: time.Millisecond, Park: time.Hour})
@@ -71,7 +73,8 @@ func TestPageOfAParkedTerminal(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// A guest sees the shared terminal while its machine is away, and watches it again when the machine is back.
+// A guest sees the shared terminal while its machine is away, and watches it again when
+// the machine is back.
 func TestPageOfGuestsOfAParkedTerminal(t *testing.T) {
 	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)

@@ -35,7 +35,8 @@ func (r *register) End(kind host.EntryKind, id string) error {
 // Session implements host.Register.
 func (r *register) Session([sha256.Size]byte) bool { return false }
 
-// An administrator finds one of a thousand machines and ends it with the keyboard, also in a phone's window. Names never become markup.
+// An administrator finds one of a thousand machines and ends it with the keyboard, also
+// in a phone's window. Names never become markup.
 func TestPageOfPeople(t *testing.T) {
 	b := newBrowser(t)
 	kept := &register{all: []host.Entry{{Kind: host.EntryAgent, ID: "a", Name: "<img src=x onerror=alert(1)>", Detail: "agent"}, {Kind: host.EntryPerson, ID: "p", Name: "ann", Detail: "web, ops"}}}

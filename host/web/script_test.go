@@ -10,8 +10,9 @@ import (
 	"tether/internal/testkit"
 )
 
-// Without npm, or without a network for it, the build continues without the page's packages, and says so; make web fails. The packages are
-// put where they are embedded, and are not requested again until other versions are needed.
+// Without npm, or without a network for it, the build continues without the page's
+// packages, and says so; make web fails. The packages are put where they are embedded,
+// and are not requested again until other versions are needed.
 func TestScriptsOfThePage(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	root := t.TempDir()

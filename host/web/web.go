@@ -1,8 +1,10 @@
-// Package web has the files of the page that a host shows to people. It decides nothing about access.
+// Package web has the files of the page that a host shows to people. It decides nothing
+// about access.
 //
-// The page is a client of the host like any other: it speaks AHP over a WebSocket. It draws with xterm.js, which "make web" takes from npm
-// and puts next to the page's own files. If "make web" has not run, for example on a machine without Node, Complete returns false and the
-// host shows its plain page instead.
+// The page is a client of the host like any other: it speaks AHP over a WebSocket. It
+// draws with xterm.js, which "make web" takes from npm and puts next to the page's own
+// files. If "make web" has not run, for example on a machine without Node, Complete
+// returns false and the host shows its plain page instead.
 package web
 
 import (

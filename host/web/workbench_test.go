@@ -16,7 +16,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// hostProcess starts tether-host and returns its address. Its token file has the returned token.
+// hostProcess starts tether-host and returns its address. Its token file has the returned
+// token.
 func hostProcess(t *testing.T) (address, token string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +96,8 @@ func (b *browser) command(name string) {
 	b.pick(name)
 }
 
-// An unmodified VS Code uses tether-host as its agent host: it connects, starts a shell there, types into it, and ends it.
+// An unmodified VS Code uses tether-host as its agent host: it connects, starts a shell
+// there, types into it, and ends it.
 func TestVSCodesWorkbench(t *testing.T) {
 	oneNode(t, "the workbench speaks AHP, which host/cluster tests at every node")
 	b := newBrowser(t)

@@ -24,7 +24,8 @@ import (
 
 const maxBody = 256 << 10 // bytes of an event
 
-// pauses are the pauses before each attempt to deliver an event. The first is short: a receiver may be busy with a refresh of its own.
+// pauses are the pauses before each attempt to deliver an event. The first is short: a
+// receiver may be busy with a refresh of its own.
 var pauses = []time.Duration{0, 2 * time.Second, 15 * time.Second, 2 * time.Minute, 8 * time.Minute}
 
 // message is one request to a receiver.
@@ -36,8 +37,9 @@ type message struct {
 	body         []byte
 }
 
-// post sends a signed message, and returns at most most bytes of the receiver's answer. failure is empty for a 2xx status. Otherwise unsure
-// says that the receiver may have taken the message nevertheless.
+// post sends a signed message, and returns at most most bytes of the receiver's answer.
+// failure is empty for a 2xx status. Otherwise unsure says that the receiver may have
+// taken the message nevertheless.
 func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
 	done, err := h.slots.Take(ctx, "host "+hostOf(m.url), m.principal.Key())
 	if err != nil {
@@ -95,7 +97,8 @@ const (
 	failedBurst    = 120
 )
 
-// verify makes the receiver prove that it wants events, unless it has done so recently for the same principal.
+// verify makes the receiver prove that it wants events, unless it has done so recently
+// for the same principal.
 func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, key []byte) error {
 	who := p.Key()
 	known := who + " " + target
@@ -126,8 +129,9 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	return nil
 }
 
-// answerTime is how long an attempt continues after the end of its subscription or host. Otherwise a receiver that has just taken an event
-// could get it again from the next host, which may combine it with later events under another id.
+// answerTime is how long an attempt continues after the end of its subscription or host.
+// Otherwise a receiver that has just taken an event could get it again from the next
+// host, which may combine it with later events under another id.
 const answerTime = 2 * time.Second
 
 // attempt returns a context that ends answerTime after ctx. The caller must call end.
@@ -143,9 +147,10 @@ func attempt(ctx context.Context) (lasting context.Context, end func()) {
 	}
 }
 
-// deliver sends one message of a subscription until it was taken, or all attempts have failed. It returns false if the subscription ends
-// before. place is the position after the message's event, nil if it is not an event. While the receiver may have taken the event, the file
-// says so.
+// deliver sends one message of a subscription until it was taken, or all attempts have
+// failed. It returns false if the subscription ends before. place is the position after
+// the message's event, nil if it is not an event. While the receiver may have taken the
+// event, the file says so.
 func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, place *string, tries int) bool {
 	h.mu.Lock()
 	doubt := s.pending != nil // the receiver may have taken the event already

@@ -29,7 +29,8 @@ const (
 // errAddress is the error of a connection to an address that is not allowed.
 var errAddress = errors.New("the address is not publicly reachable, and this host allows no others")
 
-// special has the networks that are not globally routable, or that lead to such networks (IANA's special-purpose registries; RFC 6890).
+// special has the networks that are not globally routable, or that lead to such networks
+// (IANA's special-purpose registries; RFC 6890).
 var special = prefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 
@@ -56,8 +57,9 @@ func (g guard) address(ip netip.Addr) bool {
 	return (ip.Is4() || global.Contains(ip)) && !slices.ContainsFunc(special, in)
 }
 
-// dial connects to an allowed one of the present addresses of a name. It resolves the name itself and connects to the checked address, so
-// that no later answer of a name server can lead elsewhere.
+// dial connects to an allowed one of the present addresses of a name. It resolves the
+// name itself and connects to the checked address, so that no later answer of a name
+// server can lead elsewhere.
 func (g guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -80,7 +82,8 @@ func (g guard) dial(ctx context.Context, network, address string) (net.Conn, err
 	return nil, err
 }
 
-// check returns the URL in its canonical form, or an error that says why events are not sent there. It does not resolve names.
+// check returns the URL in its canonical form, or an error that says why events are not
+// sent there. It does not resolve names.
 func (g guard) check(text string) (string, error) {
 	if len(text) > maxURL || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '\\' || r >= 0x7f }) {
 		return "", fmt.Errorf("a URL has at most %d bytes of ASCII, without spaces and backslashes", maxURL)
@@ -130,8 +133,8 @@ func numeric(name string) bool {
 	return err == nil
 }
 
-// client returns a client that connects only to allowed addresses. It uses no proxy, which would resolve names by itself, follows no
-// redirect, and keeps no connection.
+// client returns a client that connects only to allowed addresses. It uses no proxy,
+// which would resolve names by itself, follows no redirect, and keeps no connection.
 func (g guard) client(secure *tls.Config) *http.Client {
 	return &http.Client{Timeout: attemptTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

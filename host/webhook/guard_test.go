@@ -83,7 +83,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// The address to which a name resolves at the moment of the connection counts; a certificate must be valid, and no redirect is followed.
+// The address to which a name resolves at the moment of the connection counts; a
+// certificate must be valid, and no redirect is followed.
 func TestConnections(t *testing.T) {
 	reached := 0
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,11 +13,13 @@ import (
 	"tether/mcp"
 )
 
-// askWithin bounds a request that another node answers: the receiver may take attemptTime to answer its challenge.
+// askWithin bounds a request that another node answers: the receiver may take attemptTime
+// to answer its challenge.
 const askWithin = attemptTime + 5*time.Second
 
-// Shared has the webhooks of a host of several nodes. One node, the leader, delivers for all; clients may send requests to any node. It
-// implements host.Webhooks, and is safe for concurrent use.
+// Shared has the webhooks of a host of several nodes. One node, the leader, delivers for
+// all; clients may send requests to any node. It implements host.Webhooks, and is safe
+// for concurrent use.
 type Shared struct {
 	nodes *leader.Service[question, answer]
 	find  func(name string, role host.Role) (host.Principal, bool)
@@ -27,8 +29,9 @@ type Shared struct {
 	hub *Hub // while this node leads
 }
 
-// NewShared returns the Shared of a node. open makes the hub when the node becomes the leader, with what the former leader has stored.
-// NewShared must be called before the node runs.
+// NewShared returns the Shared of a node. open makes the hub when the node becomes the
+// leader, with what the former leader has stored. NewShared must be called before the
+// node runs.
 func NewShared(nodes leader.Shared, find func(string, host.Role) (host.Principal, bool), open func(kept access.Place) (*Hub, error)) (*Shared, error) {
 	s := &Shared{find: find, open: open}
 	var err error

@@ -18,7 +18,8 @@ import (
 	"tether/mcp"
 )
 
-// sharedBy starts the webhooks of the nodes a and b, of which none leads yet. It is called in a bubble.
+// sharedBy starts the webhooks of the nodes a and b, of which none leads yet. It is
+// called in a bubble.
 func sharedBy(t *testing.T, r *rig, nodes *testkit.Nodes, place access.Place) map[string]*webhook.Shared {
 	t.Helper()
 	shared := map[string]*webhook.Shared{}
@@ -45,7 +46,8 @@ func sharedBy(t *testing.T, r *rig, nodes *testkit.Nodes, place access.Place) ma
 	return shared
 }
 
-// Whoever can publish to the nodes can repeat what was sent: an ended webhook stays ended, and a replaced secret signs nothing again.
+// Whoever can publish to the nodes can repeat what was sent: an ended webhook stays
+// ended, and a replaced secret signs nothing again.
 func TestRepeatedSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")
@@ -91,7 +93,8 @@ func TestRepeatedSubscriptions(t *testing.T) {
 	})
 }
 
-// Clients subscribe at any node; the leader delivers, and the next one goes on where it has stopped. A former leader changes nothing any more.
+// Clients subscribe at any node; the leader delivers, and the next one goes on where it
+// has stopped. A former leader changes nothing any more.
 func TestWebhooksOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")

@@ -27,7 +27,8 @@ func secretKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// signatures returns the signatures of a message by each key, in the form of the header webhook-signature (Standard Webhooks 1.0).
+// signatures returns the signatures of a message by each key, in the form of the header
+// webhook-signature (Standard Webhooks 1.0).
 func signatures(keys [][]byte, id string, at time.Time, body []byte) string {
 	var all []string
 	for _, key := range keys {

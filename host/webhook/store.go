@@ -31,8 +31,8 @@ type store struct {
 	Verified      map[string]time.Time `json:"verified,omitempty"`
 }
 
-// keep writes the state for the next host, and returns when that is done. Concurrent calls share a write. A failure is logged; subscribers
-// then have to subscribe again.
+// keep writes the state for the next host, and returns when that is done. Concurrent
+// calls share a write. A failure is logged; subscribers then have to subscribe again.
 func (h *Hub) keep() {
 	if h.doc.At == nil {
 		return
@@ -62,7 +62,8 @@ func (h *Hub) keep() {
 	}
 }
 
-// restore reads the subscriptions of the former host or leader. It leaves out expired ones and those of principals that have ended.
+// restore reads the subscriptions of the former host or leader. It leaves out expired
+// ones and those of principals that have ended.
 func (h *Hub) restore() error {
 	if h.doc.At == nil {
 		return nil

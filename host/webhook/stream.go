@@ -12,7 +12,8 @@ import (
 	"tether/mcp"
 )
 
-// reopenAfter is the pause before a stream is opened again that has ended although its subscription has not.
+// reopenAfter is the pause before a stream is opened again that has ended although its
+// subscription has not.
 const reopenAfter = time.Second
 
 // OpenAt is Options.Open for the events of a host.
@@ -34,7 +35,8 @@ func OpenAt(h *host.Host) func(context.Context, host.Principal, Request) (Source
 	}
 }
 
-// stream is a Source of a host's events. One goroutine, which Close ends, delivers events to it through events.Out.
+// stream is a Source of a host's events. One goroutine, which Close ends, delivers events
+// to it through events.Out.
 type stream struct {
 	host      *host.Host
 	principal host.Principal

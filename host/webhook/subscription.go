@@ -12,17 +12,20 @@ import (
 	"tether/mcp"
 )
 
-// Suspension: if nearly all deliveries to a receiver fail for an hour, nothing is sent to it until its client refreshes the subscription.
+// Suspension: if nearly all deliveries to a receiver fail for an hour, nothing is sent to
+// it until its client refreshes the subscription.
 const (
 	suspendAfter  = time.Hour
 	suspendTries  = 100
 	suspendFailed = 0.95
 )
 
-// controlTries is how often the messages about a gap and the end of a subscription are tried.
+// controlTries is how often the messages about a gap and the end of a subscription are
+// tried.
 const controlTries = 3
 
-// subscription is one subscription of a principal. Hub.mu guards its fields, except for those that never change.
+// subscription is one subscription of a principal. Hub.mu guards its fields, except for
+// those that never change.
 type subscription struct {
 	id        string
 	principal host.Principal
@@ -161,7 +164,8 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	}
 }
 
-// pull takes events from the source. It opens the source if the subscription comes from the former host.
+// pull takes events from the source. It opens the source if the subscription comes from
+// the former host.
 func (h *Hub) pull(ctx context.Context, s *subscription) error {
 	h.mu.Lock()
 	source, from, doubt := s.source, s.watermark, s.pending
@@ -183,8 +187,10 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 			return err
 		}
 		if doubt != nil && (ev.Gap || ev.Body != nil && ev.ID != doubt.ID) {
-			// The event that the former host was sending would now be in another group, under another id, and a receiver that has taken it
-			// would count its matches twice. So the receiver is told the last position, and loses the events that it has not taken.
+			// The event that the former host was sending would now be in another group,
+			// under another id, and a receiver that has taken it would count its matches
+			// twice. So the receiver is told the last position, and loses the events that
+			// it has not taken.
 			source.Close()
 			if source, err = h.open(ctx, s, doubt.Place, true); err != nil {
 				return err
@@ -213,8 +219,8 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 	}
 }
 
-// open opens the source of a subscription at a position. It tells the receiver if there is a gap: one that the source reports, or one that
-// the caller knows of.
+// open opens the source of a subscription at a position. It tells the receiver if there
+// is a gap: one that the source reports, or one that the caller knows of.
 func (h *Hub) open(ctx context.Context, s *subscription, at *string, gap bool) (Source, error) {
 	request := s.request
 	request.Cursor = at
@@ -237,7 +243,8 @@ func (h *Hub) open(ctx context.Context, s *subscription, at *string, gap bool) (
 	return source, nil
 }
 
-// gap tells the receiver that events before the cursor are lost. For a kind without cursors it does nothing.
+// gap tells the receiver that events before the cursor are lost. For a kind without
+// cursors it does nothing.
 func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
 	if cursor == nil {
 		return true
@@ -252,7 +259,8 @@ var errWithdrawn = &events.Error{Reason: events.Forbidden, Text: "the right to t
 // withdrawn is the error object of errWithdrawn.
 func withdrawn(declared bool) json.RawMessage { return mcp.ErrorObject(errWithdrawn, declared) }
 
-// setPending records the event that the receiver may take from now on, or, with nil, that it has taken none.
+// setPending records the event that the receiver may take from now on, or, with nil, that
+// it has taken none.
 func (h *Hub) setPending(s *subscription, p *pending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,8 +269,9 @@ func (h *Hub) setPending(s *subscription, p *pending) {
 	}
 }
 
-// passed records the subscription's position, and waits while it is suspended. Progress without an event is not written at once: that would
-// cost a write of the file, and without it a host that is killed only examines the same output again.
+// passed records the subscription's position, and waits while it is suspended. Progress
+// without an event is not written at once: that would cost a write of the file, and
+// without it a host that is killed only examines the same output again.
 func (h *Hub) passed(ctx context.Context, s *subscription, ev *Event) error {
 	h.mu.Lock()
 	if ev.Cursor != nil {

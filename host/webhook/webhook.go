@@ -36,7 +36,8 @@ const (
 	oldSecretTime = 10 * time.Minute
 )
 
-// Event is the next step of a Source: an occurrence, a gap, or, with neither, only progress.
+// Event is the next step of a Source: an occurrence, a gap, or, with neither, only
+// progress.
 type Event struct {
 	ID   string // of an occurrence: visible ASCII without a dot, at most 128 bytes
 	Body []byte // of an occurrence: JSON of at most 256 KiB
@@ -45,17 +46,20 @@ type Event struct {
 	Cursor *string
 }
 
-// Source is a stream of events of one subscription. Its methods are called by one goroutine.
+// Source is a stream of events of one subscription. Its methods are called by one
+// goroutine.
 type Source interface {
-	// Next blocks until there is a step. An *EndedError means that the subscription is over; another error is that of ctx.
+	// Next blocks until there is a step. An *EndedError means that the subscription is
+	// over; another error is that of ctx.
 	Next(context.Context) (Event, error)
-	// Cursor returns the position at which the source begins; nil: this kind of events has no cursors.
+	// Cursor returns the position at which the source begins; nil: this kind of events
+	// has no cursors.
 	Cursor() *string
 	Close()
 }
 
-// EndedError is the end of a subscription. Object is the error object for the receiver; with nil, no more events can follow and the
-// receiver is told nothing.
+// EndedError is the end of a subscription. Object is the error object for the receiver;
+// with nil, no more events can follow and the receiver is told nothing.
 type EndedError struct{ Object json.RawMessage }
 
 // Error implements error.
@@ -125,17 +129,20 @@ func (e *EndpointError) Error() string { return "the callback endpoint: " + stri
 
 // Options are the settings of a Hub. Open is required.
 type Options struct {
-	// Open opens the source of a subscription for a principal, at a cursor or from now. Subscribe returns its error.
+	// Open opens the source of a subscription for a principal, at a cursor or from now.
+	// Subscribe returns its error.
 	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
-	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if it no longer exists.
+	// Find returns the principal of a name and role whose subscriptions were kept; ok is
+	// false if it no longer exists.
 	Find func(name string, role host.Role) (p host.Principal, ok bool)
-	// Lasting returns a context that ends when a principal's name has no valid token any more; nil means that it ends with Principal.Live.
-	// It is called while the hub runs.
+	// Lasting returns a context that ends when a principal's name has no valid token any
+	// more; nil means that it ends with Principal.Live. It is called while the hub runs.
 	Lasting func(host.Principal) context.Context
-	// Place stores subscriptions and their secrets for the next host or leader; nil stores none.
+	// Place stores subscriptions and their secrets for the next host or leader; nil
+	// stores none.
 	Place access.Place
-	// Allow has networks in which receivers may be, in addition to publicly routed ones. http is allowed if the URL names a loopback
-	// address in one of them.
+	// Allow has networks in which receivers may be, in addition to publicly routed ones.
+	// http is allowed if the URL names a loopback address in one of them.
 	Allow []netip.Prefix
 	TLS   *tls.Config // of connections to receivers; nil means Go's defaults
 
@@ -191,7 +198,8 @@ func New(o Options) (*Hub, error) {
 	return h, h.restore()
 }
 
-// Run delivers until ctx ends. It returns when no request is under way and everything is stored.
+// Run delivers until ctx ends. It returns when no request is under way and everything is
+// stored.
 func (h *Hub) Run(ctx context.Context) {
 	h.mu.Lock()
 	h.ctx = ctx
@@ -219,8 +227,9 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// Subscribe makes a subscription, or gives an existing one a new lifetime and secret. It waits for the receiver's answer to a challenge.
-// Errors: *InvalidError, *EndpointError, ErrTooMany, ctx's, or that of Options.Open.
+// Subscribe makes a subscription, or gives an existing one a new lifetime and secret. It
+// waits for the receiver's answer to a challenge. Errors: *InvalidError, *EndpointError,
+// ErrTooMany, ctx's, or that of Options.Open.
 func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answer, error) {
 	key, err := h.check(&r)
 	if err != nil {
@@ -256,7 +265,8 @@ func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answe
 	return Answer{ID: id, RefreshBefore: s.until, Cursor: s.watermark, Truncated: truncated}, nil
 }
 
-// check checks a request against the bounds, and converts its URL and arguments to their canonical forms.
+// check checks a request against the bounds, and converts its URL and arguments to their
+// canonical forms.
 func (h *Hub) check(r *Request) (key []byte, err error) {
 	if key, err = secretKey(r.Secret); err != nil {
 		return nil, &InvalidError{"delivery.secret", err.Error()}
@@ -291,7 +301,8 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(object) // sorts the keys
 }
 
-// identify returns the id of a subscription. It is the same for the same principal, URL, name and arguments, even after a restart.
+// identify returns the id of a subscription. It is the same for the same principal, URL,
+// name and arguments, even after a restart.
 func identify(p host.Principal, r Request) string {
 	sum := sha256.New()
 	for _, part := range []string{string(p.Role), p.Name, p.Owner, r.URL, r.Name, string(r.Arguments)} {
@@ -307,7 +318,8 @@ func lifetime(ttl time.Duration) time.Duration {
 	return min(max(ttl, MinTTL), MaxTTL)
 }
 
-// refresh gives an existing subscription a new lifetime and secret, and ends its suspension.
+// refresh gives an existing subscription a new lifetime and secret, and ends its
+// suspension.
 func (h *Hub) refresh(id string, r Request, key []byte) (Answer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -337,7 +349,8 @@ func (h *Hub) room(p host.Principal) error {
 	return nil
 }
 
-// Unsubscribe ends a subscription. It is not an error if the subscription was removed or has expired in the last ten minutes.
+// Unsubscribe ends a subscription. It is not an error if the subscription was removed or
+// has expired in the last ten minutes.
 func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
 	var err error
 	if r.URL, err = h.guard.check(r.URL); err != nil {

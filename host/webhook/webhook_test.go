@@ -35,7 +35,8 @@ func TestDeliveries(t *testing.T) {
 	})
 }
 
-// An event that is not taken is tried again, and the next one waits. One that never is, is given up after some ten minutes.
+// An event that is not taken is tried again, and the next one waits. One that never is,
+// is given up after some ten minutes.
 func TestRetries(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(tries int, w http.ResponseWriter, r *http.Request)
@@ -158,7 +159,8 @@ func TestVerification(t *testing.T) {
 	})
 }
 
-// A second request for the same is a refresh: same id, new lifetime, both secrets sign for a while.
+// A second request for the same is a refresh: same id, new lifetime, both secrets sign
+// for a while.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")
@@ -220,7 +222,8 @@ func TestUnsubscribe(t *testing.T) {
 	})
 }
 
-// The receiver is told when the right to a subscription is gone, and nothing comes after that.
+// The receiver is told when the right to a subscription is gone, and nothing comes after
+// that.
 func TestTerminated(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"withdrawn": func(r *rig) { r.journal.now(func() { r.journal.ended = true }) },
@@ -298,7 +301,8 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 	})
 }
 
-// A subscription lasts as long as its name: a token that was replaced does not end it, neither in the host where it was made nor in the next.
+// A subscription lasts as long as its name: a token that was replaced does not end it,
+// neither in the host where it was made nor in the next.
 func TestSubscriptionsOutliveAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
@@ -325,8 +329,9 @@ func TestSubscriptionsOutliveAToken(t *testing.T) {
 	})
 }
 
-// A host that is killed while it sends an event does not know whether that was taken, and the next one would group its matches anew, under
-// other ids. The receiver is told where it was instead. An event that was surely not taken comes again.
+// A host that is killed while it sends an event does not know whether that was taken, and
+// the next one would group its matches anew, under other ids. The receiver is told where
+// it was instead. An event that was surely not taken comes again.
 func TestHostKilledWhileItDelivers(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  int           // the answer to the first attempt
@@ -388,7 +393,8 @@ func TestHostKilledWhileItDelivers(t *testing.T) {
 	}
 }
 
-// What a receiver takes while the host ends is not sent again by the next one; one that hangs then is not waited for.
+// What a receiver takes while the host ends is not sent again by the next one; one that
+// hangs then is not waited for.
 func TestTakenWhileTheHostEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
@@ -433,7 +439,8 @@ func TestTakenWhileTheHostEnds(t *testing.T) {
 	})
 }
 
-// An agent of the same name with another owner is another agent: the former one's subscriptions do not get the rights of the new one.
+// An agent of the same name with another owner is another agent: the former one's
+// subscriptions do not get the rights of the new one.
 func TestAnotherOwnersSubscriptionsAreNotTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))

@@ -1,4 +1,5 @@
-// Package acpschema validates messages of the Agent Client Protocol with its published schema of version 1, for tests.
+// Package acpschema validates messages of the Agent Client Protocol with its published
+// schema of version 1, for tests.
 //
 //	var c acpschema.Conversation
 //	err := c.Hears(line)
@@ -25,12 +26,14 @@ var all = sync.OnceValues(func() (map[string]json.RawMessage, error) {
 	return s.Defs, json.Unmarshal(published, &s)
 })
 
-// resolved caches a schema (*jsonschema.Resolved) for each definition that was checked, by its name.
+// resolved caches a schema (*jsonschema.Resolved) for each definition that was checked,
+// by its name.
 var resolved sync.Map
 
 var reference = regexp.MustCompile(`"#/\$defs/(\w+)"`)
 
-// resolve returns the schema of a definition. It resolves only the definitions to which that one refers, since all of them take a second.
+// resolve returns the schema of a definition. It resolves only the definitions to which
+// that one refers, since all of them take a second.
 func resolve(definition string) (*jsonschema.Resolved, error) {
 	if r, ok := resolved.Load(definition); ok {
 		return r.(*jsonschema.Resolved), nil
@@ -61,8 +64,8 @@ func resolve(definition string) (*jsonschema.Resolved, error) {
 	return r, err
 }
 
-// Check returns an error if the value does not match the definition of that name, such as "SessionNotification". It is safe for concurrent
-// use.
+// Check returns an error if the value does not match the definition of that name, such as
+// "SessionNotification". It is safe for concurrent use.
 func Check(definition string, value json.RawMessage) error {
 	r, err := resolve(definition)
 	if err != nil {
@@ -78,7 +81,8 @@ func Check(definition string, value json.RawMessage) error {
 	return nil
 }
 
-// definitions has the definitions of each method's parameters and result. "" means that there is none.
+// definitions has the definitions of each method's parameters and result. "" means that
+// there is none.
 var definitions = map[string][2]string{
 	"initialize":                 {"InitializeRequest", "InitializeResponse"},
 	"session/new":                {"NewSessionRequest", "NewSessionResponse"},
@@ -94,10 +98,12 @@ var definitions = map[string][2]string{
 	"$/cancel_request":           {"CancelRequestNotification", ""},
 }
 
-// Conversation checks the messages that one side receives. The zero value is ready to use. It is not safe for concurrent use.
+// Conversation checks the messages that one side receives. The zero value is ready to
+// use. It is not safe for concurrent use.
 type Conversation struct{ asked map[string]string } // method by id of the request
 
-// Asked notes that this side has sent a request, so that Hears can check the answer. id is the id as JSON.
+// Asked notes that this side has sent a request, so that Hears can check the answer. id
+// is the id as JSON.
 func (c *Conversation) Asked(id, method string) {
 	if c.asked == nil {
 		c.asked = map[string]string{}
@@ -105,7 +111,8 @@ func (c *Conversation) Asked(id, method string) {
 	c.asked[id] = method
 }
 
-// Hears checks a message that this side receives. It returns nil for a message without a known definition.
+// Hears checks a message that this side receives. It returns nil for a message without a
+// known definition.
 func (c *Conversation) Hears(line []byte) error {
 	var m struct {
 		JSONRPC               string

@@ -1,5 +1,6 @@
-// Package asciicast writes and reads recordings of terminals in the format of asciinema, versions 2 and 3: a header, then the events, each a
-// line of JSON. See https://docs.asciinema.org/manual/asciicast/v3/.
+// Package asciicast writes and reads recordings of terminals in the format of asciinema,
+// versions 2 and 3: a header, then the events, each a line of JSON. See
+// https://docs.asciinema.org/manual/asciicast/v3/.
 //
 //	w, err := asciicast.NewWriter(f, asciicast.Header{Version: 3, Cols: 80, Rows: 24})
 //	err = w.Write(asciicast.Event{At: time.Second, Kind: asciicast.Output, Data: "hello"})
@@ -29,7 +30,8 @@ type Header struct {
 // Kind is the kind of an event.
 type Kind string
 
-// The kinds that this program writes. Reader also returns other kinds, such as input and markers; callers may skip them.
+// The kinds that this program writes. Reader also returns other kinds, such as input and
+// markers; callers may skip them.
 const (
 	Output Kind = "o" // Data was printed
 	Resize Kind = "r" // Data is "80x24"
@@ -73,7 +75,8 @@ type term3 struct {
 	Type string `json:"type,omitempty"`
 }
 
-// NewWriter writes the header to out. It fails if the version is neither 2 nor 3, or out fails.
+// NewWriter writes the header to out. It fails if the version is neither 2 nor 3, or out
+// fails.
 func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	var stamp int64
 	if !h.Started.IsZero() {
@@ -95,8 +98,8 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	return &Writer{out: out, version: h.Version}, writeLine(out, line)
 }
 
-// Write writes one event. If e.At is before the last event, the event gets the time of the last one. Version 2 has no Exit events, so Write
-// drops them.
+// Write writes one event. If e.At is before the last event, the event gets the time of
+// the last one. Version 2 has no Exit events, so Write drops them.
 func (w *Writer) Write(e Event) error {
 	if w.version == 2 && e.Kind == Exit {
 		return nil
@@ -192,7 +195,8 @@ func (r *Reader) next() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// Next returns the next event, or io.EOF at the end. If the time of an event is before the last event, it gets the time of the last one.
+// Next returns the next event, or io.EOF at the end. If the time of an event is before
+// the last event, it gets the time of the last one.
 func (r *Reader) Next() (Event, error) {
 	line, err := r.next()
 	if err != nil {

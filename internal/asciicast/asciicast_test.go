@@ -92,7 +92,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Reader accepts what other programs write: comments, markers, input, and times that go back.
+// Reader accepts what other programs write: comments, markers, input, and times that go
+// back.
 func TestForeign(t *testing.T) {
 	h, all, err := read(`{"version": 3, "term": {"cols": 5, "rows": 6, "theme": {"fg": "#fff"}}, "command": "bash", "tags": []}
 # a comment

@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// Signal wakes goroutines that wait for the next change of something. The zero value is ready. The caller guards it with the lock that guards
-// what changes; the channels that Next returns need no lock.
+// Signal wakes goroutines that wait for the next change of something. The zero value is
+// ready. The caller guards it with the lock that guards what changes; the channels that
+// Next returns need no lock.
 type Signal struct{ next chan struct{} }
 
-// Next returns a channel that is closed at the next change. All calls between two changes return the same.
+// Next returns a channel that is closed at the next change. All calls between two changes
+// return the same.
 func (s *Signal) Next() <-chan struct{} {
 	if s.next == nil {
 		s.next = make(chan struct{})
@@ -29,8 +31,9 @@ func (s *Signal) Raise() {
 // Awaited reports whether Next was called since the last change.
 func (s *Signal) Awaited() bool { return s.next != nil }
 
-// Await returns the version of something once it differs from since, or since and ctx's error when ctx ends. look returns the present version
-// and the channel that is closed at the next change, both of the same moment.
+// Await returns the version of something once it differs from since, or since and ctx's
+// error when ctx ends. look returns the present version and the channel that is closed at
+// the next change, both of the same moment.
 func Await(ctx context.Context, since uint64, look func() (version uint64, next <-chan struct{})) (uint64, error) {
 	for {
 		version, next := look()

@@ -1,5 +1,6 @@
-// Package clip shortens text for messages, records and frames, which are bounded in bytes, without leaving a part of a character at the
-// end. It does not check the contents.
+// Package clip shortens text for messages, records and frames, which are bounded in
+// bytes, without leaving a part of a character at the end. It does not check the
+// contents.
 //
 //	name = clip.Text(name, maxName)
 //	err = fmt.Errorf("%s is no size", clip.Marked(given, 60))
@@ -7,7 +8,8 @@ package clip
 
 import "unicode/utf8"
 
-// Text returns the beginning of s, at most n bytes, cut between two characters. Text that is no UTF-8 there is cut after n bytes.
+// Text returns the beginning of s, at most n bytes, cut between two characters. Text that
+// is no UTF-8 there is cut after n bytes.
 func Text(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -28,8 +30,8 @@ func Marked(s string, n int) string {
 	return Text(s, n) + "…"
 }
 
-// Last returns the last n lines of p, which is all of it if it has no more. A line without
-// an end counts.
+// Last returns the last n lines of p, which is all of it if it has no more. A line
+// without an end counts.
 func Last[T ~string | ~[]byte](p T, n int) T {
 	for i := len(p) - 1; i > 0; i-- {
 		if p[i-1] != '\n' {

@@ -1,4 +1,5 @@
-// Package demo is the dev server of tether demo: a real HTTP server with an access log. It serves one page and reports when the page changes.
+// Package demo is the dev server of tether demo: a real HTTP server with an access log.
+// It serves one page and reports when the page changes.
 package demo
 
 import (
@@ -15,11 +16,13 @@ import (
 // Page is the name of the file that is served.
 const Page = "page.html"
 
-// look is the time between two checks of the file for changes. Polling works on all systems.
+// look is the time between two checks of the file for changes. Polling works on all
+// systems.
 const look = 100 * time.Millisecond
 
-// Serve serves the page in dir on a free loopback port until ctx ends. It writes "listening on URL" to out first, then a line for each
-// request and each change of the page. Several goroutines write to out, each line with one Write.
+// Serve serves the page in dir on a free loopback port until ctx ends. It writes
+// "listening on URL" to out first, then a line for each request and each change of the
+// page. Several goroutines write to out, each line with one Write.
 func Serve(ctx context.Context, dir string, out io.Writer) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +54,8 @@ func serving(page string) http.Handler {
 	})
 }
 
-// watch writes a line to out each time the contents of the file have changed, until ctx ends.
+// watch writes a line to out each time the contents of the file have changed, until ctx
+// ends.
 func watch(ctx context.Context, page string, last []byte, out io.Writer) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()

@@ -2,7 +2,8 @@
 // that show only the text. It knows the grammar of ECMA-48 as xterm.js reads it, and not
 // the meaning of sequences; package shellint finds those of shells, redact blanks those
 // that could harm, screen obeys those that move the cursor. These three follow 8-bit and
-// malformed sequences, too, each for its own end; what is usual they take from [Complete].
+// malformed sequences, too, each for its own end; what is usual they take from
+// [Complete].
 //
 //	var s escape.Scanner
 //	for len(output) > 0 {
@@ -30,7 +31,8 @@ const (
 	Function             // the last byte of an escape sequence, which tells its function
 )
 
-// maxParams bounds the kept bytes of parameters. Sequences that erase and move take a few digits.
+// maxParams bounds the kept bytes of parameters. Sequences that erase and move take a few
+// digits.
 const maxParams = 64
 
 // CAN and SUB end any sequence without effect, and ESC ends what precedes it, as in DEC's
@@ -53,14 +55,15 @@ const (
 	inOSC           // to BEL, too
 )
 
-// Scanner is a pure state machine; pieces of any size give the same. The zero value is at the start of the output. It is not safe for
-// concurrent use.
+// Scanner is a pure state machine; pieces of any size give the same. The zero value is at
+// the start of the output. It is not safe for concurrent use.
 type Scanner struct {
 	state  state
 	params []byte
 }
 
-// Next takes one byte. ESC followed by a character beyond ASCII begins no sequence: the character is text.
+// Next takes one byte. ESC followed by a character beyond ASCII begins no sequence: the
+// character is text.
 func (s *Scanner) Next(c byte) Kind {
 	switch s.state {
 	case ground:
@@ -150,8 +153,8 @@ func (s *Scanner) Token(p []byte) (Kind, int) {
 func (s *Scanner) Params() []byte { return s.params }
 
 // Complete returns the length of the control sequence at the start of p if its last byte
-// is there and it has nothing but a prefix and parameters, as nearly all have. Otherwise it
-// returns 0.
+// is there and it has nothing but a prefix and parameters, as nearly all have. Otherwise
+// it returns 0.
 func Complete(p []byte) int {
 	if len(p) < 3 || p[0] != esc || p[1] != '[' {
 		return 0

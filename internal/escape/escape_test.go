@@ -114,7 +114,8 @@ func FuzzComplete(f *testing.F) {
 	})
 }
 
-// Text passes unchanged, after any removed sequence, and removing sequences twice changes nothing.
+// Text passes unchanged, after any removed sequence, and removing sequences twice changes
+// nothing.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"", "a\x1b[1mb", "\x1b]0;t\x07é", "\x1bé", "\x1b\x1b", "\x1b[\xff"} {
 		f.Add([]byte(seed))

@@ -74,7 +74,8 @@ func TestPagesAreMerged(t *testing.T) {
 	}
 }
 
-// members is the set of names that can follow a dot: pairs of a package and a declaration in it, and pairs of a type and a field or method.
+// members is the set of names that can follow a dot: pairs of a package and a declaration
+// in it, and pairs of a type and a field or method.
 type members map[[2]string]bool
 
 func (m members) add(f *file) {

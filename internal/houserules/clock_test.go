@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// monotonicPlaces are the packages whose waits, deadlines and orders must not change when somebody sets the machine's clock. Their times must
-// keep the monotonic reading.
+// monotonicPlaces are the packages whose waits, deadlines and orders must not change when
+// somebody sets the machine's clock. Their times must keep the monotonic reading.
 var monotonicPlaces = []string{"agent/uplink", "agent/term", "agent/ring", "agent/holder", "jsonrpc", "jsonrpc/wsconn", "ahp/client", "host"}
 
-// wallClock are functions and methods of package time that drop the monotonic reading, or make a time without one. Those that format times
-// for people are not among them.
+// wallClock are functions and methods of package time that drop the monotonic reading, or
+// make a time without one. Those that format times for people are not among them.
 var wallClock = []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "Round", "Truncate"}
 
-// wallClockUses lists the exceptions by file, and why no wait depends on the wall clock there.
+// wallClockUses lists the exceptions by file, and why no wait depends on the wall clock
+// there.
 var wallClockUses = map[string]string{
 	"agent/uplink/actions.go":  "when a command ran, for people to read",
 	"agent/term/adopt.go":      "when a terminal started, for people to read",
@@ -26,7 +27,8 @@ var wallClockUses = map[string]string{
 	"host/rows.go":             "when a terminal was made, for people to read",
 }
 
-// checkClock returns the places where a file uses the wall clock. It compares names, so it also finds other functions with these names.
+// checkClock returns the places where a file uses the wall clock. It compares names, so
+// it also finds other functions with these names.
 func checkClock(f *file) []string {
 	if f.isTest() || !f.isIn(monotonicPlaces) || wallClockUses[f.name] != "" {
 		return nil
@@ -46,7 +48,8 @@ func checkClock(f *file) []string {
 	return bad
 }
 
-// isDuration reports whether the only argument of a call of Round or Truncate is time.Millisecond: such a call rounds a duration.
+// isDuration reports whether the only argument of a call of Round or Truncate is
+// time.Millisecond: such a call rounds a duration.
 func isDuration(call *ast.CallExpr) bool {
 	return len(call.Args) == 1 && isSelector(call.Args[0], "time", "Millisecond")
 }

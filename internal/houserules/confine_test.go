@@ -10,11 +10,13 @@ import (
 	"testing"
 )
 
-// systemPlaces are the packages and files that may contain differences between systems. Tests may contain them anywhere.
+// systemPlaces are the packages and files that may contain differences between systems.
+// Tests may contain them anywhere.
 var systemPlaces = []string{"platform/*", "installer", "installer/*", "cmd/tether/service*.go"}
 
-// confined lists imports of other modules, the only places that may use them, and the reason. Modules that are not listed may be imported
-// anywhere, if docs/DEPENDENCIES.md has them.
+// confined lists imports of other modules, the only places that may use them, and the
+// reason. Modules that are not listed may be imported anywhere, if docs/DEPENDENCIES.md
+// has them.
 var confined = []struct {
 	prefix string
 	places []string
@@ -61,7 +63,8 @@ func (f *file) isIn(places []string) bool {
 	return matchesAny(f.dir(), places) || matchesAny(f.name, places)
 }
 
-// checkConfined returns the places where a file breaks the rules of confined and systemPlaces.
+// checkConfined returns the places where a file breaks the rules of confined and
+// systemPlaces.
 func checkConfined(f *file) []string {
 	if f.isTest() {
 		return nil
@@ -92,7 +95,8 @@ func checkConfined(f *file) []string {
 	return bad
 }
 
-// suffixTag returns the system or architecture at the end of a file name such as a_linux.go or a_linux_arm64.go, or "".
+// suffixTag returns the system or architecture at the end of a file name such as
+// a_linux.go or a_linux_arm64.go, or "".
 func suffixTag(base string) string {
 	parts := strings.Split(strings.TrimSuffix(base, ".go"), "_")
 	if last := parts[len(parts)-1]; len(parts) > 1 && systemTags[last] && last != "unix" && last != "cgo" {

@@ -61,7 +61,8 @@ func parseListed(page string) (listed, error) {
 	return l, nil
 }
 
-// moduleOf returns the module of an import path, "" for the standard library and for our own packages.
+// moduleOf returns the module of an import path, "" for the standard library and for our
+// own packages.
 func moduleOf(importPath string, modules []string) string {
 	best := ""
 	for _, m := range modules {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// layers says which of our packages may import which. "a, b < c, d" means that c and d may import a, b and all packages that a and b may
-// import; NONE stands for no package. A package without a rule is an error, so that somebody decides about each new package.
+// layers says which of our packages may import which. "a, b < c, d" means that c and d
+// may import a, b and all packages that a and b may import; NONE stands for no package. A
+// package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/metrics, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
@@ -93,7 +94,8 @@ const layers = `
 	internal/textfile < internal/mcpentry;
 `
 
-// free are the commands and tools, which may import everything and which no package imports. "*" stands for one path element.
+// free are the commands and tools, which may import everything and which no package
+// imports. "*" stands for one path element.
 var free = []string{"cmd/tether", "cmd/tether-host", "bench", "internal/tools/*"}
 
 // rules maps a package to those of our packages that it may import.
@@ -138,7 +140,8 @@ func names(list string) []string {
 	return all
 }
 
-// closed adds the implied rules. It refuses cycles, and packages without a rule of their own.
+// closed adds the implied rules. It refuses cycles, and packages without a rule of their
+// own.
 func (r rules) closed() (rules, error) {
 	full := rules{}
 	for pkg := range r {
@@ -162,8 +165,8 @@ func (r rules) closed() (rules, error) {
 
 func keys[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// check returns the forbidden imports of one file. Tests may import anything. Only tests may import internal/testkit, which stands below no
-// package.
+// check returns the forbidden imports of one file. Tests may import anything. Only tests
+// may import internal/testkit, which stands below no package.
 func (r rules) check(f *file) []string {
 	if f.isTest() || matchesAny(f.dir(), free) {
 		return nil
@@ -182,7 +185,8 @@ func (r rules) check(f *file) []string {
 	return bad
 }
 
-// unused returns the rules that no file needs, directly or through other packages: a reader would take such a rule for a fact.
+// unused returns the rules that no file needs, directly or through other packages: a
+// reader would take such a rule for a fact.
 func (r rules) unused(t *testing.T, tree []*file) []string {
 	used := map[string]bool{}
 	for _, f := range tree {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// promisePages maps each page that names tests to the smallest number of tests that it must name.
+// promisePages maps each page that names tests to the smallest number of tests that it
+// must name.
 var promisePages = map[string]int{"docs/RELIABILITY.md": 50, "docs/SECURITY.md": 30}
 
 // promiseDirs maps the short names of packages in those pages to their directories.
@@ -23,8 +24,8 @@ var (
 	testWord = regexp.MustCompile("`[^`]+`|[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 )
 
-// promised returns the tests in tables whose last column is called "tests". There, the name of a package in backquotes precedes its tests, and
-// text in parentheses is ignored.
+// promised returns the tests in tables whose last column is called "tests". There, the
+// name of a package in backquotes precedes its tests, and text in parentheses is ignored.
 func promised(page string) (tests []promiseTest) {
 	columns := 0 // of the table that the line is in; 0 if it names no tests
 	for line := range strings.Lines(page) {

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Sizes of code that is not test code, in lines.
@@ -16,12 +17,15 @@ const (
 	longPercent = 2
 )
 
+// maxComment is the width of a comment, in columns, with tabs of four.
+const maxComment = 90
+
 // checkStyle returns the style faults of one file.
 func checkStyle(f *file) []string {
+	bad := checkWidth(f)
 	if f.isTest() {
-		return append(checkSleep(f), checkHurry(f)...)
+		return append(append(bad, checkSleep(f)...), checkHurry(f)...)
 	}
-	var bad []string
 	if n := bytes.Count(f.src, []byte("\n")); n > maxFile && !ast.IsGenerated(f.ast) {
 		bad = append(bad, fmt.Sprintf("%s: %d lines, at most %d: split it by concept", f.name, n, maxFile))
 	}
@@ -37,8 +41,31 @@ func (f *file) lines(n node) int {
 	return f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1
 }
 
-// checkSleep finds tests that call time.Sleep. In a bubble of testing/synctest they may, because a sleep moves the fake clock: within a call of
-// synctest.Test, or in a function that calls synctest.Wait, which panics outside of a bubble.
+// checkWidth finds comments that are wider than they may be. Code and drawings, which are
+// indented within the comment, and words that cannot be divided, such as URLs, may be
+// wider. So may comments behind code.
+func checkWidth(f *file) []string {
+	var bad []string
+	lines := strings.Split(string(f.src), "\n")
+	for _, group := range f.ast.Comments {
+		for _, c := range group.List {
+			at := f.fset.Position(c.Pos())
+			text, ok := strings.CutPrefix(c.Text, "// ")
+			if !ok || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "Output:") || !strings.Contains(text, " ") {
+				continue
+			}
+			before := lines[at.Line-1][:at.Column-1]
+			if strings.TrimSpace(before) == "" && 4*len(before)+utf8.RuneCountInString(c.Text) > maxComment {
+				bad = append(bad, fmt.Sprintf("%s: a comment wider than %d columns", f.at(c), maxComment))
+			}
+		}
+	}
+	return bad
+}
+
+// checkSleep finds tests that call time.Sleep. In a bubble of testing/synctest they may,
+// because a sleep moves the fake clock: within a call of synctest.Test, or in a function
+// that calls synctest.Wait, which panics outside of a bubble.
 func checkSleep(f *file) []string {
 	var bad []string
 	ast.Inspect(f.ast, func(n node) bool {
@@ -56,7 +83,8 @@ func checkSleep(f *file) []string {
 	return bad
 }
 
-// checkHurry finds tests that give up within seconds: a machine that runs many tests at once may stand still for longer.
+// checkHurry finds tests that give up within seconds: a machine that runs many tests at
+// once may stand still for longer.
 func checkHurry(f *file) []string {
 	var bad []string
 	ast.Inspect(f.ast, func(n node) bool {
@@ -95,14 +123,17 @@ func checkExits(f *file) []string {
 	return bad
 }
 
-// undocumented are methods that need no comment, because an interface of the standard library defines them.
+// undocumented are methods that need no comment, because an interface of the standard
+// library defines them.
 var undocumented = map[string]bool{
 	"Error": true, "Unwrap": true, "Is": true, "As": true, "String": true, "MarshalJSON": true, "UnmarshalJSON": true,
 	"Len": true, "Less": true, "Swap": true,
 }
 
-// checkDocs demands a comment that starts with the name for every exported function, type, constant and variable, and for exported methods of
-// exported types. A constant or variable in a group may instead have a comment at the end of its line, or share the group's comment.
+// checkDocs demands a comment that starts with the name for every exported function,
+// type, constant and variable, and for exported methods of exported types. A constant or
+// variable in a group may instead have a comment at the end of its line, or share the
+// group's comment.
 func checkDocs(f *file) []string {
 	var bad []string
 	want := func(n node, name string, docs ...*ast.CommentGroup) {
@@ -226,6 +257,8 @@ func TestStyleCanFail(t *testing.T) {
 		{"a/a.go", "package a\n// Does.\nfunc F() {}\ntype T int\nfunc (*T) G() {}\nfunc (*T) g() {}", 3},
 		{"a/a.go", "package a\n// Fs does.\nfunc F() {}", 1},
 		{"a/a.go", "package a\ntype t int\nfunc (t) G() {}", 0},
+		{"a/a.go", "package a\n// " + strings.Repeat("is ", 29) + "1\n//\t" + strings.Repeat("is ", 40) + "\nvar a int // " + strings.Repeat("is ", 40), 1},
+		{"a/a.go", "package a\n// " + strings.Repeat("is ", 29) + "\n// https://" + strings.Repeat("a", 90), 0},
 		{"a/a.go", "package a\n// Kinds of things.\nconst (\nA = 1\nB = 2)\nconst (\nC = 1 // bytes\nD = 2)\nconst E = 1", 2},
 	} {
 		if bad := checkStyle(mustParse(t, c.name, c.src)); len(bad) != c.bad {

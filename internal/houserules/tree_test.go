@@ -1,5 +1,6 @@
-// Package houserules holds the tests of the project as a whole: which package may import which, where differences between systems may live,
-// and the house rules that a tool can check. They read the source as text, so that they see the files of every system.
+// Package houserules holds the tests of the project as a whole: which package may import
+// which, where differences between systems may live, and the house rules that a tool can
+// check. They read the source as text, so that they see the files of every system.
 package houserules
 
 import (
@@ -55,7 +56,8 @@ func isSelector(e node, pkg, name string) bool {
 	return ok && x.Name == pkg
 }
 
-// parseTree returns every Go file of the project except test data. All tests share the result, because parsing takes longer than all checks.
+// parseTree returns every Go file of the project except test data. All tests share the
+// result, because parsing takes longer than all checks.
 func parseTree(t *testing.T) []*file {
 	t.Helper()
 	files, err := parsedTree()

@@ -16,8 +16,9 @@ var (
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
 
-// checkWorkflow demands that a workflow pins each action by its commit, with the version in a comment, and that the targets it makes exist in
-// the Makefile. A test cannot run workflows, so it checks only their text.
+// checkWorkflow demands that a workflow pins each action by its commit, with the version
+// in a comment, and that the targets it makes exist in the Makefile. A test cannot run
+// workflows, so it checks only their text.
 func checkWorkflow(name, text string, targets map[string]bool) []string {
 	var bad []string
 	for _, m := range usesAction.FindAllStringSubmatch(text, -1) {

@@ -10,14 +10,15 @@ import (
 	"tether/platform/proc"
 )
 
-// Trimmer collects garbage, returns free memory to the system and unmaps the program's file when the process becomes idle. It is safe for
-// concurrent use.
+// Trimmer collects garbage, returns free memory to the system and unmaps the program's
+// file when the process becomes idle. It is safe for concurrent use.
 type Trimmer struct {
 	after   time.Duration
 	stirred chan struct{} // 1 slot
 }
 
-// New returns a Trimmer. The process counts as idle when Stir was not called for the time after.
+// New returns a Trimmer. The process counts as idle when Stir was not called for the time
+// after.
 func New(after time.Duration) *Trimmer { return &Trimmer{after, make(chan struct{}, 1)} }
 
 // Stir reports that the process is active. It does not block.
@@ -28,7 +29,8 @@ func (t *Trimmer) Stir() {
 	}
 }
 
-// Run trims each time the process becomes idle, until ctx ends. Without calls of Stir it does nothing and does not wake the process.
+// Run trims each time the process becomes idle, until ctx ends. Without calls of Stir it
+// does nothing and does not wake the process.
 func (t *Trimmer) Run(ctx context.Context) {
 	for t.calm(ctx) {
 		runtime.GC() // pools of buffers are empty only after a second collection, which FreeOSMemory makes
@@ -37,7 +39,8 @@ func (t *Trimmer) Run(ctx context.Context) {
 	}
 }
 
-// calm blocks until Stir was called and the process is idle again, and returns true. It returns false when ctx ends.
+// calm blocks until Stir was called and the process is idle again, and returns true. It
+// returns false when ctx ends.
 func (t *Trimmer) calm(ctx context.Context) bool {
 	var calm <-chan time.Time
 	for {

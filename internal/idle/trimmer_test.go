@@ -13,7 +13,8 @@ func forcedCollections() uint32 {
 	return m.NumForcedGC
 }
 
-// The process returns memory once each time it becomes idle, not while it is active, and not again while it stays idle.
+// The process returns memory once each time it becomes idle, not while it is active, and
+// not again while it stays idle.
 func TestMemoryIsHandedBackOncePerPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = time.Second

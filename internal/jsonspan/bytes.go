@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Pack returns texts for JSON, with what is not UTF-8 replaced, and by their index the bytes of those texts, for a second field; nil if all are
-// UTF-8. It does not change texts.
+// Pack returns texts for JSON, with what is not UTF-8 replaced, and by their index the
+// bytes of those texts, for a second field; nil if all are UTF-8. It does not change
+// texts.
 func Pack(texts []string) (shown []string, bytes map[int][]byte) {
 	shown = texts
 	for i, text := range texts {

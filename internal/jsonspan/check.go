@@ -10,20 +10,24 @@ import (
 type Check struct {
 	// Size is the number of bytes that [AppendUnquote] would append.
 	Size int
-	// UTF8 reports that the string is valid UTF-8. Invalid UTF-8 is accepted, too: check this before passing the string on unchanged.
+	// UTF8 reports that the string is valid UTF-8. Invalid UTF-8 is accepted, too: check
+	// this before passing the string on unchanged.
 	UTF8 bool
-	// OSC reports that an OSC may begin in the text, or at its end: it has U+009D, or an ESC with "]" behind it, where C0 controls and DEL
-	// may stand between, or it ends before such a "]". It may be set for text without one.
+	// OSC reports that an OSC may begin in the text, or at its end: it has U+009D, or an
+	// ESC with "]" behind it, where C0 controls and DEL may stand between, or it ends
+	// before such a "]". It may be set for text without one.
 	OSC bool
-	// Rows reports that a terminal outside any sequence would show the text as styled characters in rows: its only sequences are CSI with
-	// digits, colons and semicolons, and m or K behind them, the last of which may be incomplete; it has no other C1 control, and neither SO
-	// nor SI. It may be unset for such text.
+	// Rows reports that a terminal outside any sequence would show the text as styled
+	// characters in rows: its only sequences are CSI with digits, colons and semicolons,
+	// and m or K behind them, the last of which may be incomplete; it has no other C1
+	// control, and neither SO nor SI. It may be unset for such text.
 	Rows bool
 	// Styled reports that the text may hold a sequence that begins with ESC.
 	Styled bool
 }
 
-// CheckString validates quoted, a JSON string with its quotes and without space around it, without decoding it.
+// CheckString validates quoted, a JSON string with its quotes and without space around
+// it, without decoding it.
 func CheckString(quoted []byte) (Check, error) {
 	s, err := body(quoted)
 	if err != nil {
@@ -109,7 +113,8 @@ func (c *Check) control(r rune, s []byte) {
 	}
 }
 
-// sequence notes an ESC that is followed by s, escaped text which does not begin with the whole rest of a style.
+// sequence notes an ESC that is followed by s, escaped text which does not begin with the
+// whole rest of a style.
 func (c *Check) sequence(s []byte) {
 	c.OSC = c.OSC || mayBeginOSC(s)
 	if len(s) > 0 && (s[0] != '[' || len(bytes.TrimLeft(s[1:], "0123456789:;")) > 0) {
@@ -134,8 +139,8 @@ func (c *Check) controls8(s []byte) {
 // maxCut bounds the part of a sequence that Joins looks at on either side, in bytes.
 const maxCut = 256
 
-// Joins reports whether a and b together are [Check.Rows], given that each of them is. Both are without their quotes. It may be false for
-// such text.
+// Joins reports whether a and b together are [Check.Rows], given that each of them is.
+// Both are without their quotes. It may be false for such text.
 func Joins(a, b []byte) bool {
 	rest := bytes.TrimRight(a[max(len(a)-maxCut, 0):], "0123456789:;")
 	if len(rest) == 0 {
@@ -149,8 +154,8 @@ func Joins(a, b []byte) bool {
 	return style(append(append(make([]byte, 0, 2*maxCut), cut...), b[:min(len(b), maxCut)]...)) > 0
 }
 
-// style returns the length of the rest of a sequence behind an ESC in escaped text, if the sequence is a style or erases in its row: see
-// [Check]. Otherwise it returns 0.
+// style returns the length of the rest of a sequence behind an ESC in escaped text, if
+// the sequence is a style or erases in its row: see [Check]. Otherwise it returns 0.
 func style(s []byte) int {
 	if len(s) == 0 || s[0] != '[' {
 		return 0
@@ -167,8 +172,8 @@ func style(s []byte) int {
 	return 0
 }
 
-// shortStyle is style for the text in w, if the rest of the sequence has at most eight bytes; otherwise it returns 0. It is small enough to
-// be inlined.
+// shortStyle is style for the text in w, if the rest of the sequence has at most eight
+// bytes; otherwise it returns 0. It is small enough to be inlined.
 func shortStyle(w uint64) int {
 	v := w >> 8
 	// The first byte with another upper half ends the parameters.
@@ -179,7 +184,8 @@ func shortStyle(w uint64) int {
 	return end>>3 + 2
 }
 
-// mayBeginOSC reports whether s, the escaped text behind an ESC, may complete the introducer of an OSC.
+// mayBeginOSC reports whether s, the escaped text behind an ESC, may complete the
+// introducer of an OSC.
 func mayBeginOSC(s []byte) bool {
 	if len(s) < 2 {
 		return len(s) == 0 || s[0] == ']' || s[0] == 0x7f
@@ -187,7 +193,8 @@ func mayBeginOSC(s []byte) bool {
 	return s[0] == ']' || s[0] == 0x7f || s[0] == '\\' && s[1] != '\\'
 }
 
-// checkHigh returns the length of the run of non-ASCII characters at the start of s, encoded and decoded, and whether it is valid UTF-8.
+// checkHigh returns the length of the run of non-ASCII characters at the start of s,
+// encoded and decoded, and whether it is valid UTF-8.
 func checkHigh(s []byte) (size, decoded int, valid bool) {
 	valid = true
 	for size < len(s) && s[size] >= utf8.RuneSelf {

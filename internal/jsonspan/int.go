@@ -10,8 +10,9 @@ var (
 	errIntRange = errors.New("jsonspan: integer out of range")
 )
 
-// Int returns the integer in value, which holds a JSON number and nothing else. Fractions and exponents are refused even if their value is
-// whole, as encoding/json does, and so are numbers beyond 64 bits.
+// Int returns the integer in value, which holds a JSON number and nothing else. Fractions
+// and exponents are refused even if their value is whole, as encoding/json does, and so
+// are numbers beyond 64 bits.
 func Int(value []byte) (int64, error) {
 	digits := value
 	negative := len(value) > 0 && value[0] == '-'

@@ -159,7 +159,8 @@ func depth(data []byte) (deepest int) {
 	}
 }
 
-// FuzzObject checks that Object accepts the same texts as encoding/json, and finds the same members.
+// FuzzObject checks that Object accepts the same texts as encoding/json, and finds the
+// same members.
 func FuzzObject(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1,"b":[true,null,{"c":-0.5e7}],"a":"\u001b[0m\ud83d\ude00"}`, `null`, `{"\u00e9":"é","é":1}`,

@@ -7,15 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// blockLen is how many input bytes are converted between two looks at the output's capacity, in bytes.
+// blockLen is how many input bytes are converted between two looks at the output's
+// capacity, in bytes.
 const blockLen = 256
 
 // maxEscape is the longest escape of one input byte, in bytes: \u001b.
 const maxEscape = 6
 
-// AppendQuote appends s as a JSON string, quotes included, and returns the extended buffer. The result equals that of encoding/json without
-// HTML escaping: each byte that is not valid UTF-8 becomes \ufffd, and U+2028 and U+2029 are escaped. It allocates only to grow dst, for
-// which it may reserve up to 1.6 KiB more than it needs.
+// AppendQuote appends s as a JSON string, quotes included, and returns the extended
+// buffer. The result equals that of encoding/json without HTML escaping: each byte that
+// is not valid UTF-8 becomes \ufffd, and U+2028 and U+2029 are escaped. It allocates only
+// to grow dst, for which it may reserve up to 1.6 KiB more than it needs.
 func AppendQuote(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
@@ -32,10 +34,11 @@ func AppendQuoteString(dst []byte, s string) []byte {
 	return AppendQuote(dst, []byte(s)) // not copied: AppendQuote only reads it
 }
 
-// quoteBlock appends s[i:end], and the rest of a character that begins before end, to dst, which has room. It returns where it stopped in
-// s.
+// quoteBlock appends s[i:end], and the rest of a character that begins before end, to
+// dst, which has room. It returns where it stopped in s.
 //
-// Every step stores a whole word and then advances by the bytes that count, which makes short runs between escapes cheap.
+// Every step stores a whole word and then advances by the bytes that count, which makes
+// short runs between escapes cheap.
 func quoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 	out, o := dst[:cap(dst)], len(dst)
 	for i < end {
@@ -97,7 +100,8 @@ func quoteHigh(out []byte, o int, s []byte, i, end int) (int, int) {
 
 func store64(s []byte, i int, w uint64) { binary.LittleEndian.PutUint64(s[i:], w) }
 
-// escape holds, for each ASCII character, how it is written inside a string: its n bytes of text in the order of memory.
+// escape holds, for each ASCII character, how it is written inside a string: its n bytes
+// of text in the order of memory.
 var escape = func() (t [0x80]struct {
 	text uint64
 	n    uint8

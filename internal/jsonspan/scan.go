@@ -2,7 +2,8 @@ package jsonspan
 
 import "math/bits"
 
-// A scanner walks over JSON text once. It validates and never decodes, except for keys, which its caller compares.
+// A scanner walks over JSON text once. It validates and never decodes, except for keys,
+// which its caller compares.
 type scanner struct {
 	data []byte
 	pos  int // next byte to look at
@@ -10,7 +11,8 @@ type scanner struct {
 	seen int // values so far
 }
 
-// peek returns the next byte, or 0 at the end: a NUL is not valid anywhere outside a string, so the two need not be told apart.
+// peek returns the next byte, or 0 at the end: a NUL is not valid anywhere outside a
+// string, so the two need not be told apart.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.data) {
 		return s.data[s.pos]
@@ -70,7 +72,8 @@ func (s *scanner) value(depth int) error {
 	return s.fail("expected a value")
 }
 
-// members walks an object from its opening brace to after the closing one and calls f, unless nil, for each member.
+// members walks an object from its opening brace to after the closing one and calls f,
+// unless nil, for each member.
 func (s *scanner) members(depth int, f func(key, value []byte) error) error {
 	if depth > MaxDepth {
 		return s.fail("nesting too deep")
@@ -206,8 +209,8 @@ func (s *scanner) digits() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// str skips a string from its opening quote. plain reports that its text needs no decoding: no escape, and nothing that might be invalid
-// UTF-8.
+// str skips a string from its opening quote. plain reports that its text needs no
+// decoding: no escape, and nothing that might be invalid UTF-8.
 func (s *scanner) str() (plain bool, err error) {
 	data, i := s.data, s.pos+1
 	plain = true

@@ -23,7 +23,8 @@ func reference(t testing.TB, s []byte) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// awkward holds texts with everything that is treated specially; tests shift them over all positions of a word and over the end of a block.
+// awkward holds texts with everything that is treated specially; tests shift them over
+// all positions of a word and over the end of a block.
 var awkward = []string{
 	"", "a", `"`, `\`, "/", "<>&", "\x00\x01\x1f\x7f", "\b\f\n\r\t", "\x1b[1;32mok\x1b[0m\r\n",
 	"é", "€", "😀", "─│┌┐└┘", "\u2028\u2029\u202a", "\ufffd", "\uffff", "\u07ff\u0800",

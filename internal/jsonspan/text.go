@@ -14,8 +14,8 @@ var (
 	ErrSurrogate = errors.New(`it has half of a surrogate pair (\ud800 to \udfff), which stands for no character`)
 )
 
-// CheckText returns an error if JSON has text that decoders would replace: bytes that are not UTF-8, or an escaped half of a surrogate pair.
-// It does not check that data is JSON.
+// CheckText returns an error if JSON has text that decoders would replace: bytes that are
+// not UTF-8, or an escaped half of a surrogate pair. It does not check that data is JSON.
 func CheckText(data []byte) error {
 	if !utf8.Valid(data) {
 		return ErrNotUTF8

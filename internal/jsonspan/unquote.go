@@ -10,7 +10,8 @@ import (
 
 var errString = errors.New("jsonspan: not a valid JSON string")
 
-// body returns the text between the quotes. Whether the last quote is escaped shows when the text is scanned.
+// body returns the text between the quotes. Whether the last quote is escaped shows when
+// the text is scanned.
 func body(quoted []byte) ([]byte, error) {
 	n := len(quoted)
 	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {
@@ -19,9 +20,11 @@ func body(quoted []byte) ([]byte, error) {
 	return quoted[1 : n-1], nil
 }
 
-// AppendUnquote appends the text of quoted, a JSON string with its quotes and without space around it, to dst and returns the extended
-// buffer. Invalid UTF-8 and lone surrogates become U+FFFD. If quoted is not valid, dst is returned as it was with an error. It allocates
-// only to grow dst, for which it may reserve up to 0.8 KiB more than it needs.
+// AppendUnquote appends the text of quoted, a JSON string with its quotes and without
+// space around it, to dst and returns the extended buffer. Invalid UTF-8 and lone
+// surrogates become U+FFFD. If quoted is not valid, dst is returned as it was with an
+// error. It allocates only to grow dst, for which it may reserve up to 0.8 KiB more than
+// it needs.
 func AppendUnquote(dst, quoted []byte) ([]byte, error) {
 	s, err := body(quoted)
 	if err != nil {
@@ -44,8 +47,8 @@ func AppendUnescape(dst, s []byte) ([]byte, error) {
 	return out, nil
 }
 
-// unquoteBlock appends the text of s[i:end], and of a character that begins before end, to dst, which has room. It returns where it stopped
-// in s, or -1.
+// unquoteBlock appends the text of s[i:end], and of a character that begins before end,
+// to dst, which has room. It returns where it stopped in s, or -1.
 func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 	out, o := dst[:cap(dst)], len(dst)
 	for i < end {
@@ -127,8 +130,9 @@ func unquoteHigh(out []byte, o int, s []byte, i, end int) (int, int) {
 	return o, i
 }
 
-// unescapeRune decodes the escape at the start of s, which begins with a backslash; n is its length, 0 if it is not valid. A surrogate pair
-// is one escape, a lone surrogate is U+FFFD.
+// unescapeRune decodes the escape at the start of s, which begins with a backslash; n is
+// its length, 0 if it is not valid. A surrogate pair is one escape, a lone surrogate is
+// U+FFFD.
 func unescapeRune(s []byte) (r rune, n int) {
 	if len(s) < 2 {
 		return 0, 0

@@ -9,10 +9,11 @@ import (
 // maxWhole is the largest number up to which float64 holds each whole number.
 const maxWhole = 1 << 53
 
-// Whole returns JSON in which whole numbers that are written with a fraction or an exponent, such as 20.0 and 2e1, are
-// written as integers. JSON Schema counts them as integers and some clients send no others, but encoding/json does not
-// decode them into an int. Numbers beyond 2^53, and JSON that is not valid, stay as they are. The result is data itself
-// if nothing changes.
+// Whole returns JSON in which whole numbers that are written with a fraction or an
+// exponent, such as 20.0 and 2e1, are written as integers. JSON Schema counts them as
+// integers and some clients send no others, but encoding/json does not decode them into
+// an int. Numbers beyond 2^53, and JSON that is not valid, stay as they are. The result
+// is data itself if nothing changes.
 func Whole(data []byte) []byte {
 	if !bytes.ContainsAny(data, ".eE") {
 		return data

@@ -5,15 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// Strings are scanned eight bytes at a time: terminal output is full of short runs between escapes, for which a call into a vectorised
-// search costs more than it saves. The masks below have the top bit of a byte set where that byte matches. Because the subtraction borrows,
-// only the lowest match is exact, so callers use trailing zeros and look again after it.
+// Strings are scanned eight bytes at a time: terminal output is full of short runs
+// between escapes, for which a call into a vectorised search costs more than it saves.
+// The masks below have the top bit of a byte set where that byte matches. Because the
+// subtraction borrows, only the lowest match is exact, so callers use trailing zeros and
+// look again after it.
 const (
 	lowBits  = 0x0101010101010101
 	highBits = 0x8080808080808080
 )
 
-// textESC is the escape of ESC, which terminal output is full of, in the order of memory; wordESC masks the bytes of a word that it takes.
+// textESC is the escape of ESC, which terminal output is full of, in the order of memory;
+// wordESC masks the bytes of a word that it takes.
 const (
 	textESC = '\\' | 'u'<<8 | '0'<<16 | '0'<<24 | '1'<<32 | 'b'<<40
 	wordESC = 1<<48 - 1
@@ -28,7 +31,8 @@ func stringMask(w uint64) uint64 {
 	return ((w-lowBits*' ')&^w | (quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits
 }
 
-// escapeLen returns the length of the escape at the start of s, or 0 if there is no complete and valid one.
+// escapeLen returns the length of the escape at the start of s, or 0 if there is no
+// complete and valid one.
 func escapeLen(s []byte) int {
 	if len(s) < 2 {
 		return 0
@@ -54,8 +58,9 @@ func hex4(s []byte) rune {
 	return rune(a)<<12 | rune(b)<<8 | rune(c)<<4 | rune(d)
 }
 
-// shortRune returns the length of the UTF-8 sequence at the start of w if it is a valid one of two or three bytes, all that terminals
-// commonly show, and otherwise 0. It is small enough to be inlined.
+// shortRune returns the length of the UTF-8 sequence at the start of w if it is a valid
+// one of two or three bytes, all that terminals commonly show, and otherwise 0. It is
+// small enough to be inlined.
 func shortRune(w uint64) int {
 	if w&0xc0c0f0 == 0x8080e0 {
 		if r := w&0x0f<<12 | w>>2&0xfc0; r >= 0x800 && r&0xf800 != 0xd800 {
@@ -69,14 +74,15 @@ func shortRune(w uint64) int {
 	return 0
 }
 
-// runeLen returns the length of the UTF-8 sequence at the start of s, which holds at least one byte, and false (with length 1) if it is not
-// valid.
+// runeLen returns the length of the UTF-8 sequence at the start of s, which holds at
+// least one byte, and false (with length 1) if it is not valid.
 func runeLen(s []byte) (n int, ok bool) {
 	r, n := utf8.DecodeRune(s)
 	return n, r != utf8.RuneError || n > 1
 }
 
-// unescape maps the letter after a backslash to the byte it stands for; 0 for letters that are no escape by themselves.
+// unescape maps the letter after a backslash to the byte it stands for; 0 for letters
+// that are no escape by themselves.
 var unescape = [256]byte{
 	'"': '"', '\\': '\\', '/': '/',
 	'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',

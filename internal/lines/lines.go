@@ -1,4 +1,5 @@
-// Package lines cuts a stream of JSON-RPC messages into lines, one message each, as MCP and ACP send them over standard input and output.
+// Package lines cuts a stream of JSON-RPC messages into lines, one message each, as MCP
+// and ACP send them over standard input and output.
 package lines
 
 import (
@@ -11,7 +12,8 @@ const (
 	maxEmpty = 100      // reads in a row that give nothing: the reader is broken
 )
 
-// Reader cuts a stream into lines. A line stays where it was read, so that passing it on copies nothing. It is for one goroutine.
+// Reader cuts a stream into lines. A line stays where it was read, so that passing it on
+// copies nothing. It is for one goroutine.
 type Reader struct {
 	r     io.Reader
 	limit int
@@ -24,14 +26,16 @@ type Reader struct {
 	err   error
 }
 
-// NewReader returns a Reader of r. A line of up to limit bytes, its end included, comes whole. So does a longer one of at most 64 KiB more
-// that happens to be read at once; any other comes in pieces.
+// NewReader returns a Reader of r. A line of up to limit bytes, its end included, comes
+// whole. So does a longer one of at most 64 KiB more that happens to be read at once; any
+// other comes in pieces.
 func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: r, limit: limit, keep: max(2*readSize, limit/16)}
 }
 
-// Next returns the next line with its end. If the stream ends within a line, Next returns that line as a whole one, and then the stream's
-// error, such as io.EOF. Of a line that is too long it returns pieces, with whole false. data is valid until the next call.
+// Next returns the next line with its end. If the stream ends within a line, Next returns
+// that line as a whole one, and then the stream's error, such as io.EOF. Of a line that
+// is too long it returns pieces, with whole false. data is valid until the next call.
 func (l *Reader) Next() (data []byte, whole bool, err error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.seen:l.end], '\n'); i >= 0 {

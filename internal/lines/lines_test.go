@@ -57,7 +57,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A line longer than the bound passes in pieces, and so does its rest; the next lines are whole.
+// A line longer than the bound passes in pieces, and so does its rest; the next lines are
+// whole.
 func TestLongLinesPassInPieces(t *testing.T) {
 	in := "short\n" + strings.Repeat("y", 1<<20) + "\nnext\n"
 	got, err := pieces(strings.NewReader(in), 128<<10)
@@ -76,7 +77,8 @@ func TestLongLinesPassInPieces(t *testing.T) {
 	}
 }
 
-// A read from a file fills any buffer, but a whole line is at most 64 KiB longer than the limit.
+// A read from a file fills any buffer, but a whole line is at most 64 KiB longer than the
+// limit.
 func TestBoundOfAWholeLine(t *testing.T) {
 	const limit, most = 1<<20 + 1, 1<<20 + 1 + 64<<10
 	for _, n := range []int{limit, most, most + 1, 2 << 20} {

@@ -1,5 +1,6 @@
-// Package manual makes the manual pages of a cobra command line, for packages: one page for each command that help lists, in the macros of
-// man(7). A page has the text of --help, so that each text is written only once.
+// Package manual makes the manual pages of a cobra command line, for packages: one page
+// for each command that help lists, in the macros of man(7). A page has the text of
+// --help, so that each text is written only once.
 //
 //	root.AddCommand(manual.Book{Version: "1.2.3"}.Command())
 package manual
@@ -20,8 +21,9 @@ import (
 	"tether/internal/lazyregexp"
 )
 
-// DateVar is the environment variable with the date of the pages, in seconds since 1970. With it, two builds of one commit have the same
-// pages (https://reproducible-builds.org/specs/source-date-epoch/).
+// DateVar is the environment variable with the date of the pages, in seconds since 1970.
+// With it, two builds of one commit have the same pages
+// (https://reproducible-builds.org/specs/source-date-epoch/).
 const DateVar = "SOURCE_DATE_EPOCH"
 
 // Book holds the common parts of one program's pages.
@@ -29,18 +31,22 @@ type Book struct {
 	Version  string
 	Date     time.Time // pages show only the day, in UTC
 	Sections []Section // for the root command's page only, after its options
-	// Names replaces names of pages, by command path. A page needs another name if its usual one is that of another program: if prog-host is a
-	// program, the page of "prog host" may be "prog-hosts". The names of the pages of its subcommands begin with that name.
+	// Names replaces names of pages, by command path. A page needs another name if its
+	// usual one is that of another program: if prog-host is a program, the page of "prog
+	// host" may be "prog-hosts". The names of the pages of its subcommands begin with
+	// that name.
 	Names map[string]string
-	// Also lists further pages, such as "prog-host", for SEE ALSO on the root command's page.
+	// Also lists further pages, such as "prog-host", for SEE ALSO on the root command's
+	// page.
 	Also []string
 }
 
-// Section is text that is not in --help. Lines that begin with a space are not filled; all others are.
+// Section is text that is not in --help. Lines that begin with a space are not filled;
+// all others are.
 type Section struct{ Title, Text string }
 
-// Command returns a hidden command that writes the pages into a directory, for people who build packages. If Date is zero, it uses the
-// present time; DateVar comes before both.
+// Command returns a hidden command that writes the pages into a directory, for people who
+// build packages. If Date is zero, it uses the present time; DateVar comes before both.
 func (b Book) Command() *cobra.Command {
 	return &cobra.Command{
 		Use: "manual DIR", Short: "write the manual pages into a directory", Hidden: true, Args: cobra.ExactArgs(1),
@@ -60,8 +66,8 @@ func (b Book) Command() *cobra.Command {
 	}
 }
 
-// Write writes the pages of root and its subcommands into dir. It creates dir if necessary. The file name of a page is its command's name,
-// such as tether-run.1.
+// Write writes the pages of root and its subcommands into dir. It creates dir if
+// necessary. The file name of a page is its command's name, such as tether-run.1.
 func (b Book) Write(dir string, root *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -90,7 +96,8 @@ func (b Book) name(c *cobra.Command) string {
 	return b.name(c.Parent()) + "-" + c.Name()
 }
 
-// shown returns the subcommands with a page. Cobra's own commands, help and completion, have none: their help text is better.
+// shown returns the subcommands with a page. Cobra's own commands, help and completion,
+// have none: their help text is better.
 func shown(c *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range c.Commands() {
@@ -145,11 +152,12 @@ func (b Book) commands(w *bytes.Buffer, c *cobra.Command) {
 	}
 }
 
-// option matches a line of pflag's list: a letter, a name, the name of the value, and the description after at least three spaces.
+// option matches a line of pflag's list: a letter, a name, the name of the value, and the
+// description after at least three spaces.
 var option = lazyregexp.New(`^ +(?:(-\w), )?(--\S+)(?: (\S.*?))? {3,}(.*)$`)
 
-// flags writes the options that help lists. It parses pflag's list, because pflag offers the names of values, and the defaults that are worth
-// showing, only there.
+// flags writes the options that help lists. It parses pflag's list, because pflag offers
+// the names of values, and the defaults that are worth showing, only there.
 func flags(w *bytes.Buffer, title, list string) {
 	if list == "" {
 		return
@@ -222,8 +230,9 @@ func (b Book) seeAlso(w *bytes.Buffer, c *cobra.Command) {
 	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(names, ", "))
 }
 
-// escaped returns s so that roff shows it literally. It escapes backslashes, a dot or quote at the start, and hyphens, which roff would not
-// show as minus signs, and replaces an ellipsis by three dots.
+// escaped returns s so that roff shows it literally. It escapes backslashes, a dot or
+// quote at the start, and hyphens, which roff would not show as minus signs, and replaces
+// an ellipsis by three dots.
 func escaped(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -16,7 +16,8 @@ import (
 
 func nothing(*cobra.Command, []string) error { return nil }
 
-// tree returns a program with a command, a subcommand of that, and some commands that are not shown.
+// tree returns a program with a command, a subcommand of that, and some commands that are
+// not shown.
 func tree() *cobra.Command {
 	root := &cobra.Command{Use: "prog", Short: "do things", Run: func(*cobra.Command, []string) {}, SilenceErrors: true, SilenceUsage: true,
 		Long: "prog does things:\nand more.\n\n  prog a    so\n\n  prog b    or so\n\nThat is .all\n.it \\ does."}
@@ -141,8 +142,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// If the page of a command would replace that of another program, it has another name, and so have the pages of its subcommands. Each of the
-// two pages names the other.
+// If the page of a command would replace that of another program, it has another name,
+// and so have the pages of its subcommands. Each of the two pages names the other.
 func TestPageOfAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	b := book

@@ -39,13 +39,16 @@ const (
 	Local              // for OpenCode: "type": "local", command as a list with the arguments, environment
 )
 
-// ErrOther is returned by Add if the file has a server of that name that starts something else.
+// ErrOther is returned by Add if the file has a server of that name that starts something
+// else.
 var ErrOther = errors.New("the file has another server of that name")
 
-// errUnsafe is returned if the edit would change something else, or this package cannot make it.
+// errUnsafe is returned if the edit would change something else, or this package cannot
+// make it.
 var errUnsafe = errors.New("the file is written in a way that cannot be edited safely: add the entry by hand")
 
-// Has reports whether a file has a server, under any name, that starts a program with the base name of program and the first argument first.
+// Has reports whether a file has a server, under any name, that starts a program with the
+// base name of program and the first argument first.
 func (f Format) Has(text []byte, program, first string) (bool, error) {
 	text, err := textfile.Decode(text)
 	if err != nil {
@@ -63,8 +66,9 @@ func (f Format) Has(text []byte, program, first string) (bool, error) {
 	return false, nil
 }
 
-// Add returns the text with the server added, or the text unchanged if it has that server. An empty text is a new file. Errors: ErrOther, or
-// that the text is invalid or cannot be edited without other changes.
+// Add returns the text with the server added, or the text unchanged if it has that
+// server. An empty text is a new file. Errors: ErrOther, or that the text is invalid or
+// cannot be edited without other changes.
 func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 	return behindMark(text, func(text []byte) ([]byte, error) { return f.added(text, name, e) })
 }
@@ -87,9 +91,10 @@ func (f Format) added(text []byte, name string, e Entry) ([]byte, error) {
 	return out, f.check(text, out, name)
 }
 
-// Remove returns the text without the server of that name. If there is none, or it does not start this program with this first argument, the
-// text is returned unchanged. If the section has no other server and no comment before this one, the section is removed. The errors are
-// those of Add, except ErrOther.
+// Remove returns the text without the server of that name. If there is none, or it does
+// not start this program with this first argument, the text is returned unchanged. If the
+// section has no other server and no comment before this one, the section is removed. The
+// errors are those of Add, except ErrOther.
 func (f Format) Remove(text []byte, name, program, first string) ([]byte, error) {
 	return behindMark(text, func(text []byte) ([]byte, error) { return f.removed(text, name, program, first) })
 }
@@ -119,7 +124,8 @@ func (f Format) removed(text []byte, name, program, first string) ([]byte, error
 	return out, f.check(out, text, name)
 }
 
-// behindMark returns the text with its byte order mark, if it has one, and the edited text behind it.
+// behindMark returns the text with its byte order mark, if it has one, and the edited
+// text behind it.
 func behindMark(text []byte, edit func([]byte) ([]byte, error)) ([]byte, error) {
 	body, err := textfile.Decode(text)
 	if err != nil {
@@ -132,7 +138,8 @@ func behindMark(text []byte, edit func([]byte) ([]byte, error)) ([]byte, error) 
 	return slices.Concat(text[:len(text)-len(body)], out), nil
 }
 
-// Empty reports whether a text is an empty document: nothing but a byte order mark, white space and perhaps "{}".
+// Empty reports whether a text is an empty document: nothing but a byte order mark, white
+// space and perhaps "{}".
 func Empty(text []byte) bool {
 	text = bytes.TrimPrefix(text, []byte(textfile.Mark))
 	compact := strings.Join(strings.Fields(string(text)), "")
@@ -211,7 +218,8 @@ func (f Format) document(text []byte) (map[string]any, error) {
 	return plain(text)
 }
 
-// check returns nil if the two texts differ only in the server called name, which with has. Otherwise it returns errUnsafe.
+// check returns nil if the two texts differ only in the server called name, which with
+// has. Otherwise it returns errUnsafe.
 func (f Format) check(without, with []byte, name string) error {
 	a, err := f.document(without)
 	if err != nil {
@@ -237,7 +245,8 @@ func (f Format) check(without, with []byte, name string) error {
 	return nil
 }
 
-// starts reports whether a decoded server starts a program with the base name of program and the first argument first.
+// starts reports whether a decoded server starts a program with the base name of program
+// and the first argument first.
 func starts(server any, program, first string) bool {
 	s, _ := server.(map[string]any)
 	if t, ok := s["transport"].(map[string]any); ok { // as Cline writes servers; it reads the other form, too

@@ -79,8 +79,8 @@ func commentLen(text []byte) int {
 	return 0
 }
 
-// indentation returns the indentation of the line with an object's brace, and the additional
-// indentation of its members.
+// indentation returns the indentation of the line with an object's brace, and the
+// additional indentation of its members.
 func (d *document) indentation(object *hujson.Value) (outer, step string) {
 	look := object
 	if len(look.Value.(*hujson.Object).Members) == 0 {

@@ -43,8 +43,9 @@ func appendTable(text []byte, section, name string, e Entry) []byte {
 	return append(out, strings.ReplaceAll(b.String(), "\n", end)...)
 }
 
-// quote returns a string or a list of strings as JSON, which is valid TOML too: basic strings of TOML have the escapes of JSON. It also
-// escapes DEL, which TOML does not allow. Only for JSON, v may be a map.
+// quote returns a string or a list of strings as JSON, which is valid TOML too: basic
+// strings of TOML have the escapes of JSON. It also escapes DEL, which TOML does not
+// allow. Only for JSON, v may be a map.
 func quote(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -53,7 +54,8 @@ func quote(v any) string {
 	return strings.ReplaceAll(strings.TrimSpace(b.String()), "\x7f", `\u007F`)
 }
 
-// removeTable returns the text without the table of an entry, the tables below it, and the blank lines before them.
+// removeTable returns the text without the table of an entry, the tables below it, and
+// the blank lines before them.
 func removeTable(text []byte, section, name string) []byte {
 	var kept []byte
 	inside := false
@@ -71,8 +73,8 @@ func removeTable(text []byte, section, name string) []byte {
 	return kept
 }
 
-// tableName returns the name of the table whose header the line is, without blanks and quotes, or "" for an array of tables. ok is false if
-// the line is no header.
+// tableName returns the name of the table whose header the line is, without blanks and
+// quotes, or "" for an array of tables. ok is false if the line is no header.
 func tableName(line []byte) (string, bool) {
 	text := strings.TrimSpace(string(line))
 	if !strings.HasPrefix(text, "[") || strings.HasPrefix(text, "[[") {

@@ -25,7 +25,8 @@ func (m *Text) Counter(name, help string, value float64, labels ...string) {
 	m.Metric(name, help, "counter", value, labels...)
 }
 
-// Metric begins a metric of a kind of Prometheus, such as "gauge". labels are alternately names and values.
+// Metric begins a metric of a kind of Prometheus, such as "gauge". labels are alternately
+// names and values.
 func (m *Text) Metric(name, help, kind string, value float64, labels ...string) {
 	m.name = name
 	fmt.Fprintf(m, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
@@ -46,7 +47,8 @@ func (m *Text) More(value float64, labels ...string) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// Runtime adds metrics of the Go runtime. All names but go_gc_cycles_total are those of Prometheus's client library for Go.
+// Runtime adds metrics of the Go runtime. All names but go_gc_cycles_total are those of
+// Prometheus's client library for Go.
 func (m *Text) Runtime() {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)

@@ -1,10 +1,12 @@
-// Package output writes the standard output of a command, and keeps the error if that fails.
+// Package output writes the standard output of a command, and keeps the error if that
+// fails.
 //
 //	out := output.New(os.Stdout)
 //	err := run(out) // prints without looking at errors
 //	err = out.Outcome(err)
 //
-// A command needs to check its writes only where it goes on for long, or changes something, after printing.
+// A command needs to check its writes only where it goes on for long, or changes
+// something, after printing.
 package output
 
 import (
@@ -15,13 +17,15 @@ import (
 	"sync/atomic"
 )
 
-// Writer is the standard output of a command. After the first failed write it writes nothing more, and returns the same error.
+// Writer is the standard output of a command. After the first failed write it writes
+// nothing more, and returns the same error.
 type Writer struct {
 	to     io.Writer
 	failed atomic.Pointer[error] // of the first failed write; set once
 }
 
-// New returns a Writer that passes everything on to to. Write may be called concurrently if to allows that.
+// New returns a Writer that passes everything on to to. Write may be called concurrently
+// if to allows that.
 func New(to io.Writer) *Writer { return &Writer{to: to} }
 
 // Write implements io.Writer.
@@ -49,8 +53,9 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// Outcome returns the error with which a command ends that has returned err. A failed write is an error even if the command has not looked
-// at it, but it hides no other error.
+// Outcome returns the error with which a command ends that has returned err. A failed
+// write is an error even if the command has not looked at it, but it hides no other
+// error.
 func (w *Writer) Outcome(err error) error {
 	failed := w.Err()
 	if failed != nil && (err == nil || errors.Is(err, failed)) { // without what the command has added, such as the name of another file

@@ -1,5 +1,6 @@
-// Package qr makes QR codes of short texts, such as links, and shows them in a terminal. Codes have the lowest level of
-// error correction, L: a screen has no scratches, and a smaller code fits into more terminals.
+// Package qr makes QR codes of short texts, such as links, and shows them in a terminal.
+// Codes have the lowest level of error correction, L: a screen has no scratches, and a
+// smaller code fits into more terminals.
 package qr
 
 import (

@@ -16,7 +16,8 @@ import (
 	"tether/internal/qr"
 )
 
-// read returns the texts that jsQR, an independent reader, finds in the codes. Modules are three pixels wide, with the quiet zone around.
+// read returns the texts that jsQR, an independent reader, finds in the codes. Modules
+// are three pixels wide, with the quiet zone around.
 func read(t *testing.T, codes []*qr.Code) (texts []string) {
 	t.Helper()
 	modules := os.Getenv("TETHER_TEST_NODE_MODULES")
@@ -105,7 +106,8 @@ func TestEncodeIsAsItWas(t *testing.T) {
 	}
 }
 
-// Text draws the code's modules with a light border, in the lines and columns that Cells returns.
+// Text draws the code's modules with a light border, in the lines and columns that Cells
+// returns.
 func TestText(t *testing.T) {
 	c, err := qr.Encode("https://host.example")
 	if err != nil {

@@ -2,8 +2,8 @@ package qr
 
 import "strings"
 
-// quiet is the width of the light border that Text draws, in modules. The standard requires four. Readers need only two, and terminals have
-// few lines.
+// quiet is the width of the light border that Text draws, in modules. The standard
+// requires four. Readers need only two, and terminals have few lines.
 const quiet = 2
 
 // Cells returns the columns and rows that Text takes in a terminal.
@@ -12,8 +12,9 @@ func (c *Code) Cells() (cols, rows int) {
 	return n, (n + 1) / 2
 }
 
-// Text draws the code with half blocks: each line shows two rows of modules. With colours, the code is black on white in every terminal.
-// Without, light modules have the colour of text, which is right only for light text on a dark background.
+// Text draws the code with half blocks: each line shows two rows of modules. With
+// colours, the code is black on white in every terminal. Without, light modules have the
+// colour of text, which is right only for light text on a dark background.
 func (c *Code) Text(colours bool) string {
 	var out strings.Builder
 	cols, rows := c.Cells()
@@ -33,7 +34,8 @@ func (c *Code) Text(colours bool) string {
 	return out.String()
 }
 
-// block returns the character whose upper half, lower half, both or neither have the colour of text.
+// block returns the character whose upper half, lower half, both or neither have the
+// colour of text.
 func block(upper, lower bool) string {
 	switch {
 	case upper && lower:

@@ -1,5 +1,5 @@
-// Package rotated follows a log whose file is renamed when it is full: PATH to PATH.1, which was renamed to PATH.2 before, and so on. It
-// neither writes nor renames anything.
+// Package rotated follows a log whose file is renamed when it is full: PATH to PATH.1,
+// which was renamed to PATH.2 before, and so on. It neither writes nor renames anything.
 //
 //	log := rotated.New(path, nil)
 //	defer log.Close()
@@ -32,8 +32,8 @@ type Follower struct {
 	holes int         // calls of Next that have waited for a missing number
 }
 
-// New returns a Follower that begins where file is, which belongs to it from now on. If file is nil, it begins with the file that it finds
-// at path later.
+// New returns a Follower that begins where file is, which belongs to it from now on. If
+// file is nil, it begins with the file that it finds at path later.
 func New(path string, file *os.File) *Follower {
 	f := &Follower{path: path}
 	f.follow(file)
@@ -49,8 +49,10 @@ func (f *Follower) follow(file *os.File) {
 	}
 }
 
-// Next passes on, in order, what was added since the last call; it does not wait. read has to read added to its end; fresh says that a new
-// file begins. Nothing is missed at a renaming, unless the file that was followed and its successor have both been removed since.
+// Next passes on, in order, what was added since the last call; it does not wait. read
+// has to read added to its end; fresh says that a new file begins. Nothing is missed at a
+// renaming, unless the file that was followed and its successor have both been removed
+// since.
 func (f *Follower) Next(read func(added io.Reader, fresh bool) error) error {
 	for fresh := false; ; fresh = true {
 		if f.file != nil {
@@ -73,7 +75,8 @@ func (f *Follower) Next(read func(added io.Reader, fresh bool) error) error {
 	}
 }
 
-// successor opens the file after the followed one: the first, or nil if the log still goes on in the followed one. The caller closes it.
+// successor opens the file after the followed one: the first, or nil if the log still
+// goes on in the followed one. The caller closes it.
 func (f *Follower) successor() (next *os.File, err error) {
 	next, err = open(f.path)
 	if err != nil || f.file == nil {

@@ -63,8 +63,8 @@ func (w *writer) rotate(keep int) {
 	}
 }
 
-// Each line comes once and in order, whenever the log is written to and renamed: while its end is read, several times between two looks, and
-// while there is no file.
+// Each line comes once and in order, whenever the log is written to and renamed: while
+// its end is read, several times between two looks, and while there is no file.
 func TestEveryLineComesOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		times     int

@@ -10,8 +10,9 @@ import (
 	"tether/platform/pty"
 )
 
-// Child is a pty without a process: the test writes its output and ends it. It has the methods of a term.PTY and blocks only on channels,
-// so it lives in synctest bubbles. Its methods may be called from any goroutine; the first of End, Die and Kill sets the exit.
+// Child is a pty without a process: the test writes its output and ends it. It has the
+// methods of a term.PTY and blocks only on channels, so it lives in synctest bubbles. Its
+// methods may be called from any goroutine; the first of End, Die and Kill sets the exit.
 type Child struct {
 	out    chan []byte
 	eof    chan struct{} // closed by End: nothing more can be printed
@@ -34,7 +35,8 @@ func NewChild() *Child {
 	return &Child{out: make(chan []byte), eof: make(chan struct{}), closed: make(chan struct{}), reaped: make(chan struct{})}
 }
 
-// Print hands p over as one read. It blocks until p is taken, the output has ended or the pty is closed.
+// Print hands p over as one read. It blocks until p is taken, the output has ended or the
+// pty is closed.
 func (c *Child) Print(p string) {
 	select {
 	case c.out <- []byte(p):
@@ -49,7 +51,8 @@ func (c *Child) End(code int) {
 	c.end.Do(func() { close(c.eof) })
 }
 
-// Die ends the process and leaves its output open, as a descendant does that still prints.
+// Die ends the process and leaves its output open, as a descendant does that still
+// prints.
 func (c *Child) Die(code int) {
 	c.die.Do(func() {
 		c.exit = pty.Exit{Code: code}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A child that has died may still be killed and ended, as a terminal does that waits for its output. The first exit counts.
+// A child that has died may still be killed and ended, as a terminal does that waits for
+// its output. The first exit counts.
 func TestChildDiesOnce(t *testing.T) {
 	c := NewChild()
 	c.Die(3)

@@ -9,9 +9,10 @@ import (
 // diskVar tells the process with the small file system where it is mounted.
 const diskVar = "TETHER_TEST_DISK"
 
-// OnSmallDisk runs the test a second time, in a process with a file system of 1 MiB mounted at disk. There it returns true, and the test goes
-// on. In the first process it waits for that run, fails the test if the run failed, and returns false: the test then returns. It skips
-// the test where nothing can be mounted.
+// OnSmallDisk runs the test a second time, in a process with a file system of 1 MiB
+// mounted at disk. There it returns true, and the test goes on. In the first process it
+// waits for that run, fails the test if the run failed, and returns false: the test then
+// returns. It skips the test where nothing can be mounted.
 func OnSmallDisk(t testing.TB) (disk string, there bool) {
 	t.Helper()
 	if disk := os.Getenv(diskVar); disk != "" {

@@ -21,7 +21,8 @@ var (
 	docStop = regexp.MustCompile(`^(#.*|[|<>&;].*|[0-9]?>.*)$`)
 )
 
-// DocCommands returns the command lines that begin with program, or with sudo and program, in the README and docs/ of the tree at root.
+// DocCommands returns the command lines that begin with program, or with sudo and
+// program, in the README and docs/ of the tree at root.
 func DocCommands(t testing.TB, root, program string) (all []DocCommand) {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))

@@ -10,7 +10,8 @@ import (
 // FaultKind is the way in which a connection ends.
 type FaultKind uint8
 
-// The kinds. Bytes that passed before the fault may still be in transit to an end when that end is closed, unless stated otherwise.
+// The kinds. Bytes that passed before the fault may still be in transit to an end when
+// that end is closed, unless stated otherwise.
 const (
 	NoFault      FaultKind = iota // the connection lasts until one end closes it
 	CleanClose                    // both ends read all bytes that passed, then the end of the stream
@@ -29,10 +30,12 @@ func (k FaultKind) String() string {
 // Fault describes how a Proxy breaks one connection.
 type Fault struct {
 	Kind FaultKind
-	// After is the number of bytes, in both directions together, before the fault. With MidFrame exactly these pass; with the other kinds
-	// the piece that reaches After passes as a whole.
+	// After is the number of bytes, in both directions together, before the fault. With
+	// MidFrame exactly these pass; with the other kinds the piece that reaches After
+	// passes as a whole.
 	After int64
-	// Piece is the largest number of bytes that pass at once: a slow drip, or frames that arrive in parts. 0 means no such bound.
+	// Piece is the largest number of bytes that pass at once: a slow drip, or frames that
+	// arrive in parts. 0 means no such bound.
 	Piece int
 	// Pause delays each piece. The next piece waits for the one before.
 	Pause time.Duration
@@ -42,9 +45,10 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%v after %d bytes, in pieces of %d, each %v", f.Kind, f.After, f.Piece, f.Pause)
 }
 
-// SeededFaults returns the faults of the connections 0, 1, 2, …. They follow from seed and most alone. All kinds but NoFault are equally
-// frequent and strike after at most most bytes, usually fewer. One connection in four passes small pieces, another one in four pieces with
-// pauses of up to 2 ms.
+// SeededFaults returns the faults of the connections 0, 1, 2, …. They follow from seed
+// and most alone. All kinds but NoFault are equally frequent and strike after at most
+// most bytes, usually fewer. One connection in four passes small pieces, another one in
+// four pieces with pauses of up to 2 ms.
 func SeededFaults(seed uint64, most int64) func(n int) Fault {
 	return func(n int) Fault {
 		random := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -82,7 +86,8 @@ func (c *faulty) strike() {
 	}
 }
 
-// closeWrite ends the stream to the peer of conn. The peer may still send, unless conn can only be closed as a whole.
+// closeWrite ends the stream to the peer of conn. The peer may still send, unless conn
+// can only be closed as a whole.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite() // it may be closed already

@@ -15,8 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// FloodLine returns line n of the flood, counted from 0: the number, a checksum of number and text, and the text. Length and content of the
-// text follow from the number; it has characters of one to four bytes, and colours. The line ends in CR LF, as a pty writes it.
+// FloodLine returns line n of the flood, counted from 0: the number, a checksum of number
+// and text, and the text. Length and content of the text follow from the number; it has
+// characters of one to four bytes, and colours. The line ends in CR LF, as a pty writes
+// it.
 func FloodLine(n int) string {
 	random := rand.New(rand.NewPCG(uint64(n), 0xf100d))
 	var b strings.Builder
@@ -32,7 +34,8 @@ func floodSum(n int, text string) uint32 {
 	return crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %s", n, text))
 }
 
-// Flood is a position in the endless stream of all flood lines; the zero value is at its start. Not safe for concurrent use.
+// Flood is a position in the endless stream of all flood lines; the zero value is at its
+// start. Not safe for concurrent use.
 type Flood struct {
 	next int // number of the line after rest
 	rest string
@@ -42,7 +45,8 @@ type Flood struct {
 // Offset is the position in the stream, in bytes.
 func (f *Flood) Offset() int64 { return f.off }
 
-// Next returns the next 1 to max bytes and moves past them. They may end within a character or a line. max must be at least 1.
+// Next returns the next 1 to max bytes and moves past them. They may end within a
+// character or a line. max must be at least 1.
 func (f *Flood) Next(max int) string {
 	if f.rest == "" {
 		f.rest = FloodLine(f.next)
@@ -61,8 +65,9 @@ func (f *Flood) Skip(n int64) {
 	}
 }
 
-// FloodCheck compares written bytes with the flood; the zero value expects the start of the flood. A write after an error returns that
-// error again. Not safe for concurrent use.
+// FloodCheck compares written bytes with the flood; the zero value expects the start of
+// the flood. A write after an error returns that error again. Not safe for concurrent
+// use.
 type FloodCheck struct {
 	want Flood
 	err  error
@@ -75,8 +80,8 @@ func (c *FloodCheck) Offset() int64 { return c.want.Offset() }
 // Skip expects that the next n bytes do not come.
 func (c *FloodCheck) Skip(n int64) { c.want.Skip(n) }
 
-// Ended returns an error unless the written bytes are a flood that ended after n bytes: at Offset, or within the next character, which text
-// then shows as U+FFFD.
+// Ended returns an error unless the written bytes are a flood that ended after n bytes:
+// at Offset, or within the next character, which text then shows as U+FFFD.
 func (c *FloodCheck) Ended(n int64) error {
 	if c.err != nil {
 		return c.err
@@ -88,7 +93,8 @@ func (c *FloodCheck) Ended(n int64) error {
 	return errors.Join(fmt.Errorf("%d bytes of %d", c.Offset(), n), c.cut)
 }
 
-// Write implements io.Writer. The error shows the received and the expected bytes, and the line that the received bytes seem to be from.
+// Write implements io.Writer. The error shows the received and the expected bytes, and
+// the line that the received bytes seem to be from.
 func (c *FloodCheck) Write(p []byte) (int, error) {
 	if c.err == nil && len(p) > 0 && !(c.cut != nil && isCut(p)) {
 		c.err = c.cut // it has not ended
@@ -120,7 +126,8 @@ func (c *FloodCheck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isCut reports whether p may replace a part of a character: one U+FFFD for the part, or one for each of its bytes.
+// isCut reports whether p may replace a part of a character: one U+FFFD for the part, or
+// one for each of its bytes.
 func isCut(p []byte) bool {
 	n := bytes.Count(p, []byte(string(utf8.RuneError)))
 	return n > 0 && n < utf8.UTFMax && n*utf8.RuneLen(utf8.RuneError) == len(p)
@@ -153,8 +160,9 @@ func cameFrom(p []byte) string {
 	return ""
 }
 
-// CheckFlood checks text that starts where the flood starts. Parts may be missing where a line of tether-host says how many bytes are
-// missing. It returns the sizes of these gaps and the position in the flood at the end of text.
+// CheckFlood checks text that starts where the flood starts. Parts may be missing where a
+// line of tether-host says how many bytes are missing. It returns the sizes of these gaps
+// and the position in the flood at the end of text.
 func CheckFlood(text string) (gaps []int64, end int64, err error) {
 	const before, after = "\r\n[tether: ", " bytes of output are missing here]\r\n"
 	var c FloodCheck
@@ -177,8 +185,9 @@ func CheckFlood(text string) (gaps []int64, end int64, err error) {
 // floodWord makes Main print the flood instead of running tests.
 const floodWord = "testkit-flood"
 
-// FloodCommand returns a command that prints that many lines of the flood, or the endless flood if lines is 0, and exits with code. The
-// command is the test program itself, whose TestMain must be Main.
+// FloodCommand returns a command that prints that many lines of the flood, or the endless
+// flood if lines is 0, and exits with code. The command is the test program itself, whose
+// TestMain must be Main.
 func FloodCommand(t testing.TB, lines, code int) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -188,7 +197,8 @@ func FloodCommand(t testing.TB, lines, code int) []string {
 	return []string{self, floodWord, strconv.Itoa(lines), strconv.Itoa(code)}
 }
 
-// Main is the TestMain of a package whose tests use FloodCommand: func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }.
+// Main is the TestMain of a package whose tests use FloodCommand: func TestMain(m
+// *testing.M) { os.Exit(testkit.Main(m)) }.
 func Main(m interface{ Run() int }) int {
 	if len(os.Args) != 4 || os.Args[1] != floodWord {
 		return m.Run()

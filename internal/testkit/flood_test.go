@@ -110,7 +110,8 @@ func TestTheFloodProgram(t *testing.T) {
 	}
 }
 
-// A flood that was cut off in the middle of a character has ended there, however text shows that; nothing else may be wrong.
+// A flood that was cut off in the middle of a character has ended there, however text
+// shows that; nothing else may be wrong.
 func TestTheFloodEndsAnywhere(t *testing.T) {
 	whole := flooded(40)
 	at, long := strings.Index(whole, "é"), strings.Index(whole, "🙂")

@@ -16,8 +16,9 @@ const testsVar = "TEST_PROCESS"
 // lookForTests is the interval at which Hang checks whether the tests run.
 const lookForTests = 200 * time.Millisecond
 
-// ForHang returns the environment variable, as NAME=value, that a program needs to call Hang. In a program that has the variable it returns
-// the same one, for programs that this program starts.
+// ForHang returns the environment variable, as NAME=value, that a program needs to call
+// Hang. In a program that has the variable it returns the same one, for programs that
+// this program starts.
 func ForHang() string {
 	if given := os.Getenv(testsVar); given != "" {
 		return testsVar + "=" + given
@@ -25,9 +26,10 @@ func ForHang() string {
 	return fmt.Sprintf("%s=%d", testsVar, os.Getpid())
 }
 
-// Hang blocks until the program is killed. If nobody kills it, Hang returns soon after the tests have ended, so that the program ends: a
-// program that stays would keep the output of the tests open, which go test reports as a failure, under Wine in particular. Without
-// the variable of ForHang, Hang returns at once.
+// Hang blocks until the program is killed. If nobody kills it, Hang returns soon after
+// the tests have ended, so that the program ends: a program that stays would keep the
+// output of the tests open, which go test reports as a failure, under Wine in particular.
+// Without the variable of ForHang, Hang returns at once.
 func Hang() {
 	pid, _ := strconv.Atoi(os.Getenv(testsVar))
 	tests, err := proc.Lookup(pid)
@@ -41,8 +43,8 @@ func Hang() {
 	}
 }
 
-// AwaitFile blocks until the file exists or its directory is gone, as a test's temporary directory is after the test. It is for programs
-// that lack the environment of the tests.
+// AwaitFile blocks until the file exists or its directory is gone, as a test's temporary
+// directory is after the test. It is for programs that lack the environment of the tests.
 func AwaitFile(name string) {
 	for {
 		if _, err := os.Stat(name); err == nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// hangVar makes the test binary a program that hangs ("hang"), or tests that leave one behind ("leave").
+// hangVar makes the test binary a program that hangs ("hang"), or tests that leave one
+// behind ("leave").
 const hangVar = "TESTKIT_TEST_HANG"
 
 func init() {
@@ -27,7 +28,8 @@ func init() {
 	}
 }
 
-// A program that hangs, and that nobody kills, ends with the tests that have started it, and not before.
+// A program that hangs, and that nobody kills, ends with the tests that have started it,
+// and not before.
 func TestHangingProgramsEndWithTheTests(t *testing.T) {
 	Leaks(t)
 	tests := exec.Command(os.Args[0])

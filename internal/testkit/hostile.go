@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// A HostileAnswer is a host's answer to Method with a list of elements that cost much to decode.
+// A HostileAnswer is a host's answer to Method with a list of elements that cost much to
+// decode.
 type HostileAnswer struct{ Method, head, element, tail string }
 
-// HostileAnswers has an answer for each list that answers of a host may contain. Their channels are ahp-terminal:/1, ahp-session:/1,
-// ahp-chat:/1 and ahp-root://.
+// HostileAnswers has an answer for each list that answers of a host may contain. Their
+// channels are ahp-terminal:/1, ahp-session:/1, ahp-chat:/1 and ahp-root://.
 var HostileAnswers = map[string]HostileAnswer{
 	"snapshots of initialize":     {"initialize", `{"protocolVersion":"1.0.0","serverSeq":1,"snapshots":[`, `{}`, `]}`},
 	"characters of initialize":    {"initialize", `{"protocolVersion":"1.0.0","serverSeq":1,"snapshots":[],"completionTriggerCharacters":[`, `""`, `]}`},

@@ -12,9 +12,10 @@ import (
 	"tether/platform/proc"
 )
 
-// Leaks makes the test fail if goroutines, file descriptors or child processes exist at its end that did not exist when Leaks was called. It
-// waits up to Patience for them to end, and prints the stack, target or number of each that remains. Call it first, so that it checks
-// last. It does not work in parallel tests, which see each other's.
+// Leaks makes the test fail if goroutines, file descriptors or child processes exist at
+// its end that did not exist when Leaks was called. It waits up to Patience for them to
+// end, and prints the stack, target or number of each that remains. Call it first, so
+// that it checks last. It does not work in parallel tests, which see each other's.
 func Leaks(t testing.TB) {
 	t.Helper()
 	startPoller(t)
@@ -39,7 +40,8 @@ func startPoller(t testing.TB) {
 	w.Close()
 }
 
-// scene is what exists at one moment: it maps a key that does not change to a description for people.
+// scene is what exists at one moment: it maps a key that does not change to a description
+// for people.
 type scene map[string]string
 
 func look() scene {
@@ -77,13 +79,15 @@ func (s scene) addGoroutines() {
 	}
 }
 
-// isRuntimes reports whether the goroutine is one that the standard library starts once and keeps, or look itself.
+// isRuntimes reports whether the goroutine is one that the standard library starts once
+// and keeps, or look itself.
 func isRuntimes(stack string) bool {
 	return strings.Contains(stack, "os/signal.signal_recv") || strings.Contains(stack, "runtime.ensureSigM") ||
 		strings.Contains(stack, "testkit.look(")
 }
 
-// addDescriptors does nothing on Windows: handles have no names there, and in /dev/fd Wine shows its own descriptors.
+// addDescriptors does nothing on Windows: handles have no names there, and in /dev/fd
+// Wine shows its own descriptors.
 func (s scene) addDescriptors() {
 	if os.PathSeparator != '/' {
 		return
@@ -104,7 +108,8 @@ func (s scene) addDescriptors() {
 	}
 }
 
-// addChildren does nothing if processes cannot be listed (Windows). Zombies count: the test must wait for its children.
+// addChildren does nothing if processes cannot be listed (Windows). Zombies count: the
+// test must wait for its children.
 func (s scene) addChildren() {
 	all, err := proc.List()
 	if err != nil {

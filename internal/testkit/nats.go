@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// NATS is one or more NATS servers on loopback; several form one cluster. Its methods are for the test's goroutine alone.
+// NATS is one or more NATS servers on loopback; several form one cluster. Its methods are
+// for the test's goroutine alone.
 type NATS struct {
 	URLs string // of all servers, separated by commas
 
@@ -28,8 +29,8 @@ type natsRun struct {
 	ended   chan struct{} // closed when the process has ended
 }
 
-// StartNATS starts that many servers, each with args, and ends them with the test. It skips the test where the server is not installed;
-// tools is the path of bin/tools.
+// StartNATS starts that many servers, each with args, and ends them with the test. It
+// skips the test where the server is not installed; tools is the path of bin/tools.
 func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	t.Helper()
 	Unix(t, "scripts/test-tools.sh installs nats-server for the system that runs it")
@@ -67,13 +68,15 @@ func StartNATS(t testing.TB, tools string, servers int, args ...string) *NATS {
 	return n
 }
 
-// StartJetStream is StartNATS for three servers with JetStream, whose data outlives a restart.
+// StartJetStream is StartNATS for three servers with JetStream, whose data outlives a
+// restart.
 func StartJetStream(t testing.TB, tools string) *NATS {
 	t.Helper()
 	return StartNATS(t, tools, 3, "-js", "-sd", filepath.Join(t.TempDir(), ServerNumber))
 }
 
-// ServerNumber is a placeholder in the arguments of StartNATS: Start replaces it by the number of the server, from 0.
+// ServerNumber is a placeholder in the arguments of StartNATS: Start replaces it by the
+// number of the server, from 0.
 const ServerNumber = "SERVER"
 
 // URL returns the URL of server i.

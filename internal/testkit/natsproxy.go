@@ -20,10 +20,12 @@ type NATSFaults struct {
 	Delay time.Duration // each message waits a random time below this, and delays the messages behind it
 }
 
-// NATSProxy passes connections on to a NATS server. It drops whole messages, as NATS itself may, delays them, and can hold up everything as a
-// network partition does. Its methods may be called from any goroutine.
+// NATSProxy passes connections on to a NATS server. It drops whole messages, as NATS
+// itself may, delays them, and can hold up everything as a network partition does. Its
+// methods may be called from any goroutine.
 //
-// Goroutines: those of a Proxy, and two for each connection, until it has ended. The test's cleanup closes the proxy and waits for them.
+// Goroutines: those of a Proxy, and two for each connection, until it has ended. The
+// test's cleanup closes the proxy and waits for them.
 type NATSProxy struct {
 	URL string // of the proxy, for clients
 
@@ -35,8 +37,8 @@ type NATSProxy struct {
 	lost   int
 }
 
-// NewNATSProxy starts a proxy to the server at address, HOST:PORT. Start the servers with --no_advertise, so that clients do not learn
-// addresses that bypass the proxy.
+// NewNATSProxy starts a proxy to the server at address, HOST:PORT. Start the servers with
+// --no_advertise, so that clients do not learn addresses that bypass the proxy.
 func NewNATSProxy(t testing.TB, address string, f NATSFaults) *NATSProxy {
 	t.Helper()
 	p := &NATSProxy{faults: f, gate: make(chan struct{})}
@@ -72,8 +74,8 @@ func NewNATSProxy(t testing.TB, address string, f NATSFaults) *NATSProxy {
 // Cut resets all connections at once.
 func (p *NATSProxy) Cut() { p.outer.Cut() }
 
-// Partition(true) holds up everything in both directions, and tells neither end. Partition(false) passes on what was held up, where no end
-// has closed the connection.
+// Partition(true) holds up everything in both directions, and tells neither end.
+// Partition(false) passes on what was held up, where no end has closed the connection.
 func (p *NATSProxy) Partition(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,8 +143,9 @@ func (p *NATSProxy) pass(dst io.Writer, src io.Reader, random *rand.Rand) error 
 	}
 }
 
-// natsPayload returns the size of the payload, in bytes and without its CR LF, that follows a protocol line. The lines PUB, HPUB, MSG and HMSG
-// end with it; no payload follows other lines (docs.nats.io, client protocol).
+// natsPayload returns the size of the payload, in bytes and without its CR LF, that
+// follows a protocol line. The lines PUB, HPUB, MSG and HMSG end with it; no payload
+// follows other lines (docs.nats.io, client protocol).
 func natsPayload(line []byte) (size int, isMessage bool, err error) {
 	fields := bytes.Fields(line)
 	if len(fields) == 0 {

@@ -14,7 +14,8 @@ import (
 	"tether/internal/testkit"
 )
 
-// A proxy of NATS drops whole messages and no line between them, the same ones for the same seed; partitioned it passes nothing until it is joined again.
+// A proxy of NATS drops whole messages and no line between them, the same ones for the
+// same seed; partitioned it passes nothing until it is joined again.
 func TestNATSProxy(t *testing.T) {
 	testkit.Leaks(t)
 	server, err := net.Listen("tcp", "127.0.0.1:0")

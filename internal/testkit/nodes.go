@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Nodes are the nodes of a host, for tests of services that one node provides for all nodes (host/leader). The test chooses the leader. Its
-// methods may be called from any goroutine.
+// Nodes are the nodes of a host, for tests of services that one node provides for all
+// nodes (host/leader). The test chooses the leader. Its methods may be called from any
+// goroutine.
 type Nodes struct {
 	t      *testing.T
 	secret []string
@@ -22,12 +23,14 @@ type Nodes struct {
 	stops   map[string]func()
 }
 
-// NewNodes returns nodes without a leader. The test fails if a question between nodes contains one of the secrets in plain text.
+// NewNodes returns nodes without a leader. The test fails if a question between nodes
+// contains one of the secrets in plain text.
 func NewNodes(t *testing.T, secrets ...string) *Nodes {
 	return &Nodes{t: t, secret: secrets, answers: map[string]func(context.Context, []byte) []byte{}, serves: map[string]func(int64) func(){}, stops: map[string]func(){}}
 }
 
-// Lead makes a node the leader, with a new epoch, and starts its service, if it has one. The former leader's service runs on until Stop.
+// Lead makes a node the leader, with a new epoch, and starts its service, if it has one.
+// The former leader's service runs on until Stop.
 func (n *Nodes) Lead(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,8 +52,8 @@ func (n *Nodes) Stop(name string) {
 	}
 }
 
-// Between lets a test stand between the nodes and one of them: change gets the function that answers there, and returns the one that is asked
-// instead.
+// Between lets a test stand between the nodes and one of them: change gets the function
+// that answers there, and returns the one that is asked instead.
 func (n *Nodes) Between(name string, change func(by func(context.Context, []byte) []byte) func(context.Context, []byte) []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

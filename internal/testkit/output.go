@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Output keeps a program's output; a test may read it while the program writes. The zero value is empty. It is safe for concurrent use.
+// Output keeps a program's output; a test may read it while the program writes. The zero
+// value is empty. It is safe for concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

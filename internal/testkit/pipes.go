@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Pipes is a net.Listener in memory, for synctest bubbles. Its methods may be called from any goroutine.
+// Pipes is a net.Listener in memory, for synctest bubbles. Its methods may be called from
+// any goroutine.
 type Pipes struct {
 	conns chan net.Conn
 	done  chan struct{} // closed by Close
@@ -46,7 +47,8 @@ func (p *Pipes) Close() error {
 // Addr implements net.Listener.
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// Connect dials l, which listens on TCP, and returns both ends of the connection. The test's cleanup closes them.
+// Connect dials l, which listens on TCP, and returns both ends of the connection. The
+// test's cleanup closes them.
 func Connect(t testing.TB, l net.Listener) (dialled, accepted net.Conn) {
 	t.Helper()
 	dialled, err := net.Dial("tcp", l.Addr().String())

@@ -8,14 +8,16 @@ import (
 	"testing"
 )
 
-// The ports from firstPort on, which no tested system assigns automatically: Linux assigns ports from 32768, macOS and Windows from 49152.
+// The ports from firstPort on, which no tested system assigns automatically: Linux
+// assigns ports from 32768, macOS and Windows from 49152.
 const (
 	firstPort = 20000
 	ports     = 12000
 )
 
-// Listen listens on a loopback port that a test can close and listen on again. A port that the system chose could belong to another program
-// by then, because the system assigns such ports to listeners and connections.
+// Listen listens on a loopback port that a test can close and listen on again. A port
+// that the system chose could belong to another program by then, because the system
+// assigns such ports to listeners and connections.
 func Listen() (l net.Listener, err error) {
 	for range 100 {
 		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))); err == nil {
@@ -28,7 +30,8 @@ func Listen() (l net.Listener, err error) {
 // given are the ports that FreePort has returned.
 var given sync.Map
 
-// FreePort returns a free loopback port, as Listen uses, for a program that is told where to listen. It returns no port twice.
+// FreePort returns a free loopback port, as Listen uses, for a program that is told where
+// to listen. It returns no port twice.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for {

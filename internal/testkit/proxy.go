@@ -9,14 +9,16 @@ import (
 	"time"
 )
 
-// maxParked is the maximum number of connections that a proxy keeps open although nothing passes through them any more. Beyond it, the oldest
-// is closed: otherwise a thousand black holes would use up the descriptors of the process.
+// maxParked is the maximum number of connections that a proxy keeps open although nothing
+// passes through them any more. Beyond it, the oldest is closed: otherwise a thousand
+// black holes would use up the descriptors of the process.
 const maxParked = 16
 
-// Proxy passes the bytes of connections on to a target and breaks each connection as planned. Its methods may be called from any goroutine.
+// Proxy passes the bytes of connections on to a target and breaks each connection as
+// planned. Its methods may be called from any goroutine.
 //
-// Goroutines: one per Listen, which accepts; three for each connection, until it has ended. Close, and the test's cleanup, ends and awaits
-// them.
+// Goroutines: one per Listen, which accepts; three for each connection, until it has
+// ended. Close, and the test's cleanup, ends and awaits them.
 type Proxy struct {
 	dial func() (net.Conn, error) // set once
 	plan func(n int) Fault        // set once
@@ -32,8 +34,9 @@ type Proxy struct {
 	struck   map[FaultKind]int
 }
 
-// NewProxy returns a proxy to the target of dial. Connection n, counted from 0, meets the fault plan(n); a nil plan means no faults. plan is
-// called with a lock held and must not call the proxy.
+// NewProxy returns a proxy to the target of dial. Connection n, counted from 0, meets the
+// fault plan(n); a nil plan means no faults. plan is called with a lock held and must not
+// call the proxy.
 func NewProxy(t testing.TB, dial func() (net.Conn, error), plan func(n int) Fault) *Proxy {
 	if plan == nil {
 		plan = func(int) Fault { return Fault{} }
@@ -107,7 +110,8 @@ func (p *Proxy) Faults() (n int) {
 	return n
 }
 
-// Close closes all connections and waits until the goroutines of the proxy have ended. It may be called more than once.
+// Close closes all connections and waits until the goroutines of the proxy have ended. It
+// may be called more than once.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	if !p.closed {
@@ -201,7 +205,8 @@ func (c *faulty) pass(dst, src net.Conn) {
 	}
 }
 
-// wait waits for the pause of a piece. It returns false if the fault has happened: then nothing passes any more.
+// wait waits for the pause of a piece. It returns false if the fault has happened: then
+// nothing passes any more.
 func (c *faulty) wait() bool {
 	if c.fault.Pause > 0 {
 		pause := time.NewTimer(c.fault.Pause)
@@ -221,7 +226,8 @@ func (c *faulty) hit() bool {
 	return c.over
 }
 
-// take returns how many of the next n bytes may pass; last reports that the fault follows them.
+// take returns how many of the next n bytes may pass; last reports that the fault follows
+// them.
 func (c *faulty) take(n int) (allowed int, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,8 +249,9 @@ func (c *faulty) take(n int) (allowed int, last bool) {
 	return n, true
 }
 
-// park keeps open the ends that the fault has left open, until the proxy is closed or maxParked newer connections are parked. It reads
-// nothing from them, so that buffers fill up as they do when a network is gone.
+// park keeps open the ends that the fault has left open, until the proxy is closed or
+// maxParked newer connections are parked. It reads nothing from them, so that buffers
+// fill up as they do when a network is gone.
 func (c *faulty) park() {
 	c.p.mu.Lock()
 	if !slices.Contains(c.p.parked, c) {
@@ -258,7 +265,8 @@ func (c *faulty) park() {
 	<-c.freed
 }
 
-// releaseLocked closes both ends, which ends the pumps, parked or not. The caller holds the proxy's mutex.
+// releaseLocked closes both ends, which ends the pumps, parked or not. The caller holds
+// the proxy's mutex.
 func (c *faulty) releaseLocked() {
 	if !c.released {
 		c.released = true

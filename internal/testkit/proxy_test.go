@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// sink is a server that keeps the bytes and the end of each connection, and first sends hello.
+// sink is a server that keeps the bytes and the end of each connection, and first sends
+// hello.
 type sink struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -85,7 +86,8 @@ func TestFaultsOverTCP(t *testing.T) {
 	const after = 4000 // bytes, with the five of "hello"
 	cases := []struct {
 		kind FaultKind
-		// The findings of each end: the end of the stream, an error, or nothing for a while.
+		// The findings of each end: the end of the stream, an error, or nothing for a
+		// while.
 		near, far string
 		exact     bool // just the bytes before the fault arrive; otherwise up to the end of that write
 	}{
@@ -147,7 +149,8 @@ func TestFaultsOverTCP(t *testing.T) {
 	}
 }
 
-// ending is the result of a read of conn, within a while that is short if nothing is expected.
+// ending is the result of a read of conn, within a while that is short if nothing is
+// expected.
 func ending(conn net.Conn, silent bool) string {
 	patience := Patience
 	if silent {

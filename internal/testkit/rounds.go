@@ -8,19 +8,22 @@ import (
 	"time"
 )
 
-// soakVariable makes tests long. Its value is the time, such as 2m, after which the test program starts no optional rounds. scripts/soak.sh
-// runs each test as a program of its own and sets the variable to the test's share.
+// soakVariable makes tests long. Its value is the time, such as 2m, after which the test
+// program starts no optional rounds. scripts/soak.sh runs each test as a program of its
+// own and sets the variable to the test's share.
 const soakVariable = "TETHER_SOAK"
 
 // started is when that time begins.
 var started = time.Now()
 
-// Soaking reports whether this is a long run (make soak), in which a test may be more thorough than in make test.
+// Soaking reports whether this is a long run (make soak), in which a test may be more
+// thorough than in make test.
 func Soaking() bool { return os.Getenv(soakVariable) != "" }
 
-// Load returns the size of a load, such as a number of machines or bytes: small with the race detector, otherwise whole. With the race
-// detector everything takes ten times as long, and a small load suffices to find a race. make test-windows, make soak and go test
-// without -race take the whole load.
+// Load returns the size of a load, such as a number of machines or bytes: small with the
+// race detector, otherwise whole. With the race detector everything takes ten times as
+// long, and a small load suffices to find a race. make test-windows, make soak and go
+// test without -race take the whole load.
 func Load(whole, small int) int {
 	if raceDetector && !Soaking() {
 		return small
@@ -28,9 +31,11 @@ func Load(whole, small int) int {
 	return whole
 }
 
-// Rounds yields the numbers of a test's rounds from 0: short rounds, or long rounds in a soak (make soak). A soak stops early when its time
-// is over, but does at least short rounds, and logs how many it did. Several loops of one test share the time. Range over it in the test
-// function itself, where scripts/soak.sh finds it, and outside of synctest bubbles, whose time is fake.
+// Rounds yields the numbers of a test's rounds from 0: short rounds, or long rounds in a
+// soak (make soak). A soak stops early when its time is over, but does at least short
+// rounds, and logs how many it did. Several loops of one test share the time. Range over
+// it in the test function itself, where scripts/soak.sh finds it, and outside of synctest
+// bubbles, whose time is fake.
 //
 //	for round := range testkit.Rounds(t, 10, 1000) { … }
 func Rounds(t testing.TB, short, long int) iter.Seq[int] {
@@ -68,8 +73,9 @@ func soakTime(t testing.TB) time.Duration {
 	return d
 }
 
-// Number returns the value of an environment variable, at least 1, or otherwise if the variable is not set. Such variables make a test longer
-// than in make test, as make test-cluster does.
+// Number returns the value of an environment variable, at least 1, or otherwise if the
+// variable is not set. Such variables make a test longer than in make test, as make
+// test-cluster does.
 func Number(t testing.TB, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)

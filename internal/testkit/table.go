@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Table reads a file of testdata: one row per line, with tabs between columns. Empty lines and lines that begin with # are skipped. Columns
-// missing at the end of a row are "". The test fails if a row has more columns, or if the file has fewer than least rows.
+// Table reads a file of testdata: one row per line, with tabs between columns. Empty
+// lines and lines that begin with # are skipped. Columns missing at the end of a row are
+// "". The test fails if a row has more columns, or if the file has fewer than least rows.
 func Table(t testing.TB, file string, columns, least int) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))

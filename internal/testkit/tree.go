@@ -11,12 +11,15 @@ import (
 	"tether/platform/proc"
 )
 
-// treePatience is how long the output of a killed program may stay open, unless c.WaitDelay says otherwise.
+// treePatience is how long the output of a killed program may stay open, unless
+// c.WaitDelay says otherwise.
 const treePatience = 10 * time.Second
 
-// StartTree starts c, a program that starts others and may leave them behind, such as a browser. kill kills all these processes and waits for
-// c, unless the test has waited for c already; the test fails if a process survives. The test's cleanup calls kill. Processes in a session
-// of their own are found by their parents or by their initial environment.
+// StartTree starts c, a program that starts others and may leave them behind, such as a
+// browser. kill kills all these processes and waits for c, unless the test has waited for
+// c already; the test fails if a process survives. The test's cleanup calls kill.
+// Processes in a session of their own are found by their parents or by their initial
+// environment.
 func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
 	t.Helper()
 	tag := proc.Tag("test-" + rand.Text())

@@ -16,8 +16,9 @@ type VSCodeHost struct {
 	Pid   int // of the process that its other processes descend from
 }
 
-// StartVSCodeHost starts VS Code's agent host and ends it with the test. It does not wait until the host answers. root is the path of the
-// repository. The test is skipped where the host is not installed.
+// StartVSCodeHost starts VS Code's agent host and ends it with the test. It does not wait
+// until the host answers. root is the path of the repository. The test is skipped where
+// the host is not installed.
 func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -54,9 +55,10 @@ func FreePorts(t testing.TB) int {
 	return 0
 }
 
-// StartVSCodeWorkbench starts VS Code's server, ends it with the test, and returns the URL of its workbench for browsers. It does not wait until
-// the server answers. The workbench connects to the agent host at agentHost, HOST:PORT, with token. root is the path of the repository.
-// The test is skipped where the server is not installed.
+// StartVSCodeWorkbench starts VS Code's server, ends it with the test, and returns the
+// URL of its workbench for browsers. It does not wait until the server answers. The
+// workbench connects to the agent host at agentHost, HOST:PORT, with token. root is the
+// path of the repository. The test is skipped where the server is not installed.
 func StartVSCodeWorkbench(t testing.TB, root, agentHost, token string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)

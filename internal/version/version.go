@@ -6,8 +6,8 @@ import "runtime/debug"
 // released is set by the linker when a release is built.
 var released string
 
-// Text returns the version for people and hosts: the version of the release, else the version that the go command has recorded for the
-// source, else 0.1.0-dev.
+// Text returns the version for people and hosts: the version of the release, else the
+// version that the go command has recorded for the source, else 0.1.0-dev.
 func Text() string {
 	if released != "" {
 		return released

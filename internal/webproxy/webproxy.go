@@ -1,5 +1,5 @@
-// Package webproxy finds the proxy that the environment names, as curl does: HTTPS_PROXY or HTTP_PROXY, otherwise
-// ALL_PROXY, and NO_PROXY. net/http alone ignores ALL_PROXY.
+// Package webproxy finds the proxy that the environment names, as curl does: HTTPS_PROXY
+// or HTTP_PROXY, otherwise ALL_PROXY, and NO_PROXY. net/http alone ignores ALL_PROXY.
 //
 //	transport.Proxy = webproxy.For
 package webproxy
@@ -17,8 +17,9 @@ import (
 // For is for [http.Transport.Proxy].
 func For(r *http.Request) (*url.URL, error) { return Of(r.URL) }
 
-// Of returns the proxy for a URL, whose scheme may be http, https, ws or wss. It is nil if there is none, as for
-// addresses of this machine. It reads the environment at each call.
+// Of returns the proxy for a URL, whose scheme may be http, https, ws or wss. It is nil
+// if there is none, as for addresses of this machine. It reads the environment at each
+// call.
 func Of(u *url.URL) (*url.URL, error) {
 	web := *u
 	switch u.Scheme {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Pieces are the parts of random streams. Each %d is replaced by a random number below 12, and %% by %.
+// Pieces are the parts of random streams. Each %d is replaced by a random number below
+// 12, and %% by %.
 var Pieces = []string{
 	"a", "bc", "hello world", " ", "\r\n", "\r\n", "\n", "\r", "\b", "\t", "世界", "é", "ae\u0301", "🙂", "✓ │", "\x0e", "\x0f", "\x1b(0", "\x1b(B", "\x1b)0",
 	"\x1b[%dA", "\x1b[%dB", "\x1b[%dC", "\x1b[%dD", "\x1b[%dE", "\x1b[%dF", "\x1b[%dG", "\x1b[%d;%dH", "\x1b[%d;%df", "\x1b[%dd", "\x1b[%d`",
@@ -23,19 +24,21 @@ var Pieces = []string{
 	"\x1b[?1003;1006h", "\x1b[?1004h", "\x1b[20h", "\x1b[20l", "\x1b[1\"q", "\x1b[2\"q", "\x1b[?J", "\x1b[?1K", "\x1b[%d @", "\x1b[%d A", "\x1b[%d'}", "\x1b[%d'~",
 }
 
-// kinds are groups of pieces that are not mixed with each other, because a Dump does not show all of the terminal's state after them, or
-// because xterm.js differs from other terminals. A stream has pieces of at most one group.
+// kinds are groups of pieces that are not mixed with each other, because a Dump does not
+// show all of the terminal's state after them, or because xterm.js differs from other
+// terminals. A stream has pieces of at most one group.
 var kinds = [][]string{
 	{"\x1b[?7l"}, // it can leave half a wide character
 	{"\x1b[?6h", "\x1b[?6l"},
-	// A saved cursor contains only the character set in use, and of underlines and links only whether there are any.
+	// A saved cursor contains only the character set in use, and of underlines and links
+	// only whether there are any.
 	{"\x1b7", "\x1b8", "\x1b[s", "\x1b[u", "\x1b[?1049h", "\x1b[?1049l"},
 	{"\x0e", "\x0f", "\x1b(0", "\x1b(B", "\x1b)0"},
 	{"\x1b[4:3;58;2;1;2;3m", "\x1b[4m", "\x1b]8;;http://x\x1b\\", "\x1b]8;id=a;http://y\x1b\\"},
 }
 
-// alternate are the pieces that show the alternate screen. If the number of rows shrank before, xterm.js 6.0.0 keeps lines above the
-// alternate screen.
+// alternate are the pieces that show the alternate screen. If the number of rows shrank
+// before, xterm.js 6.0.0 keeps lines above the alternate screen.
 var alternate = []string{"\x1b[?47h", "\x1b[?1049h"}
 
 // Screen is one of our screens, which gets a stream while the stream is made.
@@ -48,7 +51,8 @@ type Screen interface {
 // Widths are the widths of the characters in Pieces, for Show.
 const Widths = "300-36f-0,4e00-9fff-2,1f300-1faff-2"
 
-// Wider returns a Screen for tests that cannot look into one of our screens: it reports that every smaller width breaks lines.
+// Wider returns a Screen for tests that cannot look into one of our screens: it reports
+// that every smaller width breaks lines.
 func Wider(cols, _ int) Screen { return &wider{cols} }
 
 type wider struct{ cols int }
@@ -57,12 +61,14 @@ func (w *wider) Write(p []byte) (int, error) { return len(p), nil }
 func (w *wider) Resize(cols, _ int)          { w.cols = cols }
 func (w *wider) Breaks(cols int) bool        { return cols < w.cols }
 
-// Random returns random output of a program, with changes of the size if sizes is true. begin returns a blank screen of a size.
+// Random returns random output of a program, with changes of the size if sizes is true.
+// begin returns a blank screen of a size.
 func Random(rng *rand.Rand, sizes bool, begin func(cols, rows int) Screen) Stream {
 	return random(rng, 0, sizes, begin)
 }
 
-// Long is Random with about so many bytes: between the pieces, the program redraws the beginning of its line again and again.
+// Long is Random with about so many bytes: between the pieces, the program redraws the
+// beginning of its line again and again.
 func Long(rng *rand.Rand, bytes int, sizes bool, begin func(cols, rows int) Screen) Stream {
 	return random(rng, bytes, sizes, begin)
 }
@@ -79,8 +85,9 @@ func random(rng *rand.Rand, between int, sizes bool, begin func(cols, rows int) 
 			now.Write(redraw)
 		}
 		if sizes && rng.IntN(12) == 0 {
-			// Widths that break lines are left out: xterm.js 6.0.0 without scrollback then miscounts the rows of the main screen or throws, and
-			// keeps the invisible rows of the alternate screen.
+			// Widths that break lines are left out: xterm.js 6.0.0 without scrollback
+			// then miscounts the rows of the main screen or throws, and keeps the
+			// invisible rows of the alternate screen.
 			if p := (Part{Cols: 2 + rng.IntN(20), Rows: 2 + rng.IntN(8)}); !now.Breaks(p.Cols) && (shrinks || p.Rows >= rows) {
 				rows = p.Rows
 				s.Parts = append(s.Parts, p)

@@ -1,4 +1,5 @@
-// Package xterm runs xterm.js, against which tests compare our screens, and makes random streams for the comparison.
+// Package xterm runs xterm.js, against which tests compare our screens, and makes random
+// streams for the comparison.
 package xterm
 
 import (
@@ -40,8 +41,9 @@ type Stream struct {
 	Parts      []Part
 }
 
-// Joined returns the stream of an observer who joins late. data draws the screen of cols by rows as it was at the offset after of text.
-// sizes are the later sizes, each as offset in text, columns, rows.
+// Joined returns the stream of an observer who joins late. data draws the screen of cols
+// by rows as it was at the offset after of text. sizes are the later sizes, each as
+// offset in text, columns, rows.
 func Joined(cols, rows int64, data, text string, after int64, sizes [][3]int64) Stream {
 	s := Stream{Cols: int(cols), Rows: int(rows), Parts: []Part{{Data: []byte(data)}}}
 	for _, z := range sizes {
@@ -85,8 +87,9 @@ func (s *Stream) String() string {
 	return b
 }
 
-// Show returns the screen that xterm.js shows for each stream, nil where xterm.js throws. widths are the ranges of characters that are not
-// one column wide, see Widths. Show skips the test if xterm.js is not installed.
+// Show returns the screen that xterm.js shows for each stream, nil where xterm.js throws.
+// widths are the ranges of characters that are not one column wide, see Widths. Show
+// skips the test if xterm.js is not installed.
 func Show(t testing.TB, widths string, streams []Stream) []*Dump {
 	t.Helper()
 	dir := os.Getenv(xtermEnv)

@@ -9,11 +9,13 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Accept upgrades a request to a WebSocket connection. Everything that decides whether the client may connect, token, Host and Origin, is
-// checked by the caller before it, with one exception: unless [Options.OriginChecked], a foreign Origin is refused. On any error Accept has
-// answered the request.
+// Accept upgrades a request to a WebSocket connection. Everything that decides whether
+// the client may connect, token, Host and Origin, is checked by the caller before it,
+// with one exception: unless [Options.OriginChecked], a foreign Origin is refused. On any
+// error Accept has answered the request.
 //
-// The connection outlives the request; its context should not be used after Accept returned.
+// The connection outlives the request; its context should not be used after Accept
+// returned.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	o = o.withDefaults()
 	hw := &hijackWriter{ResponseWriter: w, opts: o}

@@ -19,54 +19,66 @@ const (
 	defaultReadLimit    = 1 << 20          // bytes, see Options.ReadLimit
 	defaultWriteTimeout = 10 * time.Second // see Options.WriteTimeout
 
-	// closeTimeout is how long CloseReason waits for the other side's close frame. RFC 6455 leaves it open; the library alone would wait 10 s.
+	// closeTimeout is how long CloseReason waits for the other side's close frame. RFC
+	// 6455 leaves it open; the library alone would wait 10 s.
 	closeTimeout = 2 * time.Second
 
-	// firstBuffer is the size in bytes of a new receive buffer, enough for a message of about one frame of output.
+	// firstBuffer is the size in bytes of a new receive buffer, enough for a message of
+	// about one frame of output.
 	firstBuffer = 16 << 10
 )
 
-// MediumBuffer is the size in bytes of the buffer of a message that is longer than 16 KiB, and the largest that is used again. Longer ones
-// have up to the read limit.
+// MediumBuffer is the size in bytes of the buffer of a message that is longer than 16
+// KiB, and the largest that is used again. Longer ones have up to the read limit.
 const MediumBuffer = 128 << 10
 
 // Options are the settings of a [Conn]. Zero values mean the defaults.
 type Options struct {
-	// ReadLimit bounds a received message in bytes, after decompression. Beyond it the connection is closed with 1009. Default 1 MiB.
+	// ReadLimit bounds a received message in bytes, after decompression. Beyond it the
+	// connection is closed with 1009. Default 1 MiB.
 	ReadLimit int64
 
-	// Memory, if not nil, is asked before a receive buffer becomes larger than 16 KiB. It is for this connection alone.
+	// Memory, if not nil, is asked before a receive buffer becomes larger than 16 KiB. It
+	// is for this connection alone.
 	Memory Memory
 
-	// WriteTimeout bounds each write to the socket, of at most 64 KiB: a connection that does not take it in time is closed. Default 10 s.
+	// WriteTimeout bounds each write to the socket, of at most 64 KiB: a connection that
+	// does not take it in time is closed. Default 10 s.
 	WriteTimeout time.Duration
 
-	// Compress offers or accepts permessage-deflate without context takeover. It costs CPU and pays on thin links only.
+	// Compress offers or accepts permessage-deflate without context takeover. It costs
+	// CPU and pays on thin links only.
 	Compress bool
 
 	// HTTPHeader is added to the request of Dial.
 	HTTPHeader http.Header
 
-	// DialContext replaces the dialer of Dial, for unix sockets and tests; then no proxy is used either. By default the proxy named by the
-	// environment is, except for local addresses.
+	// DialContext replaces the dialer of Dial, for unix sockets and tests; then no proxy
+	// is used either. By default the proxy named by the environment is, except for local
+	// addresses.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// TLSConfig is used by Dial for wss, nil means Go's defaults. It is not changed.
 	TLSConfig *tls.Config
 
-	// OriginChecked tells Accept that the caller has decided about the Origin header. Otherwise a request with an Origin other than its own
-	// Host is refused with 403; that check alone does not protect a local server, since it believes the Host header.
+	// OriginChecked tells Accept that the caller has decided about the Origin header.
+	// Otherwise a request with an Origin other than its own Host is refused with 403;
+	// that check alone does not protect a local server, since it believes the Host
+	// header.
 	OriginChecked bool
 }
 
-// A Memory bounds the receive buffers of several connections together. Its methods are called by the receiving goroutine.
+// A Memory bounds the receive buffers of several connections together. Its methods are
+// called by the receiving goroutine.
 type Memory interface {
-	// Reserve waits until the connection may hold n more bytes: MediumBuffer, and later about the read limit for a message that is longer
-	// still. It returns when ctx ends, which the connection's end does; an error ends the connection.
+	// Reserve waits until the connection may hold n more bytes: MediumBuffer, and later
+	// about the read limit for a message that is longer still. It returns when ctx ends,
+	// which the connection's end does; an error ends the connection.
 	Reserve(ctx context.Context, n int) error
 	// Arrived says that the message for which bytes were reserved is there.
 	Arrived()
-	// Release gives back all that was reserved, if anything was. After the last Recv, the caller does that.
+	// Release gives back all that was reserved, if anything was. After the last Recv, the
+	// caller does that.
 	Release()
 }
 
@@ -87,8 +99,9 @@ func (o Options) compression() websocket.CompressionMode {
 	return websocket.CompressionDisabled
 }
 
-// A Conn is one WebSocket connection, a jsonrpc.Channel. One goroutine may send while another receives; any goroutine may call Ping, Close
-// and CloseReason. It starts no goroutine of its own.
+// A Conn is one WebSocket connection, a jsonrpc.Channel. One goroutine may send while
+// another receives; any goroutine may call Ping, Close and CloseReason. It starts no
+// goroutine of its own.
 type Conn struct {
 	ws    *websocket.Conn
 	link  *link
@@ -103,7 +116,8 @@ type Conn struct {
 	longer bool            // owned by the receiver: the last message was longer than firstBuffer, and in a flood the next one will be too
 }
 
-// buffers and mediumBuffers are receive buffers, so that a connection on which nothing arrives holds none.
+// buffers and mediumBuffers are receive buffers, so that a connection on which nothing
+// arrives holds none.
 var (
 	buffers       = bufferPool(firstBuffer)
 	mediumBuffers = bufferPool(MediumBuffer)
@@ -123,8 +137,9 @@ func newConn(ws *websocket.Conn, l *link, o Options) *Conn {
 	return c
 }
 
-// ClockSkew returns how far the server's clock was ahead of this machine's when the connection was dialed, to about a second and the time
-// of the answer, from the Date of its response (RFC 9110, 6.6.1). It is false if there was none.
+// ClockSkew returns how far the server's clock was ahead of this machine's when the
+// connection was dialed, to about a second and the time of the answer, from the Date of
+// its response (RFC 9110, 6.6.1). It is false if there was none.
 func (c *Conn) ClockSkew() (time.Duration, bool) {
 	if c.skew == nil {
 		return 0, false
@@ -138,8 +153,8 @@ func (c *Conn) Socket() net.Conn { return c.link.Conn }
 // Written returns how many bytes the socket has taken since the handshake.
 func (c *Conn) Written() int64 { return c.link.written.Load() }
 
-// Send writes msg as one text frame. It blocks while the socket is full, until it has taken nothing for the write time-out or ctx is done;
-// both close the connection.
+// Send writes msg as one text frame. It blocks while the socket is full, until it has
+// taken nothing for the write time-out or ctx is done; both close the connection.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	if err := c.SendMore(ctx, msg); err != nil {
 		return err
@@ -147,8 +162,8 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	return c.Flush(ctx)
 }
 
-// SendMore is [Conn.Send] that may keep its copy of the frame back until the Send or Flush that must follow at once, so that both leave in
-// one write.
+// SendMore is [Conn.Send] that may keep its copy of the frame back until the Send or
+// Flush that must follow at once, so that both leave in one write.
 func (c *Conn) SendMore(ctx context.Context, msg []byte) error {
 	return c.write(ctx, func() error {
 		c.link.hold()
@@ -162,7 +177,8 @@ func (c *Conn) Flush(ctx context.Context) error {
 	return c.write(ctx, c.link.release)
 }
 
-// write calls f, which writes, and closes the connection if that fails or if ctx is done before.
+// write calls f, which writes, and closes the connection if that fails or if ctx is done
+// before.
 func (c *Conn) write(ctx context.Context, f func() error) error {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
@@ -178,11 +194,13 @@ func (c *Conn) write(ctx context.Context, f func() error) error {
 	return fmt.Errorf("wsconn: send: %w", err)
 }
 
-// Recv returns the next message, valid until the next Recv. Text and binary frames are treated alike. It blocks until there is one, until
-// the connection ends or until ctx is done, which closes the connection.
+// Recv returns the next message, valid until the next Recv. Text and binary frames are
+// treated alike. It blocks until there is one, until the connection ends or until ctx is
+// done, which closes the connection.
 //
-// It returns a [*CloseError] when the other side closed or vanished, an error for which errors.Is(err, net.ErrClosed) after Close, and a
-// plain error for a message beyond the read limit, after closing with 1009.
+// It returns a [*CloseError] when the other side closed or vanished, an error for which
+// errors.Is(err, net.ErrClosed) after Close, and a plain error for a message beyond the
+// read limit, after closing with 1009.
 func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
@@ -205,8 +223,9 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	return nil, c.recvError(err)
 }
 
-// Free gives back the buffer of the message that Recv returned last, as the next Recv does. Call it when the next Recv may be a long time
-// off. Only the receiving goroutine may call it.
+// Free gives back the buffer of the message that Recv returned last, as the next Recv
+// does. Call it when the next Recv may be a long time off. Only the receiving goroutine
+// may call it.
 func (c *Conn) Free() {
 	if c.buf == nil {
 		return
@@ -279,7 +298,8 @@ func (c *Conn) grow() error {
 	return nil
 }
 
-// longest is the size of the buffer for the longest message, whose end is seen where one byte more could come.
+// longest is the size of the buffer for the longest message, whose end is seen where one
+// byte more could come.
 func (c *Conn) longest() int { return max(int(c.limit)+1, 2*MediumBuffer) }
 
 // recvError maps the library's error to the one that Recv promises.
@@ -288,8 +308,9 @@ func (c *Conn) recvError(err error) error {
 		return net.ErrClosed
 	}
 	if errors.Is(err, websocket.ErrMessageTooBig) {
-		// The library has sent its close frame. Wait for the answer: with the rest of the message unread, closing at once would reset the
-		// connection and the other side might never see the code.
+		// The library has sent its close frame. Wait for the answer: with the rest of the
+		// message unread, closing at once would reset the connection and the other side
+		// might never see the code.
 		_ = c.CloseReason(CloseTooBig, "")
 		return fmt.Errorf("wsconn: received a message of more than %d bytes", c.limit)
 	}
@@ -302,8 +323,9 @@ func (c *Conn) recvError(err error) error {
 	return &CloseError{Code: CloseAbnormal, err: err}
 }
 
-// Ping sends a ping and waits for its pong. Somebody must be in Recv meanwhile, because that is where the pong arrives. If it fails, also
-// because ctx is done, the connection should be closed.
+// Ping sends a ping and waits for its pong. Somebody must be in Recv meanwhile, because
+// that is where the pong arrives. If it fails, also because ctx is done, the connection
+// should be closed.
 func (c *Conn) Ping(ctx context.Context) error {
 	if err := c.ws.Ping(ctx); err != nil {
 		if c.closed.Load() {
@@ -314,8 +336,8 @@ func (c *Conn) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection without a close frame and without delay. The other side sees [CloseAbnormal]; use [Conn.CloseReason] to part on
-// good terms.
+// Close ends the connection without a close frame and without delay. The other side sees
+// [CloseAbnormal]; use [Conn.CloseReason] to part on good terms.
 func (c *Conn) Close() error {
 	c.closed.Store(true)
 	c.abort()
@@ -329,9 +351,10 @@ func (c *Conn) abort() {
 	_ = c.ws.CloseNow()
 }
 
-// CloseReason sends a close frame, waits up to 2 s for the other side's and ends the connection. Messages sent before it are delivered
-// before it. code is one of [CloseNormal] and so on, or from 3000 to 4999; at most 123 bytes of reason are sent. A second call, or a call
-// after Close, does the same as Close.
+// CloseReason sends a close frame, waits up to 2 s for the other side's and ends the
+// connection. Messages sent before it are delivered before it. code is one of
+// [CloseNormal] and so on, or from 3000 to 4999; at most 123 bytes of reason are sent. A
+// second call, or a call after Close, does the same as Close.
 func (c *Conn) CloseReason(code int, reason string) error {
 	if c.closed.Swap(true) {
 		c.abort()

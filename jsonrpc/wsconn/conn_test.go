@@ -275,7 +275,8 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
-// A slow reader of a large message stays as long as it takes 64 KiB in time; the limit counts from the last of them.
+// A slow reader of a large message stays as long as it takes 64 KiB in time; the limit
+// counts from the last of them.
 func TestWriteTimeoutCountsFromTheLastStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, step = 3 * time.Second, 64 << 10
@@ -299,7 +300,8 @@ func TestWriteTimeoutCountsFromTheLastStep(t *testing.T) {
 	})
 }
 
-// TestPongAfterLongSilence guards against a write deadline that is left over from an earlier message.
+// TestPongAfterLongSilence guards against a write deadline that is left over from an
+// earlier message.
 func TestPongAfterLongSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server, _ := pipe(t, wsconn.Options{WriteTimeout: time.Second})

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// dialTimeout and handshakeTimeout bound connecting and waiting for the server's answer where the context allows longer.
+	// dialTimeout and handshakeTimeout bound connecting and waiting for the server's
+	// answer where the context allows longer.
 	dialTimeout      = 15 * time.Second
 	handshakeTimeout = 15 * time.Second
 
@@ -25,9 +26,11 @@ const (
 	maxResponseHeader = 64 << 10
 )
 
-// Dial connects to a ws or wss URL. It blocks until the handshake is done, at most until ctx is done; afterwards ctx has no effect.
-// Redirects are not followed. It returns a [*DialError] if the server refused; other errors mean that there is no such server, or that it
-// does not speak WebSocket. The URL, whose query may hold a token, is not part of any error.
+// Dial connects to a ws or wss URL. It blocks until the handshake is done, at most until
+// ctx is done; afterwards ctx has no effect. Redirects are not followed. It returns a
+// [*DialError] if the server refused; other errors mean that there is no such server, or
+// that it does not speak WebSocket. The URL, whose query may hold a token, is not part of
+// any error.
 func Dial(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	o = o.withDefaults()
 	if err := checkURL(rawURL); err != nil {
@@ -71,7 +74,8 @@ func checkURL(rawURL string) error {
 	return nil
 }
 
-// newTransport returns a transport for one connection, with a [link] at its bottom, below TLS and proxy.
+// newTransport returns a transport for one connection, with a [link] at its bottom, below
+// TLS and proxy.
 func newTransport(o Options) *http.Transport {
 	dial := o.DialContext
 	t := &http.Transport{
@@ -109,8 +113,9 @@ func linkBelow(c net.Conn) *link {
 	}
 }
 
-// dialError maps the library's error to the one that Dial promises. It names the proxy of the environment, if proxies
-// were looked for and there is one: the host may be right and the proxy wrong.
+// dialError maps the library's error to the one that Dial promises. It names the proxy of
+// the environment, if proxies were looked for and there is one: the host may be right and
+// the proxy wrong.
 func dialError(resp *http.Response, err error, proxies bool, rawURL string) error {
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		return &DialError{Status: resp.StatusCode}

@@ -24,8 +24,9 @@ const (
 // maxReason is the longest reason in a close frame, in bytes (RFC 6455, 5.5).
 const maxReason = 123
 
-// A CloseError is returned by [Conn.Recv] when the other side has closed the connection, or has vanished ([CloseAbnormal]). For a clean
-// close (1000, 1001 or no code) errors.Is(err, io.EOF) holds. Reason is the other side's text.
+// A CloseError is returned by [Conn.Recv] when the other side has closed the connection,
+// or has vanished ([CloseAbnormal]). For a clean close (1000, 1001 or no code)
+// errors.Is(err, io.EOF) holds. Reason is the other side's text.
 type CloseError struct {
 	Code   int
 	Reason string
@@ -52,8 +53,9 @@ func (e *CloseError) Is(target error) bool {
 // Unwrap returns the cause of a lost connection.
 func (e *CloseError) Unwrap() error { return e.err }
 
-// A DialError is returned by [Dial] when a server answered and refused the upgrade. Status 401 or 403 means that the credential is missing
-// or wrong; a redirect shows here too, because none is followed.
+// A DialError is returned by [Dial] when a server answered and refused the upgrade.
+// Status 401 or 403 means that the credential is missing or wrong; a redirect shows here
+// too, because none is followed.
 type DialError struct {
 	Status int // HTTP status
 }

@@ -19,7 +19,8 @@ var (
 	_ jsonrpc.BatchSender  = (*wsconn.Conn)(nil)
 )
 
-// serve starts a server on loopback that accepts with o, and returns its URL and the connections it accepted.
+// serve starts a server on loopback that accepts with o, and returns its URL and the
+// connections it accepted.
 func serve(t testing.TB, o wsconn.Options) (url string, accepted <-chan *wsconn.Conn) {
 	t.Helper()
 	conns := make(chan *wsconn.Conn, 1)
@@ -48,7 +49,8 @@ func connect(t testing.TB, clientOptions, serverOptions wsconn.Options) (client,
 	return client, server
 }
 
-// pipe returns both ends of a connection over net.Pipe, for synctest bubbles. The two net.Conns are below them.
+// pipe returns both ends of a connection over net.Pipe, for synctest bubbles. The two
+// net.Conns are below them.
 func pipe(t testing.TB, o wsconn.Options) (client, server *wsconn.Conn, below [2]net.Conn) {
 	t.Helper()
 	below[0], below[1] = net.Pipe()

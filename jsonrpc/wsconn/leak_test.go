@@ -10,8 +10,8 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// TestNoLeak checks that connections leave no goroutine behind, however they end. It polls, because goroutines that net/http starts for a
-// handshake end a little later.
+// TestNoLeak checks that connections leave no goroutine behind, however they end. It
+// polls, because goroutines that net/http starts for a handshake end a little later.
 func TestNoLeak(t *testing.T) {
 	url, accepted := serve(t, wsconn.Options{})
 	before := runtime.NumGoroutine()

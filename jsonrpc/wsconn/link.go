@@ -7,25 +7,30 @@ import (
 	"time"
 )
 
-// holdSize is how much a link gathers before it writes, in bytes: a full frame of terminal output (64 KiB before escaping) with its header.
+// holdSize is how much a link gathers before it writes, in bytes: a full frame of
+// terminal output (64 KiB before escaping) with its header.
 const holdSize = 128 << 10
 
-// writeStep is how much the other side must take within Options.WriteTimeout, in bytes. Ordinary frames are smaller and are written whole.
+// writeStep is how much the other side must take within Options.WriteTimeout, in bytes.
+// Ordinary frames are smaller and are written whole.
 const writeStep = 64 << 10
 
-// A link is the socket below a WebSocket connection. coder/websocket writes a masked frame in pieces of 4 KiB, the size of the buffer it
-// masks in, and an unmasked one in two; each piece is a system call. A link can hold the pieces back and write them as one: sent and
-// received over loopback TCP, a masked frame of 16 KiB then costs 13 µs of CPU instead of 18 (medians of three). It also gives every write
-// a time limit, for which a context would cost three allocations per frame.
+// A link is the socket below a WebSocket connection. coder/websocket writes a masked
+// frame in pieces of 4 KiB, the size of the buffer it masks in, and an unmasked one in
+// two; each piece is a system call. A link can hold the pieces back and write them as
+// one: sent and received over loopback TCP, a masked frame of 16 KiB then costs 13 µs of
+// CPU instead of 18 (medians of three). It also gives every write a time limit, for which
+// a context would cost three allocations per frame.
 //
-// Two kinds of goroutine write: the sender (hold, Write through the library, release) and any that makes the library write a control frame.
-// turn lets one of them in.
+// Two kinds of goroutine write: the sender (hold, Write through the library, release) and
+// any that makes the library write a control frame. turn lets one of them in.
 type link struct {
 	net.Conn
 	timeout time.Duration
 	written atomic.Int64 // bytes that the socket has taken
 
-	// turn is a lock in a 1-slot channel, held during a socket write. Closing Conn ends that write, and so frees those who wait for the lock.
+	// turn is a lock in a 1-slot channel, held during a socket write. Closing Conn ends
+	// that write, and so frees those who wait for the lock.
 	turn chan struct{}
 
 	// Guarded by turn.
@@ -87,7 +92,8 @@ func (l *link) Write(p []byte) (int, error) {
 	return len(p), l.err
 }
 
-// flush writes the bytes that were held back and frees their memory. The caller must have turn.
+// flush writes the bytes that were held back and frees their memory. The caller must have
+// turn.
 func (l *link) flush() error {
 	if l.n == 0 {
 		return l.err

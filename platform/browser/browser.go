@@ -13,8 +13,9 @@ import (
 // ErrNone is returned by Open if there is no desktop that could show a page.
 var ErrNone = errors.New("no desktop to open a browser on")
 
-// Open asks the desktop to show an http or https URL. It returns when it has started the desktop's program for that, which may be before
-// anything is shown. While that program runs, the URL is on its command line, where other users may see it.
+// Open asks the desktop to show an http or https URL. It returns when it has started the
+// desktop's program for that, which may be before anything is shown. While that program
+// runs, the URL is on its command line, where other users may see it.
 func Open(url string) error {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return fmt.Errorf("%q is not the URL of a web page", url)

@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-// command returns xdg-open, or nil without a desktop, where xdg-open would start a browser in the terminal.
+// command returns xdg-open, or nil without a desktop, where xdg-open would start a
+// browser in the terminal.
 func command() []string {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return nil

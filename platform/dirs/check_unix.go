@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check looks for a directory in the paths of d.Runtime and d.State that this user cannot use. Its error names that directory, its owner,
-// and the remedy. It explains failures: nil means that it finds no cause, not that everything works.
+// Check looks for a directory in the paths of d.Runtime and d.State that this user cannot
+// use. Its error names that directory, its owner, and the remedy. It explains failures:
+// nil means that it finds no cause, not that everything works.
 func (d Dirs) Check() error {
 	for _, dir := range []string{d.Runtime, d.State} {
 		if err := usable(dir); err != nil {
@@ -72,7 +73,8 @@ func nameOf(uid uint32) string {
 	return "user " + id
 }
 
-// Full returns the directory in which a file could not be written because the disk or the user's quota on it is full.
+// Full returns the directory in which a file could not be written because the disk or the
+// user's quota on it is full.
 func Full(err error) (dir string, full bool) {
 	at, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {

@@ -11,7 +11,8 @@ import (
 // Check always returns nil: on Windows the system's own errors name the directory.
 func (d Dirs) Check() error { return nil }
 
-// Full returns the directory in which a file could not be written because the disk is full.
+// Full returns the directory in which a file could not be written because the disk is
+// full.
 func Full(err error) (dir string, full bool) {
 	at, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !errors.Is(err, windows.ERROR_DISK_FULL) && !errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) {

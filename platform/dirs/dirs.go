@@ -3,7 +3,8 @@
 //	d, err := dirs.Get()
 //	config := filepath.Join(d.Config, "config.toml")
 //
-// The result is a pure function of the system's name and the environment, so that one system can test all of them.
+// The result is a pure function of the system's name and the environment, so that one
+// system can test all of them.
 package dirs
 
 import (
@@ -17,10 +18,12 @@ import (
 	"strings"
 )
 
-// HomeVar is the environment variable that puts everything below one directory, so that several daemons can run side by side.
+// HomeVar is the environment variable that puts everything below one directory, so that
+// several daemons can run side by side.
 const HomeVar = "TETHER_HOME"
 
-// MaxSocketName is the length in bytes of the longest file name in Dirs.Runtime with which a path still fits a unix socket.
+// MaxSocketName is the length in bytes of the longest file name in Dirs.Runtime with
+// which a path still fits a unix socket.
 const MaxSocketName = 32
 
 // Dirs are absolute paths.
@@ -31,8 +34,9 @@ type Dirs struct {
 	Cache   string // files that can be made again
 }
 
-// Get is For on this system with this process's environment. If XDG_RUNTIME_DIR is not set, as in cron or after su, but the usual directory
-// exists, Get uses that: the daemon and the commands must agree, however each was started.
+// Get is For on this system with this process's environment. If XDG_RUNTIME_DIR is not
+// set, as in cron or after su, but the usual directory exists, Get uses that: the daemon
+// and the commands must agree, however each was started.
 func Get() (Dirs, error) {
 	return For(runtime.GOOS, func(name string) string {
 		value := os.Getenv(name)
@@ -43,8 +47,8 @@ func Get() (Dirs, error) {
 	})
 }
 
-// usualRuntimeDir returns the runtime directory that systemd and elogind make for this user, or "" if it does not exist or is open to
-// others.
+// usualRuntimeDir returns the runtime directory that systemd and elogind make for this
+// user, or "" if it does not exist or is open to others.
 func usualRuntimeDir(parent string) string {
 	dir := parent + "/" + strconv.Itoa(os.Getuid())
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
@@ -53,9 +57,10 @@ func usualRuntimeDir(parent string) string {
 	return dir
 }
 
-// For returns the directories on the system goos (a value of runtime.GOOS) with the environment getenv. TETHER_HOME takes precedence.
-// Without it macOS and Windows follow their own conventions, and every other system the XDG base directory specification 0.8. An error
-// names the variable that is missing or not an absolute path.
+// For returns the directories on the system goos (a value of runtime.GOOS) with the
+// environment getenv. TETHER_HOME takes precedence. Without it macOS and Windows follow
+// their own conventions, and every other system the XDG base directory specification 0.8.
+// An error names the variable that is missing or not an absolute path.
 func For(goos string, getenv func(string) string) (Dirs, error) {
 	s := system{goos: goos, getenv: getenv}
 	if goos == "windows" {
@@ -116,7 +121,8 @@ func (s system) xdg() (Dirs, error) {
 	return d, err
 }
 
-// darwin does not use TMPDIR for sockets: macOS removes files there that were not touched for three days.
+// darwin does not use TMPDIR for sockets: macOS removes files there that were not touched
+// for three days.
 func (s system) darwin() (Dirs, error) {
 	home, err := s.required("HOME")
 	support := s.join(home, "Library", "Application Support", "tether")
@@ -151,8 +157,9 @@ func (s system) required(name string) (string, error) {
 	return dir, nil
 }
 
-// short replaces a directory in which a socket's path would be too long by a directory in /tmp. That name depends only on the long one, so
-// that every process finds it. Package ipc checks that the directory belongs to this user.
+// short replaces a directory in which a socket's path would be too long by a directory in
+// /tmp. That name depends only on the long one, so that every process finds it. Package
+// ipc checks that the directory belongs to this user.
 func (s system) short(dir string) string {
 	limit := map[string]int{"linux": 107, "darwin": 103}[s.goos] // sun_path without its NUL, see ipc.MaxPath
 	if limit == 0 || len(dir)+len(s.separator)+MaxSocketName <= limit {

@@ -17,7 +17,8 @@ func (addr) Network() string { return "pipe" }
 
 func (a addr) String() string { return string(a) }
 
-// conn is one end of a pipe. The runtime's poller serves it, so that deadlines and Close wake waiting calls.
+// conn is one end of a pipe. The runtime's poller serves it, so that deadlines and Close
+// wake waiting calls.
 type conn struct {
 	*os.File
 	at addr
@@ -45,7 +46,8 @@ func (c *conn) Write(b []byte) (int, error) {
 // Close implements net.Conn. Written data remains readable for the other side.
 func (c *conn) Close() error { return c.failed("close", c.File.Close()) }
 
-// failed turns err into an error like those of package net: a net.Error, net.ErrClosed after Close. net/http looks for both.
+// failed turns err into an error like those of package net: a net.Error, net.ErrClosed
+// after Close. net/http looks for both.
 func (c *conn) failed(op string, err error) error {
 	switch {
 	case err == nil:

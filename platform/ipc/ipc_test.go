@@ -147,7 +147,8 @@ func TestOnlyOneListens(t *testing.T) {
 	listen(t, path)
 }
 
-// After kill -9 the socket is still there, but nobody answers; the next one takes its place.
+// After kill -9 the socket is still there, but nobody answers; the next one takes its
+// place.
 func TestStaleSocketIsReplaced(t *testing.T) {
 	testkit.Leaks(t)
 	path := filepath.Join(testkit.Home(t), "d.sock")

@@ -29,7 +29,8 @@ func readPid(f *os.File) int {
 	return pid
 }
 
-// Holder returns the process that holds the lock at path, as it says itself; 0 if nobody does or it has not said so yet.
+// Holder returns the process that holds the lock at path, as it says itself; 0 if nobody
+// does or it has not said so yet.
 func Holder(path string) int {
 	lock, err := Lock(path)
 	var locked *LockedError
@@ -42,7 +43,8 @@ func Holder(path string) int {
 	return 0
 }
 
-// InPlace reports whether the file at path is the one that is locked: that it was neither removed nor replaced.
+// InPlace reports whether the file at path is the one that is locked: that it was neither
+// removed nor replaced.
 func (h *Held) InPlace(path string) bool {
 	locked, err := h.file.Stat()
 	there, missing := os.Stat(path)

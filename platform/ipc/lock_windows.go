@@ -8,14 +8,16 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockedByte is the locked place in the file: beyond all content, because others cannot read locked bytes.
+// lockedByte is the locked place in the file: beyond all content, because others cannot
+// read locked bytes.
 const lockedByte = 1 << 30
 
 // Held is a lock held by this process until Close, or until the process ends in any way.
 type Held struct{ file *os.File }
 
-// Lock takes the lock at path, creating the file if needed, and writes this process's number into it. It does not wait: if another process
-// holds the lock, or this one does already, it returns a *LockedError.
+// Lock takes the lock at path, creating the file if needed, and writes this process's
+// number into it. It does not wait: if another process holds the lock, or this one does
+// already, it returns a *LockedError.
 func Lock(path string) (*Held, error) {
 	f, err := openShared(path)
 	if err != nil {

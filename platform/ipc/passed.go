@@ -9,8 +9,9 @@ import (
 // Passable has a descriptor that can be passed to another process, as an [os.File] has.
 type Passable = syscall.Conn
 
-// Passed is a descriptor that another process has passed, for output only. The runtime's poller does not know it, so input on it wakes
-// nobody. The zero value holds none; its methods may be called concurrently.
+// Passed is a descriptor that another process has passed, for output only. The runtime's
+// poller does not know it, so input on it wakes nobody. The zero value holds none; its
+// methods may be called concurrently.
 type Passed struct {
 	mu   sync.Mutex // held across a write, which does not block
 	file uintptr
@@ -24,8 +25,10 @@ func (d *Passed) Has() bool {
 	return d.has
 }
 
-// TryWrite writes as much of p as there is room for now, perhaps nothing; without a descriptor it writes nothing. It reports no errors. It
-// does not wait if the other process has made the descriptor non-blocking, as the Go runtime does for those that it polls.
+// TryWrite writes as much of p as there is room for now, perhaps nothing; without a
+// descriptor it writes nothing. It reports no errors. It does not wait if the other
+// process has made the descriptor non-blocking, as the Go runtime does for those that it
+// polls.
 func (d *Passed) TryWrite(p []byte) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,7 +38,8 @@ func (d *Passed) TryWrite(p []byte) int {
 	return writeNow(d.file, p)
 }
 
-// Control calls f with the descriptor, which is valid until f returns; f must not block. It returns false if there is none.
+// Control calls f with the descriptor, which is valid until f returns; f must not block.
+// It returns false if there is none.
 func (d *Passed) Control(f func(fd uintptr)) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

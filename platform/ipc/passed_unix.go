@@ -9,7 +9,8 @@ import (
 	"tether/platform/rawio"
 )
 
-// WritePassing writes p to conn and, if conn supports it, passes a copy of what's descriptor along. what may be nil, or closed.
+// WritePassing writes p to conn and, if conn supports it, passes a copy of what's
+// descriptor along. what may be nil, or closed.
 func WritePassing(conn net.Conn, p []byte, what Passable) error {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok || what == nil {
@@ -32,7 +33,8 @@ func WritePassing(conn net.Conn, p []byte, what Passable) error {
 	return err
 }
 
-// Read also takes the descriptor that arrives with the data. It is closed in programs that this process starts.
+// Read also takes the descriptor that arrives with the data. It is closed in programs
+// that this process starts.
 func (r *Receiver) Read(p []byte) (int, error) {
 	socket, ok := r.Conn.(*net.UnixConn)
 	if !ok || r.Over {

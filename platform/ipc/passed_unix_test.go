@@ -35,7 +35,8 @@ func connected(t *testing.T) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// A descriptor arrives once, with the data, is not inherited by started programs, and stays closed after Close.
+// A descriptor arrives once, with the data, is not inherited by started programs, and
+// stays closed after Close.
 func TestPassed(t *testing.T) {
 	testkit.Leaks(t)
 	conn, theirs := connected(t)

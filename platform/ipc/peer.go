@@ -9,8 +9,9 @@ import (
 // ErrNoPeer means that the system does not report which process opened a connection.
 var ErrNoPeer = errors.New("the system does not report the connecting process")
 
-// Peer is the process that opened a connection which a Listener accepted, as the kernel noted it then. It may have handed the connection
-// on, or ended; Close releases the handle that reserves its number.
+// Peer is the process that opened a connection which a Listener accepted, as the kernel
+// noted it then. It may have handed the connection on, or ended; Close releases the
+// handle that reserves its number.
 type Peer struct {
 	Pid    int
 	handle int // Linux: a pidfd, else -1
@@ -42,8 +43,8 @@ func PeerOf(conn net.Conn) (Peer, error) {
 	return p, nil
 }
 
-// Gone reports whether the process is known to have ended. If the kernel gives no handle this is never known: compare the start time of the
-// process with that number.
+// Gone reports whether the process is known to have ended. If the kernel gives no handle
+// this is never known: compare the start time of the process with that number.
 func (p Peer) Gone() bool { return p.gone() }
 
 // Close gives the handle back.

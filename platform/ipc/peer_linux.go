@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf takes a pidfd, which Linux has for a peer since 6.5, besides its number. ESRCH means that the process has ended.
+// peerOf takes a pidfd, which Linux has for a peer since 6.5, besides its number. ESRCH
+// means that the process has ended.
 func peerOf(fd uintptr) (Peer, error) {
 	cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -21,11 +21,14 @@ import (
 	"tether/platform/secret"
 )
 
-// On Windows the door is a named pipe that only this user's programs may open: Windows itself refuses others. Windows also has Unix
-// sockets, but only the folder's rights decide who may connect to one, and the peer cannot be identified. The pipe's name cannot be
-// guessed; a file at the path of the socket contains it and exists exactly when a socket would.
+// On Windows the door is a named pipe that only this user's programs may open: Windows
+// itself refuses others. Windows also has Unix sockets, but only the folder's rights
+// decide who may connect to one, and the peer cannot be identified. The pipe's name
+// cannot be guessed; a file at the path of the socket contains it and exists exactly when
+// a socket would.
 
-// MaxPath is the longest path in bytes; Windows without long paths takes no more than 259 UTF-16 units.
+// MaxPath is the longest path in bytes; Windows without long paths takes no more than 259
+// UTF-16 units.
 const MaxPath = 259
 
 // pipePrefix begins the name of each pipe of ours.
@@ -37,7 +40,8 @@ const maxName = 200
 // pipeBuffer is how much the kernel keeps each way, in bytes, before a writer waits.
 const pipeBuffer = 64 << 10
 
-// Listener accepts connections of this user's programs only. It is a net.Listener; its methods are safe for concurrent use.
+// Listener accepts connections of this user's programs only. It is a net.Listener; its
+// methods are safe for concurrent use.
 type Listener struct {
 	path, name string
 	rights     *windows.SecurityAttributes
@@ -51,9 +55,10 @@ type Listener struct {
 	places    []*place   // for the next clients; there are always some, so that the name stays ours
 }
 
-// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to this user
-// alone. The lock path+".lock" is held until Close, so that a second Listen gets a *LockedError; the file of a killed process is replaced
-// under that lock.
+// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory
+// is made if missing and must belong to this user alone. The lock path+".lock" is held
+// until Close, so that a second Listen gets a *LockedError; the file of a killed process
+// is replaced under that lock.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -97,8 +102,9 @@ func bind(path string) (l *Listener, err error) {
 	return l, nil
 }
 
-// removeStale removes the file of a killed process. It dials first: a process that serves the path without knowing our lock must not lose
-// its door. A file without a pipe's name stays.
+// removeStale removes the file of a killed process. It dials first: a process that serves
+// the path without knowing our lock must not lose its door. A file without a pipe's name
+// stays.
 func removeStale(path string) error {
 	_, err := readName(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,7 +155,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxName))
 }
 
-// onlyUser are the rights of the pipe: this user owns it and may do everything, nobody else anything. Inheritance is off.
+// onlyUser are the rights of the pipe: this user owns it and may do everything, nobody
+// else anything. Inheritance is off.
 func onlyUser() (*windows.SecurityAttributes, error) {
 	sid, err := userSID()
 	if err != nil {
@@ -172,8 +179,8 @@ func userSID() (*windows.SID, error) {
 	return user.User.Sid, nil
 }
 
-// Accept waits for the next connection of a program of this user. After Close it returns an error that is net.ErrClosed. It holds a thread
-// while it waits.
+// Accept waits for the next connection of a program of this user. After Close it returns
+// an error that is net.ErrClosed. It holds a thread while it waits.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.accepting.Lock()
 	defer l.accepting.Unlock()
@@ -224,7 +231,8 @@ func (l *Listener) await() (*place, error) {
 	return taken, l.addPlaceAfter(taken)
 }
 
-// addPlaceAfter makes the successor of a place; if it cannot, the client that has taken it is sent away.
+// addPlaceAfter makes the successor of a place; if it cannot, the client that has taken
+// it is sent away.
 func (l *Listener) addPlaceAfter(taken *place) error {
 	err := l.addPlace(0)
 	if err != nil {
@@ -233,13 +241,15 @@ func (l *Listener) addPlaceAfter(taken *place) error {
 	return err
 }
 
-// Refused returns how many connections were not let in: none that this process knows of, since Windows refuses them.
+// Refused returns how many connections were not let in: none that this process knows of,
+// since Windows refuses them.
 func (l *Listener) Refused() int64 { return 0 }
 
 // Addr returns the address of the door.
 func (l *Listener) Addr() net.Addr { return addr(l.path) }
 
-// Close stops listening, wakes Accept, removes the file and then gives up the lock. Accepted connections stay.
+// Close stops listening, wakes Accept, removes the file and then gives up the lock.
+// Accepted connections stay.
 func (l *Listener) Close() error { return l.leave(l.lock.Close) }
 
 // Leave is Close, but keeps the lock until the process ends.
@@ -268,14 +278,16 @@ func (l *Listener) release() {
 }
 
 const (
-	// busyLook is how long Dial waits between two tries when clients have just taken all places, or the file is being made or removed.
+	// busyLook is how long Dial waits between two tries when clients have just taken all
+	// places, or the file is being made or removed.
 	busyLook = 2 * time.Millisecond
 	// changing is how long it may be that.
 	changing = time.Second
 )
 
-// Dial connects to the door at path. The error is ErrNotRunning if there is none or nobody serves it. It makes sure that the pipe belongs
-// to this user, and lets the other side learn this process's user but not impersonate it.
+// Dial connects to the door at path. The error is ErrNotRunning if there is none or
+// nobody serves it. It makes sure that the pipe belongs to this user, and lets the other
+// side learn this process's user but not impersonate it.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err

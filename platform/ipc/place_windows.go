@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// backlog is the number of clients that can connect before the first of them is accepted; further ones wait in Dial. One system call can
-// wait for 64 handles.
+// backlog is the number of clients that can connect before the first of them is accepted;
+// further ones wait in Dial. One system call can wait for 64 handles.
 const backlog = 8
 
-// place is an instance of a named pipe that waits for its one client. It must not be copied: the kernel writes into pending.
+// place is an instance of a named pipe that waits for its one client. It must not be
+// copied: the kernel writes into pending.
 type place struct {
 	handle  windows.Handle
 	event   windows.Handle // set when a client has connected
@@ -56,7 +57,8 @@ func (p *place) listen() error {
 
 var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedPipe")
 
-// take gives up the place and returns the client's handle, unless the client has gone again without having said anything.
+// take gives up the place and returns the client's handle, unless the client has gone
+// again without having said anything.
 func (p *place) take() (handle windows.Handle, there bool) {
 	if ok, _, _ := peekNamedPipe.Call(uintptr(p.handle), 0, 0, 0, 0, 0); ok == 0 {
 		p.close()

@@ -2,7 +2,8 @@ package ipc
 
 import "golang.org/x/sys/unix"
 
-// MaxPath is the longest socket path in bytes: sun_path without its final NUL, see <sys/un.h>.
+// MaxPath is the longest socket path in bytes: sun_path without its final NUL, see
+// <sys/un.h>.
 const MaxPath = 103
 
 func peerUID(fd int) (int, error) {

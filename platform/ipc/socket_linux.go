@@ -2,7 +2,8 @@ package ipc
 
 import "golang.org/x/sys/unix"
 
-// MaxPath is the longest socket path in bytes: sun_path without its final NUL, see unix(7).
+// MaxPath is the longest socket path in bytes: sun_path without its final NUL, see
+// unix(7).
 const MaxPath = 107
 
 func peerUID(fd int) (int, error) {

@@ -16,16 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listener accepts connections of this user's programs only. It is a net.Listener; its methods are safe for concurrent use.
+// Listener accepts connections of this user's programs only. It is a net.Listener; its
+// methods are safe for concurrent use.
 type Listener struct {
 	socket  *net.UnixListener
 	lock    *Held
 	refused atomic.Int64
 }
 
-// Listen serves the socket at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to this
-// user alone. The lock path+".lock" is held until Close, so that a second Listen gets a *LockedError; a socket that a killed process has
-// left is removed under that lock, one that answers never.
+// Listen serves the socket at path, an absolute path of at most MaxPath bytes. Its
+// directory is made if missing and must belong to this user alone. The lock path+".lock"
+// is held until Close, so that a second Listen gets a *LockedError; a socket that a
+// killed process has left is removed under that lock, one that answers never.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -59,8 +61,9 @@ func bind(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// removeStale removes a socket that nobody serves. It dials first: a process that serves the path without knowing our lock must not lose
-// its door. Anything that is not a socket stays.
+// removeStale removes a socket that nobody serves. It dials first: a process that serves
+// the path without knowing our lock must not lose its door. Anything that is not a socket
+// stays.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +89,9 @@ func removeStale(path string) error {
 	return nil
 }
 
-// privateDir makes the directory, or makes sure that it is one, belongs to this user and is closed to all others. It is secret.Dir, which
-// would bring more into the memory of each holder than it is worth.
+// privateDir makes the directory, or makes sure that it is one, belongs to this user and
+// is closed to all others. It is secret.Dir, which would bring more into the memory of
+// each holder than it is worth.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create the socket's directory: %w", err)
@@ -108,8 +112,8 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// Accept waits for the next connection of a program of this user. Others are closed at once and counted. After Close it returns an error
-// that is net.ErrClosed.
+// Accept waits for the next connection of a program of this user. Others are closed at
+// once and counted. After Close it returns an error that is net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.socket.AcceptUnix()
@@ -124,13 +128,15 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Refused returns how many connections were not let in because they came from another user.
+// Refused returns how many connections were not let in because they came from another
+// user.
 func (l *Listener) Refused() int64 { return l.refused.Load() }
 
 // Addr returns the address of the socket.
 func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
 
-// Close stops listening, wakes Accept, removes the socket and then gives up the lock. Accepted connections stay.
+// Close stops listening, wakes Accept, removes the socket and then gives up the lock.
+// Accepted connections stay.
 func (l *Listener) Close() error {
 	err := l.socket.Close()
 	if errors.Is(err, net.ErrClosed) {
@@ -147,8 +153,8 @@ func (l *Listener) Leave() error {
 	return nil
 }
 
-// Dial connects to the socket at path. The error is ErrNotRunning if there is none or nobody serves it. It makes sure that the other side
-// runs as this user as well.
+// Dial connects to the socket at path. The error is ErrNotRunning if there is none or
+// nobody serves it. It makes sure that the other side runs as this user as well.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -168,7 +174,8 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// checkPeer asks the kernel whether the process at the other end ran as this user when it connected or listened.
+// checkPeer asks the kernel whether the process at the other end ran as this user when it
+// connected or listened.
 func checkPeer(conn *net.UnixConn, want int) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

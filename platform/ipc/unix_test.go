@@ -80,7 +80,8 @@ func TestPlacesThatAreRefused(t *testing.T) {
 	}
 }
 
-// The last line: even if someone opened the directory and the socket, another user's program is not served.
+// The last line: even if someone opened the directory and the socket, another user's
+// program is not served.
 func TestOtherUsersAreRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can act as another user")

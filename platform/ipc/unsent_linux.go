@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unsent is how many bytes that were written to a TCP socket the other side has not acknowledged yet. It is false if the system does not
-// tell. It does not block.
+// Unsent is how many bytes that were written to a TCP socket the other side has not
+// acknowledged yet. It is false if the system does not tell. It does not block.
 func Unsent(c *net.TCPConn) (n int, ok bool) {
 	socket, err := c.SyscallConn()
 	if err != nil {

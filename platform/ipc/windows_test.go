@@ -101,7 +101,8 @@ func TestPlacesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Behaviour on which net/http and the WebSocket library rely: the last bytes arrive after Close, deadlines are net.Errors, Close wakes.
+// Behaviour on which net/http and the WebSocket library rely: the last bytes arrive after
+// Close, deadlines are net.Errors, Close wakes.
 func TestConnIsANetConn(t *testing.T) {
 	testkit.Leaks(t)
 	l := listen(t, filepath.Join(testkit.Home(t), "d.sock"))

@@ -1,16 +1,18 @@
-// Package keyring keeps small secrets in the desktop's keyring: Secret Service, Keychain or Credential Manager.
+// Package keyring keeps small secrets in the desktop's keyring: Secret Service, Keychain
+// or Credential Manager.
 //
 //	k := keyring.System()
 //	err := k.Probe()
 //	err = k.Set("hosts/laptop", token)
 //	token, err := k.Get("hosts/laptop")
 //
-// Keyrings hang: a locked one waits for a password, perhaps on a machine without a person, and its bus may be dead. So every call takes at
-// most a second. A call that hangs continues in the background, and until it returns every other call fails after its second: at most one
-// goroutine hangs.
+// Keyrings hang: a locked one waits for a password, perhaps on a machine without a
+// person, and its bus may be dead. So every call takes at most a second. A call that
+// hangs continues in the background, and until it returns every other call fails after
+// its second: at most one goroutine hangs.
 //
-// A keyring does not protect secrets from other programs of the same user, which can also ask it. It keeps secrets encrypted on the disk
-// and out of backups.
+// A keyring does not protect secrets from other programs of the same user, which can also
+// ask it. It keeps secrets encrypted on the disk and out of backups.
 package keyring
 
 import (
@@ -31,9 +33,11 @@ const service = "tether"
 var (
 	// ErrNotFound is returned by Get and Delete if there is no such secret.
 	ErrNotFound = errors.New("the keyring has no such secret")
-	// ErrTooLarge is returned by Set for a secret that is too large for the keyring. Every keyring takes 2500 bytes.
+	// ErrTooLarge is returned by Set for a secret that is too large for the keyring.
+	// Every keyring takes 2500 bytes.
 	ErrTooLarge = errors.New("the secret is too large for the keyring")
-	// ErrSilent is returned when the keyring does not answer in time: it is locked, or its backend hangs.
+	// ErrSilent is returned when the keyring does not answer in time: it is locked, or
+	// its backend hangs.
 	ErrSilent = errors.New("the keyring does not answer; check whether it is locked")
 )
 
@@ -53,7 +57,8 @@ type Keyring struct {
 // New returns a Keyring over p.
 func New(p Provider) *Keyring { return &Keyring{provider: p, turn: make(chan struct{}, 1)} }
 
-// System returns the keyring of this user's desktop. It does not check whether there is one: Probe does.
+// System returns the keyring of this user's desktop. It does not check whether there is
+// one: Probe does.
 func System() *Keyring { return New(desktop{}) }
 
 // desktop is go-keyring. It is called only if reachable finds no reason against that.
@@ -80,7 +85,8 @@ func (desktop) Delete(service, user string) error {
 	return keyring.Delete(service, user)
 }
 
-// Probe checks whether the keyring keeps secrets, by storing one and removing it. It takes at most a second in all.
+// Probe checks whether the keyring keeps secrets, by storing one and removing it. It
+// takes at most a second in all.
 func (k *Keyring) Probe() error {
 	name, secret := "probe/"+rand.Text(), rand.Text()
 	_, err := k.within(func() (string, error) {
@@ -116,7 +122,8 @@ func (k *Keyring) Delete(name string) error {
 	return err
 }
 
-// within waits for its turn and calls f in a goroutine. If that takes longer than Timeout in all, it returns ErrSilent, and f continues.
+// within waits for its turn and calls f in a goroutine. If that takes longer than Timeout
+// in all, it returns ErrSilent, and f continues.
 func (k *Keyring) within(f func() (string, error)) (string, error) {
 	late := time.NewTimer(Timeout)
 	defer late.Stop()

@@ -121,7 +121,8 @@ func TestAKeyringThatIsNotThereSaysSo(t *testing.T) {
 	})
 }
 
-// A locked keyring waits for a person. Its callers do not wait, and only one goroutine is left behind.
+// A locked keyring waits for a person. Its callers do not wait, and only one goroutine is
+// left behind.
 func TestALockedKeyringBlocksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unlocked := make(chan struct{})

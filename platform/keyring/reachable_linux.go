@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// reachable returns an error if there is no session bus. Without a bus the library would start one with dbus-launch, which never ends.
+// reachable returns an error if there is no session bus. Without a bus the library would
+// start one with dbus-launch, which never ends.
 func reachable() error {
 	if os.Getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
 		return nil

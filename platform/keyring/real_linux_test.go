@@ -20,7 +20,8 @@ import (
 // realVar is set in the process below dbus-run-session.
 const realVar = "KEYRING_TEST_REAL"
 
-// GNOME's keyring, on a session bus of its own, keeps secrets encrypted. While it is locked or stopped, calls end in time.
+// GNOME's keyring, on a session bus of its own, keeps secrets encrypted. While it is
+// locked or stopped, calls end in time.
 func TestRealKeyring(t *testing.T) {
 	if os.Getenv(realVar) != "" {
 		realKeyring(t)
@@ -92,7 +93,8 @@ func realKeyring(t *testing.T) {
 	}
 }
 
-// eventually waits until a call succeeds, which on a busy machine may take longer than the keyring may.
+// eventually waits until a call succeeds, which on a busy machine may take longer than
+// the keyring may.
 func eventually(t *testing.T, what string, call func() error) {
 	t.Helper()
 	testkit.Eventually(t, testkit.Patience, what, func() bool {

@@ -11,8 +11,8 @@ import (
 	"tether/platform/keyring"
 )
 
-// A desktop bus that accepts connections and never answers, as that of a hanging process, costs each call at most a second, even with many
-// callers.
+// A desktop bus that accepts connections and never answers, as that of a hanging process,
+// costs each call at most a second, even with many callers.
 func TestABusThatSaysNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bus")
 	bus, err := net.Listen("unix", path)

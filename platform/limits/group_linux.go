@@ -18,8 +18,9 @@ import (
 // requestTimeout is how long systemd may take for one request.
 const requestTimeout = 5 * time.Second
 
-// taken is a shell script that succeeds if the kernel has the bounds that canGroup asks for. A manager without the cgroup controllers, as
-// in many containers, accepts the bounds without an error and does not apply them.
+// taken is a shell script that succeeds if the kernel has the bounds that canGroup asks
+// for. A manager without the cgroup controllers, as in many containers, accepts the
+// bounds without an error and does not apply them.
 const taken = `d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup); read -r p <"$d/pids.max" && read -r m <"$d/memory.max" && [ "$p $m" = "4000 1073741824" ]`
 
 // canGroup runs a command with bounds once: systemd-run must work, not only be installed.
@@ -73,7 +74,8 @@ func join(g Group, argv, env []string) ([]string, []string, error) {
 	return g.wrap(argv), withRuntimeDir(env, runtimeDir()), nil
 }
 
-// properties returns the arguments of systemctl that set the group's bounds until the machine restarts.
+// properties returns the arguments of systemctl that set the group's bounds until the
+// machine restarts.
 func (g Group) properties() []string {
 	args := []string{"--user", "set-property", "--runtime", g.slice()}
 	if g.Processes > 0 {
@@ -85,14 +87,15 @@ func (g Group) properties() []string {
 	return args
 }
 
-// wrap returns the argv that runs argv in the group. With --scope, systemd-run registers its own process and then becomes the command. The
-// description keeps the words of the command out of the journal.
+// wrap returns the argv that runs argv in the group. With --scope, systemd-run registers
+// its own process and then becomes the command. The description keeps the words of the
+// command out of the journal.
 func (g Group) wrap(argv []string) []string {
 	return append([]string{"systemd-run", "--user", "--scope", "--quiet", "--collect", "--description=tether", "--slice=" + g.slice(), "--"}, argv...)
 }
 
-// withRuntimeDir returns env with XDG_RUNTIME_DIR, by which systemd-run finds the user's systemd. nil stands for the environment of this
-// process, which has the variable.
+// withRuntimeDir returns env with XDG_RUNTIME_DIR, by which systemd-run finds the user's
+// systemd. nil stands for the environment of this process, which has the variable.
 func withRuntimeDir(env []string, dir string) []string {
 	if env == nil || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "XDG_RUNTIME_DIR=") }) {
 		return env
@@ -100,8 +103,9 @@ func withRuntimeDir(env []string, dir string) []string {
 	return append(slices.Clone(env), "XDG_RUNTIME_DIR="+dir)
 }
 
-// slice returns systemd's name for the group. It contains a hash of the group's name, because an agent's name may contain any character and
-// systemd takes a dash for a level of its hierarchy.
+// slice returns systemd's name for the group. It contains a hash of the group's name,
+// because an agent's name may contain any character and systemd takes a dash for a level
+// of its hierarchy.
 func (g Group) slice() string {
 	sum := sha256.Sum256([]byte(g.Name))
 	return fmt.Sprintf("tether-agent_%x.slice", sum[:6])

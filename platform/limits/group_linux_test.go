@@ -56,7 +56,8 @@ func line(t *testing.T, r *bufio.Reader) string {
 	return strings.TrimSpace(text)
 }
 
-// If the user's systemd can bound groups, a command in a group has its bounds; otherwise Join returns ErrUnsupported.
+// If the user's systemd can bound groups, a command in a group has its bounds; otherwise
+// Join returns ErrUnsupported.
 func TestJoin(t *testing.T) {
 	g := Group{Name: "tether test", Processes: 4096}
 	if _, out := inGroup(t, g, "sed -n s/^0:://p /proc/self/cgroup"); !strings.Contains(line(t, out), "/"+g.slice()+"/") {
@@ -80,8 +81,8 @@ func TestJoinBoundsProcesses(t *testing.T) {
 	}
 }
 
-// A program that uses more memory than its group may have is killed, and one that uses less is not. systemd may end the other processes of
-// its terminal, too.
+// A program that uses more memory than its group may have is killed, and one that uses
+// less is not. systemd may end the other processes of its terminal, too.
 func TestJoinBoundsMemory(t *testing.T) {
 	const script = "head -c 200000000 /dev/zero | tail -n 1 | wc -c" // tail keeps the whole input, which is one line
 	for memory, want := range map[int64]bool{64 << 20: false, 1 << 30: true} {
@@ -93,7 +94,8 @@ func TestJoinBoundsMemory(t *testing.T) {
 	}
 }
 
-// The commands for systemd set the bounds of the agent's slice, and run the command in a scope of that slice.
+// The commands for systemd set the bounds of the agent's slice, and run the command in a
+// scope of that slice.
 func TestGroupInWords(t *testing.T) {
 	g := Group{Name: "bob's", Processes: 4096, Memory: 1 << 30}
 	if got, want := strings.Join(g.properties(), " "), "--user set-property --runtime tether-agent_ee27442e4ca2.slice TasksMax=4096 MemoryMax=1073741824 MemorySwapMax=0"; got != want {

@@ -6,8 +6,8 @@ import (
 	"tether/platform/proc"
 )
 
-// carrier is a group whose bounds are set, and the job that applies them. The job stays open, so that the bounds stay in force from one
-// terminal of the agent to the next.
+// carrier is a group whose bounds are set, and the job that applies them. The job stays
+// open, so that the bounds stay in force from one terminal of the agent to the next.
 type carrier struct {
 	group Group
 	job   *proc.Job
@@ -18,7 +18,8 @@ var made = struct {
 	all map[string]carrier
 }{all: map[string]carrier{}}
 
-// join sets the bounds. pty.Start puts a command into the job if its environment has the agent's tag.
+// join sets the bounds. pty.Start puts a command into the job if its environment has the
+// agent's tag.
 func join(g Group, argv, env []string) ([]string, []string, error) {
 	made.Lock()
 	defer made.Unlock()

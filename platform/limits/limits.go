@@ -1,4 +1,5 @@
-// Package limits reports the free space of a disk and the limit of open files, and bounds the resources that commands use.
+// Package limits reports the free space of a disk and the limit of open files, and bounds
+// the resources that commands use.
 //
 //	free, err := limits.Free(d.State)
 package limits
@@ -8,18 +9,20 @@ import (
 	"time"
 )
 
-// ErrUnsupported is returned where the system has no such limit, or this package does not know how to ask for it.
+// ErrUnsupported is returned where the system has no such limit, or this package does not
+// know how to ask for it.
 var ErrUnsupported = errors.New("not available on this system")
 
-// Free returns how many bytes this user may still write to the file system of the directory, which must exist. It may block on a network
-// file system.
+// Free returns how many bytes this user may still write to the file system of the
+// directory, which must exist. It may block on a network file system.
 func Free(dir string) (uint64, error) { return free(dir) }
 
-// Files returns how many files this process may have open at the same time. Go's runtime raises this limit as far as it may when a program
-// starts.
+// Files returns how many files this process may have open at the same time. Go's runtime
+// raises this limit as far as it may when a program starts.
 func Files() (uint64, error) { return files() }
 
-// Group bounds the resources that several programs use together. Zero values bound nothing.
+// Group bounds the resources that several programs use together. Zero values bound
+// nothing.
 type Group struct {
 	Name      string // an agent's principal
 	Processes int
@@ -36,6 +39,6 @@ type Group struct {
 // on Linux through the user's systemd and cgroups of version 2, on Windows by a job.
 func Join(g Group, argv, env []string) ([]string, []string, error) { return join(g, argv, env) }
 
-// CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns
-// ErrUnsupported on Windows.
+// CPUTime returns argv as a command whose processes take at most limit of the processor's
+// time each, in whole seconds. It returns ErrUnsupported on Windows.
 func CPUTime(limit time.Duration, argv []string) ([]string, error) { return cpuTime(limit, argv) }

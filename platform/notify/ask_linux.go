@@ -17,12 +17,13 @@ const (
 	bus     = "org.freedesktop.DBus"
 	// showWithin bounds how long the desktop takes to show a notification.
 	showWithin = 5 * time.Second
-	// maxSignals bounds the signals that wait to be handled. Signals above it are dropped.
+	// maxSignals bounds the signals that wait to be handled. Signals above it are
+	// dropped.
 	maxSignals = 64
 )
 
-// pressable are notification programs that let every program of the user press a button: by dunstctl action, makoctl invoke, swaync-client
-// and fnottctl.
+// pressable are notification programs that let every program of the user press a button:
+// by dunstctl action, makoctl invoke, swaync-client and fnottctl.
 var pressable = []string{"dunst", "mako", "swaync", "swaynotificationcenter", "fnott"}
 
 // session is a connection to the program that shows notifications.
@@ -83,8 +84,9 @@ func ask(ctx context.Context, title, body string, buttons []Button, trust func(i
 	}
 }
 
-// find returns a session with the program that shows notifications. It starts that program if necessary. It returns ErrUnsupported if the
-// program has no buttons or lets other programs press them, and an error if trust does.
+// find returns a session with the program that shows notifications. It starts that
+// program if necessary. It returns ErrUnsupported if the program has no buttons or lets
+// other programs press them, and an error if trust does.
 func find(ctx context.Context, conn *dbus.Conn, trust func(int) error) (*session, error) {
 	s := &session{conn: conn}
 	owner := func() error {
@@ -120,8 +122,9 @@ func find(ctx context.Context, conn *dbus.Conn, trust func(int) error) (*session
 	return s, nil
 }
 
-// answer returns the meaning of a signal for the notification id. done is false for signals that do not end it. Other programs can send
-// signals directly to this connection, whatever it matches: only the sender's name on the bus cannot be forged.
+// answer returns the meaning of a signal for the notification id. done is false for
+// signals that do not end it. Other programs can send signals directly to this
+// connection, whatever it matches: only the sender's name on the bus cannot be forged.
 func (s *session) answer(signal *dbus.Signal, id uint32, buttons []Button) (key string, done bool, err error) {
 	if signal.Sender != s.owner || signal.Path != object || len(signal.Body) != 2 || signal.Body[0] != any(id) {
 		return "", false, nil

@@ -51,7 +51,8 @@ func privateBus(t *testing.T) (desktop, other *dbus.Conn) {
 	return connect(), connect()
 }
 
-// fakeDesktop shows notifications: it reports each on shown, and each withdrawn one on closed.
+// fakeDesktop shows notifications: it reports each on shown, and each withdrawn one on
+// closed.
 type fakeDesktop struct {
 	name   string
 	can    []string
@@ -89,7 +90,8 @@ var buttons = []notify.Button{{Key: "approve", Label: "Approve"}, {Key: "deny", 
 
 func trusted(int) error { return nil }
 
-// The button that the person presses is the answer; signals of other programs are ignored.
+// The button that the person presses is the answer; signals of other programs are
+// ignored.
 func TestAsk(t *testing.T) {
 	desktop, other := privateBus(t)
 	d := &fakeDesktop{name: "gnome-shell", can: []string{"actions", "body"}}

@@ -35,7 +35,8 @@ func send(ctx context.Context, title, body string) error {
 	return ErrUnsupported
 }
 
-// busAddress returns the address of the session's bus, or "" if there is none. Without an address, programs would start a bus.
+// busAddress returns the address of the session's bus, or "" if there is none. Without an
+// address, programs would start a bus.
 func busAddress() string {
 	if bus := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); bus != "" {
 		return bus

@@ -10,7 +10,8 @@ import (
 	"tether/platform/notify"
 )
 
-// fake puts a program first on PATH. The program writes its arguments to a file, one per line.
+// fake puts a program first on PATH. The program writes its arguments to a file, one per
+// line.
 func fake(t *testing.T, name string) (said func() string) {
 	t.Helper()
 	dir := t.TempDir()

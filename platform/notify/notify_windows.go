@@ -44,7 +44,8 @@ type notifyIconData struct {
 	balloonIcon         uintptr
 }
 
-// balloon returns an icon for the notification area, with a notification that shows title and body.
+// balloon returns an icon for the notification area, with a notification that shows title
+// and body.
 func balloon(window, icon uintptr, title, body string) *notifyIconData {
 	d := &notifyIconData{window: window, id: 1, flags: nifIcon | nifTip | nifInfo, icon: icon, infoFlags: niifRespectQuietTime}
 	d.size = uint32(unsafe.Sizeof(*d))
@@ -67,8 +68,8 @@ func put(to []uint16, text string) {
 	to[n] = 0
 }
 
-// send shows a balloon. The balloon needs a window, which belongs to one thread: a goroutine keeps that thread for shownFor, also after
-// send has returned.
+// send shows a balloon. The balloon needs a window, which belongs to one thread: a
+// goroutine keeps that thread for shownFor, also after send has returned.
 func send(ctx context.Context, title, body string) error {
 	done := make(chan error, 1)
 	go func() {

@@ -9,15 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AdoptOrphans makes this process the parent of every descendant that loses its own parent, even if it has left its session and cleared its
-// environment (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
+// AdoptOrphans makes this process the parent of every descendant that loses its own
+// parent, even if it has left its session and cleared its environment
+// (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
 func AdoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapEvery bounds how often ReapOrphans looks for ended children; an ended child may stay a zombie for that long.
+// reapEvery bounds how often ReapOrphans looks for ended children; an ended child may
+// stay a zombie for that long.
 const reapEvery = 100 * time.Millisecond
 
-// ReapOrphans waits for children that end, until done is closed. It leaves out the one with the number spare, for which another goroutine
-// waits.
+// ReapOrphans waits for children that end, until done is closed. It leaves out the one
+// with the number spare, for which another goroutine waits.
 func ReapOrphans(spare int, done <-chan struct{}) {
 	ended := make(chan os.Signal, 1)
 	signals.Notify(ended, unix.SIGCHLD)
@@ -42,8 +44,8 @@ func ReapOrphans(spare int, done <-chan struct{}) {
 	}
 }
 
-// WaitForAll waits until this process has no child any more, nor, where it has adopted orphans, a descendant. Nobody else may wait for a
-// child meanwhile.
+// WaitForAll waits until this process has no child any more, nor, where it has adopted
+// orphans, a descendant. Nobody else may wait for a child meanwhile.
 func WaitForAll() {
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
@@ -52,7 +54,8 @@ func WaitForAll() {
 	}
 }
 
-// Children reports whether this process has a child. Nobody else may wait for a child meanwhile.
+// Children reports whether this process has a child. Nobody else may wait for a child
+// meanwhile.
 func Children() bool {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)

@@ -1,6 +1,7 @@
 package proc
 
-// AdoptOrphans does nothing and reports no error: a job knows its members without parents, see pty.PTY.Left.
+// AdoptOrphans does nothing and reports no error: a job knows its members without
+// parents, see pty.PTY.Left.
 func AdoptOrphans() error { return nil }
 
 // ReapOrphans returns at once: nothing was adopted.

@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// Container returns the name of the container that this process runs in, such as "docker", "podman" or "kubernetes"; "container" where only
-// that much is known, and "" outside of containers. It looks at the marks that container managers leave: files, an environment variable,
-// and the control group of process 1. It reads at most four small files.
+// Container returns the name of the container that this process runs in, such as
+// "docker", "podman" or "kubernetes"; "container" where only that much is known, and ""
+// outside of containers. It looks at the marks that container managers leave: files, an
+// environment variable, and the control group of process 1. It reads at most four small
+// files.
 func Container() string { return containerIn(os.DirFS("/"), os.Getenv) }
 
 // containerIn is Container for a root directory and an environment.
@@ -38,7 +40,8 @@ func containerIn(root fs.FS, getenv func(string) string) string {
 	return ""
 }
 
-// managerName returns the name that a container's manager gives itself, or "" if there is none.
+// managerName returns the name that a container's manager gives itself, or "" if there is
+// none.
 func managerName(text string) string {
 	name := strings.TrimSpace(text)
 	odd := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }

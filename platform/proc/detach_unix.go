@@ -12,11 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartDetached starts a program that lives on when this process and its terminal are gone: in a session of its own, without a terminal, in
-// the root directory (so that it keeps no file system busy), with in as its standard input, or reading nothing if in is nil, and with all
-// its output appended to logFile, which only the user may read. path is absolute; argv is the whole argument list, the program's own name
-// first; env is its whole environment, without the mark of a terminal it may have been started from. It gets no other descriptors. The
-// caller may Wait, to learn of an early end, or Release.
+// StartDetached starts a program that lives on when this process and its terminal are
+// gone: in a session of its own, without a terminal, in the root directory (so that it
+// keeps no file system busy), with in as its standard input, or reading nothing if in is
+// nil, and with all its output appended to logFile, which only the user may read. path is
+// absolute; argv is the whole argument list, the program's own name first; env is its
+// whole environment, without the mark of a terminal it may have been started from. It
+// gets no other descriptors. The caller may Wait, to learn of an early end, or Release.
 func StartDetached(path string, argv, env []string, logFile string, in *os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
@@ -48,8 +50,8 @@ func StartDetached(path string, argv, env []string, logFile string, in *os.File)
 	return p, nil
 }
 
-// CloseOnExec marks every descriptor above 2, so that no program started later inherits it. Go opens its own that way; this is for
-// inherited ones.
+// CloseOnExec marks every descriptor above 2, so that no program started later inherits
+// it. Go opens its own that way; this is for inherited ones.
 func CloseOnExec() error {
 	if markAll() == nil {
 		return nil

@@ -24,7 +24,8 @@ func ParseTCPTable(table []byte, six bool) []Listener {
 // LsofArgs are all arguments for the sockets on which a user's processes listen.
 func LsofArgs(uid int) []string { return slices.Concat(lsofFormat, lsofArgs(uid)) }
 
-// ConnectionIn returns the ends and the process of the first row of a table of IPv4, or of IPv6.
+// ConnectionIn returns the ends and the process of the first row of a table of IPv4, or
+// of IPv6.
 func ConnectionIn(table []byte, six bool) (local, remote netip.AddrPort, pid int) {
 	row := tcpRow4
 	if six {

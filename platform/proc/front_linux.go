@@ -15,7 +15,8 @@ func front(pid int) (Foreground, bool) {
 	if err != nil {
 		return Foreground{}, false
 	}
-	// The name of the program, in parentheses, may have blanks; after it come state, ppid, pgrp, session, tty_nr, tpgid.
+	// The name of the program, in parentheses, may have blanks; after it come state,
+	// ppid, pgrp, session, tty_nr, tpgid.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 6 {
 		return Foreground{}, false

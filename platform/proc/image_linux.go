@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForgetImage makes the system forget which pages of this program's file are mapped for it; code that runs next is mapped again, from the
-// system's cache. Most of a program is needed only at its start, and Linux maps the pages around each page that is touched, so an idle
-// daemon seems three times as large as it is.
+// ForgetImage makes the system forget which pages of this program's file are mapped for
+// it; code that runs next is mapped again, from the system's cache. Most of a program is
+// needed only at its start, and Linux maps the pages around each page that is touched, so
+// an idle daemon seems three times as large as it is.
 //
-// It blocks for a few ms at most and is safe while other goroutines run: these pages are not written. A page that was written, by a
-// debugger for example, stays.
+// It blocks for a few ms at most and is safe while other goroutines run: these pages are
+// not written. A page that was written, by a debugger for example, stays.
 func ForgetImage() error {
 	name, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// homePlaces are the directories below a home in which package managers and people install programs.
+// homePlaces are the directories below a home in which package managers and people
+// install programs.
 var homePlaces = []string{"bin", "opt", ".local", "Applications", "go/bin", ".cargo", ".rustup", ".nix-profile", ".linuxbrew", ".npm-global", ".npm-packages", ".nvm",
 	".fnm", ".volta", ".asdf", ".mise", ".proto", ".bun", ".deno", ".pyenv", ".rbenv", ".rvm", ".sdkman", ".ghcup", ".dotnet", ".pixi", ".conda", "miniconda3", "miniforge3",
 	"anaconda3", "scoop", "AppData/Local/Programs", "AppData/Local/Microsoft/WindowsApps", "AppData/Roaming/npm", "AppData/Local/pnpm"}
 
-// Installed reports whether a program's file is where the system, an administrator, a package manager, or a person by custom installs
-// programs: a program there is what it is called, and one in a project's or a temporary directory need not be. It asks the disk only about
-// files elsewhere.
+// Installed reports whether a program's file is where the system, an administrator, a
+// package manager, or a person by custom installs programs: a program there is what it is
+// called, and one in a project's or a temporary directory need not be. It asks the disk
+// only about files elsewhere.
 func Installed(exe string) bool {
 	if exe == "" {
 		return false

@@ -10,8 +10,9 @@ import (
 	"tether/platform/proc"
 )
 
-// Programs of the system and of package managers are where they are installed. Those in temporary and in projects' directories are not, nor is
-// a directory whose name only begins like such a place.
+// Programs of the system and of package managers are where they are installed. Those in
+// temporary and in projects' directories are not, nor is a directory whose name only
+// begins like such a place.
 func TestInstalled(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	home := t.TempDir()

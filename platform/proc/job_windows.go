@@ -15,8 +15,9 @@ import (
 	"tether/internal/retry"
 )
 
-// Job holds a program and everything that descends from it: Windows puts each child of a member into it, and none can leave. While this
-// process lives it can end them all at once; when it dies without a word, Windows ends them.
+// Job holds a program and everything that descends from it: Windows puts each child of a
+// member into it, and none can leave. While this process lives it can end them all at
+// once; when it dies without a word, Windows ends them.
 //
 // Its methods are safe for concurrent use, but nothing may follow Close.
 type Job struct{ handle windows.Handle }
@@ -34,9 +35,10 @@ func NewJob() (*Job, error) {
 	return j, nil
 }
 
-// AgentJob returns the job of all programs in terminals of the agent with this principal. It is the same job in every process of the user's
-// session: Windows knows it by name while one of them has it open. Unlike those of NewJob, its members continue when it is closed. The
-// caller must call Close.
+// AgentJob returns the job of all programs in terminals of the agent with this principal.
+// It is the same job in every process of the user's session: Windows knows it by name
+// while one of them has it open. Unlike those of NewJob, its members continue when it is
+// closed. The caller must call Close.
 func AgentJob(principal string) (*Job, error) {
 	prefix, err := agentJobPrefix()
 	if err != nil {
@@ -53,7 +55,8 @@ func AgentJob(principal string) (*Job, error) {
 	return &Job{h}, nil // err says whether the job existed before
 }
 
-// AgentMembers returns the numbers of the processes that are in the agent's job, see AgentJob.
+// AgentMembers returns the numbers of the processes that are in the agent's job, see
+// AgentJob.
 func AgentMembers(principal string) ([]int, error) {
 	job, err := AgentJob(principal)
 	if err != nil {
@@ -63,8 +66,9 @@ func AgentMembers(principal string) ([]int, error) {
 	return pids, errors.Join(err, job.Close())
 }
 
-// agentJobPrefix is how the names of the user's agents' jobs begin, since a session may have several users. The principal follows in
-// hexadecimal: it may hold anything, and is to be found by the name.
+// agentJobPrefix is how the names of the user's agents' jobs begin, since a session may
+// have several users. The principal follows in hexadecimal: it may hold anything, and is
+// to be found by the name.
 func agentJobPrefix() (string, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
@@ -74,12 +78,14 @@ func agentJobPrefix() (string, error) {
 	return fmt.Sprintf("tether-agent-%x-", sum[:8]), nil
 }
 
-// Bound says how many processes the members may be at a time, and how many bytes of memory they may have together. 0 bounds nothing.
+// Bound says how many processes the members may be at a time, and how many bytes of
+// memory they may have together. 0 bounds nothing.
 func (j *Job) Bound(processes int, memory int64) error {
 	return j.limit(limitInfo(0, processes, memory))
 }
 
-// limitInfo returns the limits in the form that Windows takes. For processes and memory, 0 means no bound.
+// limitInfo returns the limits in the form that Windows takes. For processes and memory,
+// 0 means no bound.
 func limitInfo(flags uint32, processes int, memory int64) *windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
 	info := &windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
 	if processes > 0 {
@@ -103,7 +109,8 @@ func (j *Job) limit(info *windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION) error {
 	return nil
 }
 
-// Handle is for the list of jobs a process is created in (PROC_THREAD_ATTRIBUTE_JOB_LIST). It remains the job's.
+// Handle is for the list of jobs a process is created in
+// (PROC_THREAD_ATTRIBUTE_JOB_LIST). It remains the job's.
 func (j *Job) Handle() windows.Handle { return j.handle }
 
 // Spare lets the members live on when the job is closed or this process dies.
@@ -136,7 +143,8 @@ func (j *Job) Empty() (bool, error) {
 	return len(pids) == 0, err
 }
 
-// Wait returns true when no member is left, false when ctx was done first or the job could not be asked. It looks ever more seldom.
+// Wait returns true when no member is left, false when ctx was done first or the job
+// could not be asked. It looks ever more seldom.
 func (j *Job) Wait(ctx context.Context) bool {
 	for pause := pauseFirst; ; pause = min(2*pause, pauseLast) {
 		empty, err := j.Empty()
@@ -149,11 +157,12 @@ func (j *Job) Wait(ctx context.Context) bool {
 	}
 }
 
-// killBound is how long Kill waits for the members to be gone; only one that is stuck in the kernel lasts that long.
+// killBound is how long Kill waits for the members to be gone; only one that is stuck in
+// the kernel lasts that long.
 const killBound = 5 * time.Second
 
-// Kill ends all members at once, which they cannot prevent, with this exit code, and returns when they are gone; the error names those that
-// remain after 5 s.
+// Kill ends all members at once, which they cannot prevent, with this exit code, and
+// returns when they are gone; the error names those that remain after 5 s.
 func (j *Job) Kill(code uint32) error {
 	if err := windows.TerminateJobObject(j.handle, code); err != nil {
 		return fmt.Errorf("end job: %w", err)

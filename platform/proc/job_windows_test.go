@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The bounds set in Windows: 0 bounds nothing, and the number of processes stays within Windows' range.
+// The bounds set in Windows: 0 bounds nothing, and the number of processes stays within
+// Windows' range.
 func TestLimitInfo(t *testing.T) {
 	const active, memory, kill = windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS, windows.JOB_OBJECT_LIMIT_JOB_MEMORY, windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 	for _, c := range []struct {

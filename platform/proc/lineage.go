@@ -9,18 +9,23 @@ const maxLineage = 64
 type Ancestor struct {
 	Info
 	Marks
-	// Argv is its arguments, or its program alone where they cannot be read; nil where neither can.
+	// Argv is its arguments, or its program alone where they cannot be read; nil where
+	// neither can.
 	Argv []string
-	// Exe is the file that it runs, "" where that cannot be read. On macOS it is the name by which it was started, perhaps a link's.
+	// Exe is the file that it runs, "" where that cannot be read. On macOS it is the name
+	// by which it was started, perhaps a link's.
 	Exe string
 }
 
-// Marks are those in the environment of a process: the values of TagVar and AgentVar, and entries of VendorMarks, NAME=value. They are
-// empty if environments are unreliable or this one cannot be read. On Windows Agents are those in whose jobs the process is, see AgentJob.
+// Marks are those in the environment of a process: the values of TagVar and AgentVar, and
+// entries of VendorMarks, NAME=value. They are empty if environments are unreliable or
+// this one cannot be read. On Windows Agents are those in whose jobs the process is, see
+// AgentJob.
 type Marks struct{ Terminals, Agents, Vendors []string }
 
-// Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen: one that cannot be read ends
-// it. One that has left its parent and its session and cleared its environment has no lineage that leads anywhere.
+// Lineage returns the process with this number and its ancestors, nearest first, as far
+// as they can be seen: one that cannot be read ends it. One that has left its parent and
+// its session and cleared its environment has no lineage that leads anywhere.
 func Lineage(pid int) []Ancestor {
 	look, marksOf := lineageLook(), lineageMarks()
 	var all []Ancestor

@@ -9,8 +9,9 @@ import (
 
 func lineageLook() func(int) (Info, error) { return lookup }
 
-// execArgs reads the kernel's copy of execve's arguments: their number, the program's path, NULs, and the arguments, each ended by a NUL
-// (KERN_PROCARGS2 of sysctl(3)). The path is empty for another user's process.
+// execArgs reads the kernel's copy of execve's arguments: their number, the program's
+// path, NULs, and the arguments, each ended by a NUL (KERN_PROCARGS2 of sysctl(3)). The
+// path is empty for another user's process.
 func execArgs(pid int) (n int, path, rest []byte) {
 	raw, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(raw) < 4 {
@@ -25,8 +26,8 @@ func exeOf(pid int) string {
 	return string(path)
 }
 
-// Privileged reports whether a process runs as another user, or has rights from its file that this user cannot give: its arguments cannot
-// be read then.
+// Privileged reports whether a process runs as another user, or has rights from its file
+// that this user cannot give: its arguments cannot be read then.
 func Privileged(a Ancestor) bool { return len(a.Argv) == 0 || !mine(a.Info) }
 
 func argvOf(pid int) []string {

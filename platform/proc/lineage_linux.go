@@ -30,8 +30,8 @@ func marksOf(pid int) (found Marks) {
 	return found
 }
 
-// Bounds of the bytes read of a process's arguments: most are short, but the class that tells which program a Java machine runs stands
-// behind its class path.
+// Bounds of the bytes read of a process's arguments: most are short, but the class that
+// tells which program a Java machine runs stands behind its class path.
 const (
 	usualArgv = 4 << 10
 	maxArgv   = 128 << 10

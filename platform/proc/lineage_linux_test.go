@@ -10,7 +10,8 @@ import (
 	"tether/platform/proc"
 )
 
-// Long arguments are read to their end, and marks of agents' makers with their values, unless these are empty.
+// Long arguments are read to their end, and marks of agents' makers with their values,
+// unless these are empty.
 func TestLongArgumentsAndMarks(t *testing.T) {
 	long := strings.Repeat("/a/library.jar:", 5000)
 	cmd := exec.Command("sh", "-c", "echo; read x", long, "com.intellij.idea.Main")

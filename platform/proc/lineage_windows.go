@@ -32,7 +32,8 @@ func lineageMarks() func(int) Marks {
 	return func(pid int) Marks { return Marks{Agents: members[pid]} }
 }
 
-// argvOf returns the arguments of a process, with its program's file as the first, or that alone if the arguments cannot be read.
+// argvOf returns the arguments of a process, with its program's file as the first, or
+// that alone if the arguments cannot be read.
 func argvOf(pid int) []string {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {
@@ -69,7 +70,8 @@ func imageOf(process windows.Handle) string {
 	return windows.UTF16ToString(name[:size])
 }
 
-// commandLine returns the command line of a process, "" if it cannot be read. A command line has at most 32,767 characters.
+// commandLine returns the command line of a process, "" if it cannot be read. A command
+// line has at most 32,767 characters.
 func commandLine(process windows.Handle) string {
 	buf := make([]uint64, (64<<10+64)/8) // holds a UNICODE_STRING, which points to the characters behind it
 	err := windows.NtQueryInformationProcess(process, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), uint32(len(buf)*8), nil)

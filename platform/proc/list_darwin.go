@@ -15,7 +15,8 @@ const (
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = true
 
-// scan calls visit for each process. The kernel copies its table in one go, so the picture is whole.
+// scan calls visit for each process. The kernel copies its table in one go, so the
+// picture is whole.
 func scan(visit func(Info)) (whole bool, err error) {
 	rows, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
@@ -74,12 +75,13 @@ func ignores(p Info, sig unix.Signal) bool {
 // hasTags says whether tagged can be relied on.
 const hasTags = false
 
-// tagged always returns false: macOS shows a process's environment only for some programs (not for those it ships itself). So a process
-// that started its own session and lost its parent before Tree.Kill began is not found here.
+// tagged always returns false: macOS shows a process's environment only for some programs
+// (not for those it ships itself). So a process that started its own session and lost its
+// parent before Tree.Kill began is not found here.
 func tagged(int, string) (yes, unsure bool) { return false, false }
 
-// signal sends sig to this process. macOS has no handle for a foreign process, so that between the check and the signal the number could in
-// theory change hands.
+// signal sends sig to this process. macOS has no handle for a foreign process, so that
+// between the check and the signal the number could in theory change hands.
 func signal(id ID, sig unix.Signal) error {
 	if now, err := lookup(id.Pid); err != nil || now.ID != id {
 		return unix.ESRCH

@@ -14,8 +14,9 @@ import (
 // hasTags says whether tagged can be relied on.
 const hasTags = true
 
-// maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows at most
-// 6 MiB of arguments and environment together (execve(2)). Most fit into usualEnviron.
+// maxEnviron bounds how much of a process's environment is searched for a tag, in bytes.
+// Linux allows at most 6 MiB of arguments and environment together (execve(2)). Most fit
+// into usualEnviron.
 const (
 	usualEnviron = 8 << 10
 	maxEnviron   = 6 << 20
@@ -24,9 +25,11 @@ const (
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = true
 
-// scan calls visit for each process, newborn ones too. Names read from /proc are old when the last of them is looked up, and a chain of
-// processes that each start a successor and end could hide there for ever. So scan looks at every number given out since it began, until no
-// newer one is given out. whole is false if one of those could not be seen: it has ended, or is not quite born.
+// scan calls visit for each process, newborn ones too. Names read from /proc are old when
+// the last of them is looked up, and a chain of processes that each start a successor and
+// end could hide there for ever. So scan looks at every number given out since it began,
+// until no newer one is given out. whole is false if one of those could not be seen: it
+// has ended, or is not quite born.
 func scan(visit func(Info)) (whole bool, err error) {
 	last, err := lastPid()
 	if err != nil {
@@ -46,7 +49,8 @@ func scan(visit func(Info)) (whole bool, err error) {
 	return chase(last, visit)
 }
 
-// maxChase bounds how many newborn processes one scan follows: far more than can start while a few hundred files are read.
+// maxChase bounds how many newborn processes one scan follows: far more than can start
+// while a few hundred files are read.
 const maxChase = 10_000
 
 func chase(seen int, visit func(Info)) (whole bool, err error) {
@@ -84,7 +88,8 @@ func pidNames() ([]string, error) {
 	return dir.Readdirnames(-1)
 }
 
-// lastPid returns the number given out last, the fifth field of /proc/loadavg. Threads have numbers, too.
+// lastPid returns the number given out last, the fifth field of /proc/loadavg. Threads
+// have numbers, too.
 func lastPid() (int, error) {
 	var buf [128]byte
 	load, err := readStart("/proc/loadavg", buf[:])
@@ -112,9 +117,10 @@ func readStat(pid int) (p Info, nascent bool, err error) {
 	return parseStat(pid, stat)
 }
 
-// parseStat reads the fields of /proc/PID/stat that are wanted here (proc_pid_stat(5)). The name in the second field may hold any byte,
-// blanks and parentheses too, so that counting starts after the last parenthesis. nascent means that the process is in the middle of
-// execve, if it is one whose memory we may look at.
+// parseStat reads the fields of /proc/PID/stat that are wanted here (proc_pid_stat(5)).
+// The name in the second field may hold any byte, blanks and parentheses too, so that
+// counting starts after the last parenthesis. nascent means that the process is in the
+// middle of execve, if it is one whose memory we may look at.
 func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, parent, group, session, tty, front, flags, start, envEnd = 0, 1, 2, 3, 4, 5, 6, 19, 48 // minus the three fields up to the state
@@ -139,11 +145,13 @@ func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 	return p, nascent, errors.Join(errs[:]...)
 }
 
-// kernelThread is PF_KTHREAD of the kernel's <linux/sched.h>: such a thread has no memory and no environment, now or later.
+// kernelThread is PF_KTHREAD of the kernel's <linux/sched.h>: such a thread has no memory
+// and no environment, now or later.
 const kernelThread = 0x00200000
 
-// mine reports whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the saved
-// user). It asks the same of a privileged one, so that a daemon run as root does not reach for other users' processes.
+// mine reports whether the process runs as our user: a process without privileges could
+// signal it (kill(2) compares the real and the saved user). It asks the same of a
+// privileged one, so that a daemon run as root does not reach for other users' processes.
 func mine(p Info) bool {
 	ids := bytes.Fields(statusLine(p.Pid, "Uid")) // real, effective, saved, file system
 	want := strconv.Itoa(os.Getuid())
@@ -156,7 +164,8 @@ func ignores(p Info, sig unix.Signal) bool {
 	return err == nil && mask&(1<<(sig-1)) != 0
 }
 
-// statusLine returns the value of one line of /proc/PID/status, see proc_pid_status(5), or nil.
+// statusLine returns the value of one line of /proc/PID/status, see proc_pid_status(5),
+// or nil.
 func statusLine(pid int, name string) []byte {
 	var buf [4096]byte // about 1.5 KiB, more if a process is in many groups; the wanted lines are before or just after the groups
 	status, err := readStart(procFile(pid, "status"), buf[:])
@@ -168,8 +177,9 @@ func statusLine(pid int, name string) []byte {
 	return line
 }
 
-// tagged reports whether the environment the process was started with has this entry. unsure means that it has none yet because it is in
-// the middle of execve: look again. Other users' environments cannot be read and have no tag.
+// tagged reports whether the environment the process was started with has this entry.
+// unsure means that it has none yet because it is in the middle of execve: look again.
+// Other users' environments cannot be read and have no tag.
 func tagged(pid int, tag string) (yes, unsure bool) {
 	var buf [usualEnviron]byte
 	env, err := environ(pid, buf[:])
@@ -206,8 +216,9 @@ func hasEntry(env []byte, entry string) bool {
 	return false
 }
 
-// signal sends sig to exactly this process and to no later owner of its number. It opens the handle first and then compares the start time;
-// the handle always means the same process.
+// signal sends sig to exactly this process and to no later owner of its number. It opens
+// the handle first and then compares the start time; the handle always means the same
+// process.
 func signal(id ID, sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.Pid, 0)
 	if err == nil {
@@ -224,12 +235,14 @@ func signal(id ID, sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// markAll sets close-on-exec on every descriptor above 2. Linux before 5.11 does not know how.
+// markAll sets close-on-exec on every descriptor above 2. Linux before 5.11 does not know
+// how.
 func markAll() error { return unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
 func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// readStart reads the beginning of a file, as much as fits into buf. Files under /proc have no size to ask for.
+// readStart reads the beginning of a file, as much as fits into buf. Files under /proc
+// have no size to ask for.
 func readStart(name string, buf []byte) ([]byte, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

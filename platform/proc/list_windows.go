@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// hasTags says whether tagged can be relied on. It is not needed: a Job knows its members.
+// hasTags says whether tagged can be relied on. It is not needed: a Job knows its
+// members.
 const hasTags = false
 
 // tagged always returns false: Windows does not show the environment of other processes.
@@ -17,8 +18,9 @@ func tagged(int, string) (yes, unsure bool) { return false, false }
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = false
 
-// scan calls visit for each process. The kernel copies its table in one go, so the picture is whole, but a parent's number may have changed
-// hands: one that started after its child is not its parent.
+// scan calls visit for each process. The kernel copies its table in one go, so the
+// picture is whole, but a parent's number may have changed hands: one that started after
+// its child is not its parent.
 func scan(visit func(Info)) (whole bool, err error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
@@ -46,7 +48,8 @@ func scan(visit func(Info)) (whole bool, err error) {
 	return true, nil
 }
 
-// lookup leaves Parent, Group and Session 0: only the table has the first, and Windows does not have the others.
+// lookup leaves Parent, Group and Session 0: only the table has the first, and Windows
+// does not have the others.
 func lookup(pid int) (Info, error) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
@@ -57,7 +60,8 @@ func lookup(pid int) (Info, error) {
 	if err := windows.GetProcessTimes(h, &created, &exited, &kernel, &user); err != nil {
 		return Info{}, fmt.Errorf("inspect process %d: %w", pid, err)
 	}
-	// A process that has ended is still there while anybody holds a handle of it, as zombies are elsewhere.
+	// A process that has ended is still there while anybody holds a handle of it, as
+	// zombies are elsewhere.
 	state, err := windows.WaitForSingleObject(h, 0)
 	start := uint64(created.HighDateTime)<<32 | uint64(created.LowDateTime)
 	return Info{ID: ID{Pid: pid, Start: start}, Zombie: err == nil && state == windows.WAIT_OBJECT_0}, nil

@@ -11,15 +11,18 @@ type Listener struct {
 	Addr netip.AddrPort // the address to which it is bound; an unspecified address stands for all addresses
 }
 
-// Terminal names a terminal whose processes are looked for. Linux finds them by the Tag of its ID in their environments. On other systems
-// they are the descendants of its program, and on macOS also the members of its session: a process that has left both is missed.
+// Terminal names a terminal whose processes are looked for. Linux finds them by the Tag
+// of its ID in their environments. On other systems they are the descendants of its
+// program, and on macOS also the members of its session: a process that has left both is
+// missed.
 type Terminal struct {
 	ID  string
 	Pid int // process number of its program, which must not have ended
 }
 
-// Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a process inside several terminals counts for each. It
-// looks at every process of this user, which takes some milliseconds, on macOS some hundred, and 5 s at most.
+// Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a
+// process inside several terminals counts for each. It looks at every process of this
+// user, which takes some milliseconds, on macOS some hundred, and 5 s at most.
 func Listeners(terminals []Terminal) (map[string][]Listener, error) { return listeners(terminals) }
 
 // Bound is a TCP socket that listens on a certain port.
@@ -39,7 +42,8 @@ func Listens(t Terminal, port int) (bool, error) {
 	return slices.ContainsFunc(all, func(b Bound) bool { return b.Own }), err
 }
 
-// owners are the terminals that each process is in, by its number, as far as descent and session tell.
+// owners are the terminals that each process is in, by its number, as far as descent and
+// session tell.
 func owners(all []Info, terminals []Terminal) map[int][]string {
 	in := map[int][]string{}
 	for _, t := range terminals {

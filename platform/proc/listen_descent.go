@@ -4,7 +4,8 @@ package proc
 
 import "slices"
 
-// listeners asks the system for all sockets before it asks for the processes: a program that has just begun to listen is then there.
+// listeners asks the system for all sockets before it asks for the processes: a program
+// that has just begun to listen is then there.
 func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	some, err := sockets()
 	if err != nil || len(some) == 0 {

@@ -165,8 +165,8 @@ func (all listening) of(pid int) []netip.AddrPort {
 	return some
 }
 
-// eachOpen calls visit with the beginning of each link in /proc/PID/fd: with none if the process has ended or may not be examined. It keeps
-// no reference to link.
+// eachOpen calls visit with the beginning of each link in /proc/PID/fd: with none if the
+// process has ended or may not be examined. It keeps no reference to link.
 func eachOpen(pid int, visit func(link []byte)) {
 	dir, err := os.Open(procFile(pid, "fd"))
 	if err != nil {
@@ -200,8 +200,9 @@ type socket struct {
 // link is the text of links to it in /proc/PID/fd.
 func (s socket) link() string { return "socket:[" + s.inode + "]" }
 
-// eachSocket calls visit for each socket of one table. A line is "sl local rem state tx:rx tr:when retrnsmt uid timeout inode …", where
-// local and rem are an address and a port in hexadecimal.
+// eachSocket calls visit for each socket of one table. A line is "sl local rem state
+// tx:rx tr:when retrnsmt uid timeout inode …", where local and rem are an address and a
+// port in hexadecimal.
 func eachSocket(table string, visit func(socket)) error {
 	f, err := os.Open(table)
 	if err != nil {
@@ -228,7 +229,8 @@ func eachSocket(table string, visit func(socket)) error {
 	return nil
 }
 
-// parseAddr reads an address as the tables have it: words of 32 bits in the order of this machine, in hexadecimal, and the port.
+// parseAddr reads an address as the tables have it: words of 32 bits in the order of this
+// machine, in hexadecimal, and the port.
 func parseAddr(s string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(s, ":")
 	raw, err := hex.DecodeString(host)

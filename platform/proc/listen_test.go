@@ -22,7 +22,8 @@ func listener(pid int, at string) proc.Listener {
 	return proc.Listener{Pid: pid, Addr: netip.MustParseAddrPort(at)}
 }
 
-// lsofSample is the output of lsof 4.95 for two processes, with lines of other letters that other versions print.
+// lsofSample is the output of lsof 4.95 for two processes, with lines of other letters
+// that other versions print.
 const lsofSample = "p12715\nf3\ntIPv4\nn127.0.0.1:42139\nf4\ntIPv6\nn*:42461\nf5\ntIPv4\nn*:36707\nf6\ntIPv6\nn[::1]:55983\np77\nf9\ntIPv6\nn[fe80::1%lo0]:8080\n"
 
 func TestParseLsof(t *testing.T) {
@@ -70,7 +71,8 @@ func TestLsof(t *testing.T) {
 	t.Errorf("it printed\n%swhere %v is not read", out, want)
 }
 
-// Tables as GetExtendedTcpTable writes them: two sockets that listen, one that is connected.
+// Tables as GetExtendedTcpTable writes them: two sockets that listen, one that is
+// connected.
 const (
 	table4 = "03000000" +
 		"02000000 7f000001 1f900000 00000000 00000000 d2040000" +
@@ -111,7 +113,8 @@ func TestParseTCPTable(t *testing.T) {
 	}
 }
 
-// Each listener read from any text or table has a process, and there are no more of them than fit in the input.
+// Each listener read from any text or table has a process, and there are no more of them
+// than fit in the input.
 func FuzzListeners(f *testing.F) {
 	f.Add([]byte(lsofSample))
 	f.Add(fromHex(f, table4))

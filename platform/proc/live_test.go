@@ -52,7 +52,8 @@ func TestSeesItselfAndItsChild(t *testing.T) {
 	}
 }
 
-// A reused number belongs to another process: only number and start time together name a process.
+// A reused number belongs to another process: only number and start time together name a
+// process.
 func TestKillComparesStartTimes(t *testing.T) {
 	testkit.Leaks(t)
 	child := exec.Command("sleep", "1000")

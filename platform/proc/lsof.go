@@ -7,15 +7,17 @@ import (
 	"strings"
 )
 
-// lsofFormat asks lsof for numbers instead of names (-nP), no warnings (-w), all conditions at once (-a), and one field a line (-F): the
-// process (p), the kind of address (t) and the address (n).
+// lsofFormat asks lsof for numbers instead of names (-nP), no warnings (-w), all
+// conditions at once (-a), and one field a line (-F): the process (p), the kind of
+// address (t) and the address (n).
 var lsofFormat = []string{"-nPw", "-a", "-F", "ptn"}
 
 // lsofArgs are the conditions for the TCP sockets on which processes of a user listen.
 func lsofArgs(uid int) []string { return []string{"-iTCP", "-sTCP:LISTEN", "-u", strconv.Itoa(uid)} }
 
-// parseLsof reads the output of lsof for these arguments. A line is a letter and a value; the lines of a process precede those of its
-// sockets. Lines with other letters and unreadable lines are skipped.
+// parseLsof reads the output of lsof for these arguments. A line is a letter and a value;
+// the lines of a process precede those of its sockets. Lines with other letters and
+// unreadable lines are skipped.
 func parseLsof(out []byte) []Listener {
 	var all []Listener
 	pid, any := 0, netip.IPv4Unspecified()
@@ -51,7 +53,8 @@ func parseLsofName(name string, any netip.Addr) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), err == nil
 }
 
-// parseLsofClient returns the processes that have a connection from client to server open.
+// parseLsofClient returns the processes that have a connection from client to server
+// open.
 func parseLsofClient(out []byte, client, server netip.AddrPort) []int {
 	var all []int
 	pid := 0

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ptySlaves is the major number of pseudo-terminals as processes see them (Documentation/admin-guide/devices.txt of the kernel); the minor
-// number is their index.
+// ptySlaves is the major number of pseudo-terminals as processes see them
+// (Documentation/admin-guide/devices.txt of the kernel); the minor number is their index.
 const ptySlaves = 136
 
-// master is the other end of a pseudo-terminal. The index alone does not identify it: other instances of devpts, such as a container's, use
-// the same numbers.
+// master is the other end of a pseudo-terminal. The index alone does not identify it:
+// other instances of devpts, such as a container's, use the same numbers.
 type master struct {
 	index  string // as fdinfo shows it
 	device uint64 // that the instance of devpts is; 0 if it cannot be seen
@@ -23,7 +23,8 @@ type master struct {
 }
 
 func masterHolders(of Info, first int) ([]int, error) {
-	// field 7 of /proc/PID/stat: the minor number in bits 31 to 20 and 7 to 0, the major in 15 to 8 (proc_pid_stat(5))
+	// field 7 of /proc/PID/stat: the minor number in bits 31 to 20 and 7 to 0, the major
+	// in 15 to 8 (proc_pid_stat(5))
 	if of.TTY>>8&0xff != ptySlaves {
 		return nil, ErrNoPty
 	}
@@ -79,7 +80,8 @@ func (m master) isOpenAs(pid int, fd string) bool {
 	if !found || string(bytes.TrimSpace(line)) != m.index {
 		return false
 	}
-	// It was opened as the file ptmx of its instance, or as a device next to that instance's directory.
+	// It was opened as the file ptmx of its instance, or as a device next to that
+	// instance's directory.
 	var stat unix.Stat_t
 	var system unix.Statfs_t
 	path := procFile(pid, "fd/"+fd)
@@ -93,8 +95,8 @@ func (m master) isOpenAs(pid int, fd string) bool {
 	return m.mounts == "" || theirs == "" || m.mounts == theirs
 }
 
-// exeOf is the file that the process runs, "" where that cannot be seen. Unlike its arguments, a process cannot change it but by running
-// another.
+// exeOf is the file that the process runs, "" where that cannot be seen. Unlike its
+// arguments, a process cannot change it but by running another.
 func exeOf(pid int) string {
 	name, err := os.Readlink(procFile(pid, "exe"))
 	if err != nil {
@@ -106,11 +108,12 @@ func exeOf(pid int) string {
 // rootOf is where a process's view of the file system begins: it may be a container's.
 func rootOf(pid int) string { return procFile(pid, "root") }
 
-// setIDDirs are where a system keeps programs that run with other rights than their caller's.
+// setIDDirs are where a system keeps programs that run with other rights than their
+// caller's.
 var setIDDirs = []string{"/usr/bin", "/usr/local/bin", "/bin", "/usr/libexec", "/usr/lib/openssh"}
 
-// Privileged reports whether a process runs as another user, or has rights from its file that this user cannot give: then its name is its
-// own, although it may not be looked at.
+// Privileged reports whether a process runs as another user, or has rights from its file
+// that this user cannot give: then its name is its own, although it may not be looked at.
 func Privileged(a Ancestor) bool {
 	if !mine(a.Info) {
 		return true

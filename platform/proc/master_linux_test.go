@@ -9,7 +9,8 @@ import (
 	"tether/platform/pty"
 )
 
-// A process that has the other end of the terminal open is found; one with another terminal's end, or inside the terminal, is not.
+// A process that has the other end of the terminal open is found; one with another
+// terminal's end, or inside the terminal, is not.
 func TestMasterHolders(t *testing.T) {
 	for range 2 {
 		p, err := pty.Start(pty.Command{Path: "cat", Env: os.Environ()})

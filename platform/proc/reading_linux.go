@@ -28,7 +28,8 @@ type keyboardLook struct {
 	refused bool
 }
 
-// devTTY is /dev/tty, for each process its own terminal (Documentation/admin-guide/devices.txt of the kernel).
+// devTTY is /dev/tty, for each process its own terminal
+// (Documentation/admin-guide/devices.txt of the kernel).
 var devTTY = unix.Mkdev(5, 0)
 
 func readsKeyboard(leader int) Reading {
@@ -136,7 +137,8 @@ type waiting struct {
 	timed bool // it waits for a limited time only
 }
 
-// process reports whether a thread of the process waits for keys, and whether nothing else happens in it.
+// process reports whether a thread of the process waits for keys, and whether nothing
+// else happens in it.
 func (l *keyboardLook) process(pid int) (w waiting, only bool) {
 	threads := threadsOf(pid)
 	for _, thread := range threads {
@@ -150,8 +152,9 @@ func (l *keyboardLook) process(pid int) (w waiting, only bool) {
 	return w, w.only && !w.timed && len(threads) == 1
 }
 
-// thread looks in which system call a thread is: /proc/PID/task/TID/syscall has its number and six arguments in hexadecimal
-// (proc_pid_syscall(5)), "running" for one that is in none, and -1 for one that waits elsewhere.
+// thread looks in which system call a thread is: /proc/PID/task/TID/syscall has its
+// number and six arguments in hexadecimal (proc_pid_syscall(5)), "running" for one that
+// is in none, and -1 for one that waits elsewhere.
 func (l *keyboardLook) thread(pid int, thread string) (w waiting) {
 	var buf [256]byte
 	text, err := readStart(procFile(pid, "task/"+thread+"/syscall"), buf[:])
@@ -206,7 +209,8 @@ func (l *keyboardLook) memory(pid int, at uint64, p []byte) bool {
 	return err == nil && n == len(p)
 }
 
-// polls looks into the array of a poll: fd of 32 bits, events and revents of 16 (poll(2)).
+// polls looks into the array of a poll: fd of 32 bits, events and revents of 16
+// (poll(2)).
 func (l *keyboardLook) polls(pid int, at, n uint64) (keys, only bool) {
 	all := make([]byte, min(n, maxWaitFDs)*uint64(unsafe.Sizeof(unix.PollFd{})))
 	if !l.memory(pid, at, all) {
@@ -226,7 +230,8 @@ func (l *keyboardLook) polls(pid int, at, n uint64) (keys, only bool) {
 	return keys, only
 }
 
-// selects looks into the sets of a select, as many bits as there are descriptors: to read, to write, and for exceptions (select(2)).
+// selects looks into the sets of a select, as many bits as there are descriptors: to
+// read, to write, and for exceptions (select(2)).
 func (l *keyboardLook) selects(pid int, n uint64, sets [3]uint64) (keys, only bool) {
 	only = n <= maxWaitFDs
 	set := make([]byte, (min(n, maxWaitFDs)+7)/8)
@@ -247,7 +252,8 @@ func (l *keyboardLook) selects(pid int, n uint64, sets [3]uint64) (keys, only bo
 	return keys, only
 }
 
-// epolls looks into /proc/PID/fdinfo of an epoll, which has a line "tfd: FD events: MASK …" for each descriptor (proc_pid_fdinfo(5)).
+// epolls looks into /proc/PID/fdinfo of an epoll, which has a line "tfd: FD events: MASK
+// …" for each descriptor (proc_pid_fdinfo(5)).
 func (l *keyboardLook) epolls(pid int, fd uint64) bool {
 	info, err := os.ReadFile(procFile(pid, "fdinfo/"+strconv.FormatUint(fd, 10)))
 	if err != nil {

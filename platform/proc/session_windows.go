@@ -17,14 +17,17 @@ import (
 	"tether/platform/secret"
 )
 
-// StartDetached starts a program that outlives this process and its console: without a window and in the root directory of the system's
-// drive, so that it keeps no other drive busy. in is its standard input; nil means none. All its output is appended to logFile, which only
-// the user may read. path is absolute; argv is the whole argument list, beginning with the program's name; env is its whole environment,
-// without the mark of a terminal from which it may have been started. It inherits no other handles. The caller may Wait, to learn of an
-// early end, or Release.
+// StartDetached starts a program that outlives this process and its console: without a
+// window and in the root directory of the system's drive, so that it keeps no other drive
+// busy. in is its standard input; nil means none. All its output is appended to logFile,
+// which only the user may read. path is absolute; argv is the whole argument list,
+// beginning with the program's name; env is its whole environment, without the mark of a
+// terminal from which it may have been started. It inherits no other handles. The caller
+// may Wait, to learn of an early end, or Release.
 //
-// If this process is in a job that its children cannot leave, as in a terminal of ours, the program is started as a child of the person's
-// desktop. Without a desktop, as in a session over the network, it stays in that job and ends with it.
+// If this process is in a job that its children cannot leave, as in a terminal of ours,
+// the program is started as a child of the person's desktop. Without a desktop, as in a
+// session over the network, it stays in that job and ends with it.
 func StartDetached(path string, argv, env []string, logFile string, in *os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
@@ -50,12 +53,15 @@ func StartDetached(path string, argv, env []string, logFile string, in *os.File)
 	return p, nil
 }
 
-// maxExtra is the number of files that StartSession can pass on Windows: they replace the standard files, which nobody reads there.
+// maxExtra is the number of files that StartSession can pass on Windows: they replace the
+// standard files, which nobody reads there.
 const maxExtra = 3
 
-// StartSession starts a program that lives on when this process and its console are gone, as StartDetached does, but without a log: it
-// reads nothing, its output goes nowhere, and it gets extra, at most three, which it finds by Inherited. path is absolute; argv is the
-// whole argument list; env is the whole environment. The caller may Wait, to learn of its end, or Release.
+// StartSession starts a program that lives on when this process and its console are gone,
+// as StartDetached does, but without a log: it reads nothing, its output goes nowhere,
+// and it gets extra, at most three, which it finds by Inherited. path is absolute; argv
+// is the whole argument list; env is the whole environment. The caller may Wait, to learn
+// of its end, or Release.
 func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("start %q: the path must be absolute", path)
@@ -76,23 +82,27 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 	return p, nil
 }
 
-// InSession changes nothing: Windows has no sessions of that kind, and a Tree is found there by its parents.
+// InSession changes nothing: Windows has no sessions of that kind, and a Tree is found
+// there by its parents.
 func InSession(*exec.Cmd) {}
 
-// Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started.
+// Inherited returns the file that StartSession was given as the i-th extra one, in the
+// program that it has started.
 func Inherited(i int) *os.File {
 	std := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	if i < 0 || i >= len(std) {
 		return nil
 	}
-	// When it is closed, Windows gives its number to the next handle that is opened, and package os would take that for the standard input: a
-	// pipe would hold a thread and have no deadline (Go 1.25 to 1.26, golang/go #75949).
+	// When it is closed, Windows gives its number to the next handle that is opened, and
+	// package os would take that for the standard input: a pipe would hold a thread and
+	// have no deadline (Go 1.25 to 1.26, golang/go #75949).
 	syscall.Stdin = syscall.InvalidHandle
 	return std[i]
 }
 
-// startHidden starts a program with an invisible console, outside this process's job if possible. The program gets no process group of its
-// own, because programs in a new group ignore Ctrl+C, and so do their children.
+// startHidden starts a program with an invisible console, outside this process's job if
+// possible. The program gets no process group of its own, because programs in a new group
+// ignore Ctrl+C, and so do their children.
 func startHidden(path string, argv, env []string, files []*os.File) (*os.Process, error) {
 	root, err := windows.GetSystemWindowsDirectory()
 	if err != nil {
@@ -133,13 +143,15 @@ func desktopProcess() (windows.Handle, error) {
 	return windows.OpenProcess(windows.PROCESS_CREATE_PROCESS|windows.PROCESS_DUP_HANDLE, false, pid)
 }
 
-// stopEvent is the name of the event by which a process is asked to end. It is there while the process is.
+// stopEvent is the name of the event by which a process is asked to end. It is there
+// while the process is.
 func stopEvent(pid int) (*uint16, error) {
 	return windows.UTF16PtrFromString(`Local\tether-stop-` + strconv.Itoa(pid))
 }
 
-// StopSignals is for a process that StartSession has started: it makes Ctrl+C harmless and returns a channel that gets a value when the
-// process is asked to end (Terminate), or the person logs off. It is for the whole process and for good.
+// StopSignals is for a process that StartSession has started: it makes Ctrl+C harmless
+// and returns a channel that gets a value when the process is asked to end (Terminate),
+// or the person logs off. It is for the whole process and for good.
 func StopSignals() <-chan os.Signal {
 	stop := make(chan os.Signal, 1)
 	signals.Notify(stop, syscall.SIGTERM) // closed console, logging off, shutting down
@@ -164,7 +176,8 @@ func StopSignals() <-chan os.Signal {
 	return stop
 }
 
-// Terminate asks a process to end. One that does not listen (StopSignals) is ended. One that has ended is no error.
+// Terminate asks a process to end. One that does not listen (StopSignals) is ended. One
+// that has ended is no error.
 func Terminate(p *os.Process) error {
 	name, err := stopEvent(p.Pid)
 	if err != nil {

@@ -26,7 +26,8 @@ func sockets() ([]Listener, error) {
 	return parseLsof(out), nil
 }
 
-// lsof returns the output of lsof for these conditions. Every macOS has it; the system calls for it are no public interface.
+// lsof returns the output of lsof for these conditions. Every macOS has it; the system
+// calls for it are no public interface.
 func lsof(conditions ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lsofWithin)
 	defer cancel()
@@ -41,8 +42,8 @@ func lsof(conditions ...string) ([]byte, error) {
 	return out.kept.Bytes(), err
 }
 
-// atMost keeps the beginning of the written bytes, and accepts and drops the rest. It does not embed the buffer: io.Copy would use the
-// buffer's ReadFrom, which has no limit.
+// atMost keeps the beginning of the written bytes, and accepts and drops the rest. It
+// does not embed the buffer: io.Copy would use the buffer's ReadFrom, which has no limit.
 type atMost struct {
 	kept bytes.Buffer
 	left int // bytes that still fit

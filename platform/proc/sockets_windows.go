@@ -13,7 +13,8 @@ var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetE
 // listenersOnly is TCP_TABLE_OWNER_PID_LISTENER of iprtrmib.h.
 const listenersOnly = 3
 
-// A table of maxTable bytes has more than 70,000 sockets. While it is asked for it may grow: it is asked for again.
+// A table of maxTable bytes has more than 70,000 sockets. While it is asked for it may
+// grow: it is asked for again.
 const (
 	maxTable  = 4 << 20
 	tableAsks = 8

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// findTCPClient asks lsof, which sees the processes of this user, or, as root, all. Whether another's process has the connection, or nobody
-// any more, it cannot tell.
+// findTCPClient asks lsof, which sees the processes of this user, or, as root, all.
+// Whether another's process has the connection, or nobody any more, it cannot tell.
 func findTCPClient(client, server netip.AddrPort) (TCPClient, error) {
 	out, err := lsof(fmt.Sprintf("-iTCP:%d", client.Port()))
 	if err != nil {

@@ -5,12 +5,14 @@ import (
 	"net/netip"
 )
 
-// tcpRow says where things are in a row of the tables that Windows has of its sockets, in bytes from the row's start.
+// tcpRow says where things are in a row of the tables that Windows has of its sockets, in
+// bytes from the row's start.
 type tcpRow struct {
 	size, addr, addrLen, port, remote, remotePort, state, pid int
 }
 
-// The rows of MIB_TCPROW_OWNER_PID and MIB_TCP6ROW_OWNER_PID (tcpmib.h). A table is their number, in 32 bits, and then they.
+// The rows of MIB_TCPROW_OWNER_PID and MIB_TCP6ROW_OWNER_PID (tcpmib.h). A table is their
+// number, in 32 bits, and then they.
 var (
 	tcpRow4 = tcpRow{size: 24, state: 0, addr: 4, addrLen: 4, port: 8, remote: 12, remotePort: 16, pid: 20}
 	tcpRow6 = tcpRow{size: 56, addr: 0, addrLen: 16, port: 20, remote: 24, remotePort: 44, state: 48, pid: 52}

@@ -19,28 +19,35 @@ const (
 	sweepLooks = 20              // and how often at least: on a starved machine one look may take a second
 )
 
-// Tree is everything that runs because a session leader was started: its session, its descendants, and the processes that left both but
-// carry the tag in their environment.
+// Tree is everything that runs because a session leader was started: its session, its
+// descendants, and the processes that left both but carry the tag in their environment.
 //
-// Unless this process adopts orphans, one kind is not found: a process that started its own session, lost its parent and cleared or
-// overwrote its environment, all before Kill began. On macOS also one with its environment intact, see tagged.
+// Unless this process adopts orphans, one kind is not found: a process that started its
+// own session, lost its parent and cleared or overwrote its environment, all before Kill
+// began. On macOS also one with its environment intact, see tagged.
 type Tree struct {
 	Leader ID // its pid is the id of the session
-	// Reaped says that the leader has been waited for. Its number may then belong to someone else, so that membership of the session no longer
-	// proves anything; the tag does.
+	// Reaped says that the leader has been waited for. Its number may then belong to
+	// someone else, so that membership of the session no longer proves anything; the tag
+	// does.
 	Reaped bool
 	Tag    string // environment entry NAME=value, "" for none
-	// Adopted reports that this process has no children except the leader and orphans of its tree, see AdoptOrphans.
+	// Adopted reports that this process has no children except the leader and orphans of
+	// its tree, see AdoptOrphans.
 	Adopted bool
-	// Spare, if not nil, reports which adopted processes do not belong to the tree, nor do their descendants.
+	// Spare, if not nil, reports which adopted processes do not belong to the tree, nor
+	// do their descendants.
 	Spare func(pid int) bool
 }
 
-// Kill ends the tree. It sends TERM, and CONT so that stopped processes hear it. After half of the grace it sends HUP within the session;
-// processes that ignore TERM, as interactive shells do, get it at once. It waits up to grace for all to end, then stops the remaining
-// processes, so that none forks any more, and kills them. It looks again until it finds nothing. A cancelled ctx ends the grace, not the
-// killing, so Kill takes at most grace plus about 5 s; then the error names the survivors. Kill never signals process 1, the calling
-// process, or another user's process; if it leaves one of those, the error names it. Another goroutine must reap the leader.
+// Kill ends the tree. It sends TERM, and CONT so that stopped processes hear it. After
+// half of the grace it sends HUP within the session; processes that ignore TERM, as
+// interactive shells do, get it at once. It waits up to grace for all to end, then stops
+// the remaining processes, so that none forks any more, and kills them. It looks again
+// until it finds nothing. A cancelled ctx ends the grace, not the killing, so Kill takes
+// at most grace plus about 5 s; then the error names the survivors. Kill never signals
+// process 1, the calling process, or another user's process; if it leaves one of those,
+// the error names it. Another goroutine must reap the leader.
 func (t Tree) Kill(ctx context.Context, grace time.Duration) error {
 	h := hunt{tree: t, known: map[ID]bool{}, asked: map[ID]bool{}, hung: map[ID]bool{}}
 	gone, err := h.ask(ctx, grace)
@@ -70,7 +77,8 @@ type hunt struct {
 	asked map[ID]bool // processes that were sent TERM
 	hung  map[ID]bool // processes that were sent HUP
 	alien []Info      // processes of the last look that belong to the tree but run as another user
-	// stopped is nil while asking. While sweeping it holds the stopped processes, each as soon as it was seen.
+	// stopped is nil while asking. While sweeping it holds the stopped processes, each as
+	// soon as it was seen.
 	stopped map[ID]bool
 	news    bool // the last look stopped a process
 	whole   bool // the last look saw all there was
@@ -96,9 +104,11 @@ func (h *hunt) ask(ctx context.Context, grace time.Duration) (gone bool, err err
 	}
 }
 
-// askOne tells one process to end, once by each signal. HUP comes late, since by default it ends a program at once, even one that has begun
-// to end in order; but interactive shells ignore TERM and understand only HUP. A daemon with a session of its own takes HUP for "read your
-// configuration again" and never gets it. Errors mean that the process has just ended, or will be among the survivors.
+// askOne tells one process to end, once by each signal. HUP comes late, since by default
+// it ends a program at once, even one that has begun to end in order; but interactive
+// shells ignore TERM and understand only HUP. A daemon with a session of its own takes
+// HUP for "read your configuration again" and never gets it. Errors mean that the process
+// has just ended, or will be among the survivors.
 func (h *hunt) askOne(p Info, late bool) {
 	if !h.asked[p.ID] {
 		h.asked[p.ID] = true
@@ -111,8 +121,9 @@ func (h *hunt) askOne(p Info, late bool) {
 	}
 }
 
-// Looks that find nothing count towards the end of a sweep: two are enough when they were whole, several when a process may just have been
-// born during each. One that saw a process in the middle of execve, which shows no environment, does not count.
+// Looks that find nothing count towards the end of a sweep: two are enough when they were
+// whole, several when a process may just have been born during each. One that saw a
+// process in the middle of execve, which shows no environment, does not count.
 const (
 	cleanEnough  = 6
 	cleanWhole   = 3
@@ -201,7 +212,8 @@ func (h *hunt) find() (live []Info, err error) {
 	return live, err
 }
 
-// stop stops one of our processes once, if this look is for stopping. A process of another user is never signalled.
+// stop stops one of our processes once, if this look is for stopping. A process of
+// another user is never signalled.
 func (h *hunt) stop(p Info) {
 	if h.stopped == nil || h.stopped[p.ID] || !mine(p) {
 		return

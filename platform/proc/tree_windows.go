@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Tree is everything that descends from a process. Use a Job for processes that must certainly end: a Tree finds only those whose parents,
-// up to the leader, have not ended when Kill begins.
+// Tree is everything that descends from a process. Use a Job for processes that must
+// certainly end: a Tree finds only those whose parents, up to the leader, have not ended
+// when Kill begins.
 type Tree struct {
 	Leader ID
 	Reaped bool   // the leader has ended: nothing can be found any more
@@ -20,8 +21,8 @@ type Tree struct {
 // treeKilled is the exit code of processes that Kill ends, as for SIGKILL.
 const treeKilled = 137
 
-// Kill ends the leader and its descendants at once: Windows has no way to ask them. ctx and grace are unused. The error names the processes
-// that could not be ended.
+// Kill ends the leader and its descendants at once: Windows has no way to ask them. ctx
+// and grace are unused. The error names the processes that could not be ended.
 func (t Tree) Kill(context.Context, time.Duration) error {
 	if t.Reaped {
 		return nil

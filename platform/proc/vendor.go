@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// VendorMark is a variable that an agent sets for the programs that it runs, to any value but the empty one.
+// VendorMark is a variable that an agent sets for the programs that it runs, to any value
+// but the empty one.
 type VendorMark struct {
 	Var   string
 	Agent string // the agent that sets it; "" if several do, and the value says which

@@ -65,7 +65,8 @@ func self(name string) *exec.Cmd {
 	return cmd
 }
 
-// wakeable opens pipes until one has this number and returns an error if that one has a fault. It returns nil if another thread was faster.
+// wakeable opens pipes until one has this number and returns an error if that one has a
+// fault. It returns nil if another thread was faster.
 func wakeable(number syscall.Handle) error {
 	name, err := windows.UTF16PtrFromString(fmt.Sprintf(`\\.\pipe\tether-test-%d`, os.Getpid()))
 	if err != nil {

@@ -33,7 +33,8 @@ func through(b *testing.B, c pty.Command) int64 {
 // onlyReader keeps io.Copy from other ways than Read.
 type onlyReader struct{ io.Reader }
 
-// BenchmarkSpawn starts a program that ends at once: until Start has returned, and until the end of its output.
+// BenchmarkSpawn starts a program that ends at once: until Start has returned, and until
+// the end of its output.
 func BenchmarkSpawn(b *testing.B) {
 	var started, ended []time.Duration
 	for b.Loop() {
@@ -80,7 +81,8 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// BenchmarkProcess is BenchmarkSpawn without a terminal: the part that Wine or Windows costs.
+// BenchmarkProcess is BenchmarkSpawn without a terminal: the part that Wine or Windows
+// costs.
 func BenchmarkProcess(b *testing.B) {
 	for b.Loop() {
 		cmd := self("code", "0")

@@ -10,8 +10,8 @@ import (
 	"tether/platform/pty"
 )
 
-// splitLine splits a command line as the C runtime of Windows does since 2008 ("Parsing C command-line arguments", learn.microsoft.com).
-// The result is a child's argument list.
+// splitLine splits a command line as the C runtime of Windows does since 2008 ("Parsing C
+// command-line arguments", learn.microsoft.com). The result is a child's argument list.
 func splitLine(line string) []string {
 	end := strings.IndexByte(line[1:], '"') + 1 // the program's name, always in quotation marks here
 	args, line := []string{line[1:end]}, line[end+1:]
@@ -130,8 +130,8 @@ func FuzzCommandLine(f *testing.F) {
 	})
 }
 
-// For any arguments, no part of them is outside quotation marks, where cmd.exe would take it for a command, and no percent sign begins a
-// name.
+// For any arguments, no part of them is outside quotation marks, where cmd.exe would take
+// it for a command, and no percent sign begins a name.
 func FuzzBatchLine(f *testing.F) {
 	for _, a := range awkward {
 		f.Add(a)

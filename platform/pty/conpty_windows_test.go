@@ -31,7 +31,8 @@ func TestOutputAndExit(t *testing.T) {
 	}
 }
 
-// The tail is lost if a console is closed too early: a program prints and ends at once, and the reader is slow.
+// The tail is lost if a console is closed too early: a program prints and ends at once,
+// and the reader is slow.
 func TestTailIsNeverLost(t *testing.T) {
 	testkit.Leaks(t)
 	const lines, rounds, together = 500, 200, 8
@@ -142,7 +143,8 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// A byte read ahead by WaitReadable must not change the stream, in any mixture of the two calls and with any size of buffer.
+// A byte read ahead by WaitReadable must not change the stream, in any mixture of the two
+// calls and with any size of buffer.
 func TestWaitReadableKeepsTheStream(t *testing.T) {
 	testkit.Leaks(t)
 	const lines = 500
@@ -254,7 +256,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// The console's escape sequences of programs arrive unchanged and in order, however they end.
+// The console's escape sequences of programs arrive unchanged and in order, however they
+// end.
 func TestSequencesArrive(t *testing.T) {
 	testkit.Leaks(t)
 	sequencesArrive(t, "\x1b\\")

@@ -2,10 +2,12 @@ package pty
 
 import "fmt"
 
-// Console describes this system's pseudo-terminals, for a person. The error is the reason why there are none: a Windows that is too old.
+// Console describes this system's pseudo-terminals, for a person. The error is the reason
+// why there are none: a Windows that is too old.
 func Console() (string, error) { return systemConsole() }
 
-// firstConPTY is the build of Windows 10 1809 and Server 2019, the first with pseudo-consoles.
+// firstConPTY is the build of Windows 10 1809 and Server 2019, the first with
+// pseudo-consoles.
 const firstConPTY = 17763
 
 // conPTY describes the console of a Windows of this version.

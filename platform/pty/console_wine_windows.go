@@ -11,16 +11,19 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Wine 10 attaches a program to its pseudo-console but gives it no standard handles: cmd.exe sees the end of its input at once. For the
-// tests that run there (make test-windows), and for nothing else, each program is therefore started by this one, which opens the console
-// for it. Remove this when Wine opens them by itself.
+// Wine 10 attaches a program to its pseudo-console but gives it no standard handles:
+// cmd.exe sees the end of its input at once. For the tests that run there (make
+// test-windows), and for nothing else, each program is therefore started by this one,
+// which opens the console for it. Remove this when Wine opens them by itself.
 
-// trampoline is the argument by which this program knows that it is only to start another one.
+// trampoline is the argument by which this program knows that it is only to start another
+// one.
 const trampoline = "start-on-console"
 
 var getBinaryType = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetBinaryTypeW")
 
-// onConsole returns the command by which this program starts the wanted one. It also finds files that are not programs.
+// onConsole returns the command by which this program starts the wanted one. It also
+// finds files that are not programs.
 func onConsole(application, line string) (string, string, error) {
 	self, err := os.Executable()
 	if err != nil {

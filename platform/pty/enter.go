@@ -2,9 +2,10 @@ package pty
 
 import "bytes"
 
-// enter turns a line feed within a text into the key Enter, which on a console of Windows is a carriage return: there a line feed is
-// Ctrl+J. Unix terminals take both for Enter, so programs that type lines send either. A line feed that arrives alone stays: somebody has
-// pressed Ctrl+J.
+// enter turns a line feed within a text into the key Enter, which on a console of Windows
+// is a carriage return: there a line feed is Ctrl+J. Unix terminals take both for Enter,
+// so programs that type lines send either. A line feed that arrives alone stays: somebody
+// has pressed Ctrl+J.
 type enter struct {
 	afterCR bool // the last byte was a carriage return
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// lookupFold returns the value of an environment variable as Windows looks it up: without regard to case, the last one if there are
-// several; ok is false if there is none.
+// lookupFold returns the value of an environment variable as Windows looks it up: without
+// regard to case, the last one if there are several; ok is false if there is none.
 func lookupFold(env []string, name string) (value string, ok bool) {
 	for _, e := range slices.Backward(env) {
 		if n, v, found := cutEntry(e); found && strings.EqualFold(n, name) {
@@ -16,7 +16,8 @@ func lookupFold(env []string, name string) (value string, ok bool) {
 	return "", false
 }
 
-// cutEntry cuts NAME=value. Windows has hidden variables whose names begin with the sign itself, such as =C:.
+// cutEntry cuts NAME=value. Windows has hidden variables whose names begin with the sign
+// itself, such as =C:.
 func cutEntry(e string) (name, value string, ok bool) {
 	if e == "" {
 		return "", "", false
@@ -25,9 +26,10 @@ func cutEntry(e string) (name, value string, ok bool) {
 	return e[:1] + name, value, ok
 }
 
-// foldEnv returns env as Windows wants it: one entry per name without regard to case, the last one, and sorted by name. SystemRoot is taken
-// from this process if it is missing: without it programs cannot even load their libraries. Entries without a name, or with a NUL byte, are
-// left out.
+// foldEnv returns env as Windows wants it: one entry per name without regard to case, the
+// last one, and sorted by name. SystemRoot is taken from this process if it is missing:
+// without it programs cannot even load their libraries. Entries without a name, or with a
+// NUL byte, are left out.
 func foldEnv(env []string, systemRoot string) []string {
 	last := map[string]string{}
 	for _, e := range env {

@@ -19,8 +19,9 @@ import (
 // unknownCode is the status of a program for which another goroutine waited.
 const unknownCode = -1
 
-// reap waits for the program. It is woken by SIGCHLD and asks for this one child without blocking: os.Process.Wait would hold a thread per
-// program. It ends, and closes exited, when the program has ended.
+// reap waits for the program. It is woken by SIGCHLD and asks for this one child without
+// blocking: os.Process.Wait would hold a thread per program. It ends, and closes exited,
+// when the program has ended.
 func (p *PTY) reap(childEnded chan os.Signal) {
 	defer signal.Stop(childEnded)
 	for !p.tryReap() {
@@ -57,8 +58,9 @@ func exitOf(status unix.WaitStatus) Exit {
 	return Exit{Code: status.ExitStatus()}
 }
 
-// Wait blocks until the program itself has ended and returns how; output may still arrive, from its terminal's buffer or from background
-// processes. Any number of goroutines may wait, also after Close.
+// Wait blocks until the program itself has ended and returns how; output may still
+// arrive, from its terminal's buffer or from background processes. Any number of
+// goroutines may wait, also after Close.
 func (p *PTY) Wait() Exit {
 	<-p.exited
 	return p.exit
@@ -67,9 +69,10 @@ func (p *PTY) Wait() Exit {
 // Exited is closed when Wait would not block.
 func (p *PTY) Exited() <-chan struct{} { return p.exited }
 
-// Kill ends the program and all its descendants, see proc.Tree.Kill: it asks, waits up to grace, and kills. Cancelling ctx ends the grace
-// early. It returns when nothing is left and the program was waited for; an error names the processes that could not be ended. Output
-// written before remains readable.
+// Kill ends the program and all its descendants, see proc.Tree.Kill: it asks, waits up to
+// grace, and kills. Cancelling ctx ends the grace early. It returns when nothing is left
+// and the program was waited for; an error names the processes that could not be ended.
+// Output written before remains readable.
 func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	p.mu.Lock()
 	tree := proc.Tree{Leader: p.leader, Reaped: p.reaped, Tag: p.tag, Adopted: p.adopted, Spare: p.spare}
@@ -81,8 +84,9 @@ func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as a key of the terminal would, or to the
-// program's own group if there is none. It returns ErrExited once the program has ended.
+// Signal sends a signal, by its name with or without SIG, to the process group in the
+// foreground, as a key of the terminal would, or to the program's own group if there is
+// none. It returns ErrExited once the program has ended.
 func (p *PTY) Signal(name string) error {
 	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if sig == 0 {
@@ -100,8 +104,9 @@ func (p *PTY) Signal(name string) error {
 	return nil
 }
 
-// foreground returns the process group in the foreground if a process of this session is in it. The terminal remembers the number of a
-// group that has ended, and that number may have a new owner.
+// foreground returns the process group in the foreground if a process of this session is
+// in it. The terminal remembers the number of a group that has ended, and that number may
+// have a new owner.
 func (p *PTY) foreground() int {
 	front, err := 0, error(nil)
 	get := func(fd uintptr) { front, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }

@@ -13,14 +13,16 @@ import (
 // unknownCode is the status of a program that could not be asked for it.
 const unknownCode = -1
 
-// killedCode is the status of programs that Kill has ended: the one that a shell reports for SIGKILL, so that it is the same everywhere.
+// killedCode is the status of programs that Kill has ended: the one that a shell reports
+// for SIGKILL, so that it is the same everywhere.
 const killedCode = 137
 
-// hungUpCode is the status of programs that have nothing to say when their console is closed: STATUS_CONTROL_C_EXIT of <winnt.h>.
+// hungUpCode is the status of programs that have nothing to say when their console is
+// closed: STATUS_CONTROL_C_EXIT of <winnt.h>.
 const hungUpCode = 0xc000013a
 
-// watch waits for the program, and then, where Windows does not do it, ends the console. It ends with that, or after Close with the
-// program.
+// watch waits for the program, and then, where Windows does not do it, ends the console.
+// It ends with that, or after Close with the program.
 func (p *PTY) watch(process windows.Handle, released bool) {
 	p.exit = p.wait(process)
 	_ = windows.CloseHandle(process)
@@ -51,13 +53,15 @@ func (p *PTY) wait(process windows.Handle) Exit {
 const (
 	lookFirst = time.Millisecond
 	lookLast  = 250 * time.Millisecond
-	// quietTime is how long nothing must have come before the console is ended: three frames of the console host's painting, which Server 2019
-	// does not finish when it is told to end (oven-sh/bun #34689).
+	// quietTime is how long nothing must have come before the console is ended: three
+	// frames of the console host's painting, which Server 2019 does not finish when it is
+	// told to end (oven-sh/bun #34689).
 	quietTime = 50 * time.Millisecond
 	quietLook = 10 * time.Millisecond
 )
 
-// deserted waits until no process is left in the job; false means Close came first. Remaining processes may still print.
+// deserted waits until no process is left in the job; false means Close came first.
+// Remaining processes may still print.
 func (p *PTY) deserted() bool {
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
 		if empty, err := p.job.Empty(); empty || err != nil {
@@ -69,7 +73,8 @@ func (p *PTY) deserted() bool {
 	}
 }
 
-// quiet waits until all output was read and none has come for a while; false means Close came first.
+// quiet waits until all output was read and none has come for a while; false means Close
+// came first.
 func (p *PTY) quiet() bool {
 	came := p.reader.came.Load()
 	for since := time.Now(); time.Since(since) < quietTime; {
@@ -94,8 +99,9 @@ func (p *PTY) pause(d time.Duration) bool {
 	}
 }
 
-// Wait blocks until the program itself has ended and returns how; output may still arrive, from the console or from background processes.
-// Any number of goroutines may wait, also after Close.
+// Wait blocks until the program itself has ended and returns how; output may still
+// arrive, from the console or from background processes. Any number of goroutines may
+// wait, also after Close.
 func (p *PTY) Wait() Exit {
 	<-p.exited
 	return p.exit
@@ -104,9 +110,11 @@ func (p *PTY) Wait() Exit {
 // Exited is closed when Wait would not block.
 func (p *PTY) Exited() <-chan struct{} { return p.exited }
 
-// Kill ends the program and everything that it has started. It asks by ending the console, so that each program on it gets
-// CTRL_CLOSE_EVENT, waits up to grace for all to end, and ends the rest; without grace it does not ask. Cancelling ctx ends the grace
-// early. It returns when nothing is left; an error names the processes that could not be ended. Output written before remains readable.
+// Kill ends the program and everything that it has started. It asks by ending the
+// console, so that each program on it gets CTRL_CLOSE_EVENT, waits up to grace for all to
+// end, and ends the rest; without grace it does not ask. Cancelling ctx ends the grace
+// early. It returns when nothing is left; an error names the processes that could not be
+// ended. Output written before remains readable.
 func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -144,9 +152,10 @@ func (p *PTY) WaitLeft() {
 // interruptKey is Ctrl+C.
 const interruptKey = "\x03"
 
-// Signal is the closest to a signal that Windows has, by its name with or without SIG: INT types Ctrl+C, HUP and TERM end the console,
-// which asks every program on it to end, and KILL ends them all at once. There are no others. It returns ErrExited once the program has
-// ended.
+// Signal is the closest to a signal that Windows has, by its name with or without SIG:
+// INT types Ctrl+C, HUP and TERM end the console, which asks every program on it to end,
+// and KILL ends them all at once. There are no others. It returns ErrExited once the
+// program has ended.
 func (p *PTY) Signal(name string) error {
 	select {
 	case <-p.exited:

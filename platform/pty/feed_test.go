@@ -36,7 +36,8 @@ func fed(t *testing.T, script string) (*pty.PTY, func() string) {
 	}
 }
 
-// A feed passes every byte, however many, and then the end of the input; only the input is no terminal, which neither echoes nor edits it.
+// A feed passes every byte, however many, and then the end of the input; only the input
+// is no terminal, which neither echoes nor edits it.
 func TestFeed(t *testing.T) {
 	testkit.Leaks(t)
 	data := make([]byte, 1<<20)
@@ -67,7 +68,8 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// A second writer continues where the first one has stopped: nothing is lost, and nothing comes twice.
+// A second writer continues where the first one has stopped: nothing is lost, and nothing
+// comes twice.
 func TestFeedContinues(t *testing.T) {
 	testkit.Leaks(t)
 	p, printed := fed(t, "cat")
@@ -94,8 +96,8 @@ func TestFeedContinues(t *testing.T) {
 	}
 }
 
-// A program that does not read makes the writer wait. A piece that has not begun can be given up, one that has begun stays, and the end comes
-// behind it.
+// A program that does not read makes the writer wait. A piece that has not begun can be
+// given up, one that has begun stays, and the end comes behind it.
 func TestFeedWaits(t *testing.T) {
 	testkit.Leaks(t)
 	hold := t.TempDir() + "/go"
@@ -129,7 +131,8 @@ func TestFeedWaits(t *testing.T) {
 	}
 }
 
-// The writer learns that the program has closed its input or has ended, and Close ends a writer that waits.
+// The writer learns that the program has closed its input or has ended, and Close ends a
+// writer that waits.
 func TestFeedOfAProgramThatReadsNoMore(t *testing.T) {
 	testkit.Leaks(t)
 	p, printed := fed(t, "head -n 1; exec <&-; echo closed; kill -STOP $$; exit")

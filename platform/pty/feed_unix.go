@@ -13,8 +13,9 @@ import (
 // CanFeed reports whether this system supports Command.Feed.
 const CanFeed = true
 
-// feed is the pipe that a program has as its standard input. It counts the bytes that it has accepted, so that the writer can be replaced by
-// another one, which continues at that count. It holds at most one piece besides the contents of the pipe.
+// feed is the pipe that a program has as its standard input. It counts the bytes that it
+// has accepted, so that the writer can be replaced by another one, which continues at
+// that count. It holds at most one piece besides the contents of the pipe.
 type feed struct {
 	w    *os.File
 	turn chan struct{} // 1 slot, held while a piece is written
@@ -36,10 +37,12 @@ func newFeed() (*feed, *os.File, error) {
 	return &feed{w: w, turn: make(chan struct{}, 1)}, r, nil
 }
 
-// Feed gives the program more of its standard input: p begins at offset off of it, and with last nothing follows. Bytes that were accepted
-// before are skipped. Feed blocks while the program does not read, and returns how many bytes were accepted in all. If ctx ends before p has
-// its turn, p is not accepted. Without bytes, it only returns that count. Errors: ErrNoFeed, os.ErrClosed once the input has ended or the program has closed it,
-// ctx's, and one for bytes that are missing before off.
+// Feed gives the program more of its standard input: p begins at offset off of it, and
+// with last nothing follows. Bytes that were accepted before are skipped. Feed blocks
+// while the program does not read, and returns how many bytes were accepted in all. If
+// ctx ends before p has its turn, p is not accepted. Without bytes, it only returns that
+// count. Errors: ErrNoFeed, os.ErrClosed once the input has ended or the program has
+// closed it, ctx's, and one for bytes that are missing before off.
 func (p *PTY) Feed(ctx context.Context, off int64, b []byte, last bool) (next int64, err error) {
 	if p.feed == nil {
 		return 0, ErrNoFeed
@@ -47,8 +50,9 @@ func (p *PTY) Feed(ctx context.Context, off int64, b []byte, last bool) (next in
 	return p.feed.put(ctx, off, b, last)
 }
 
-// Unfed says that the writer of the program's standard input is gone: it ends after FeedWait, unless Feed is called before. Unfed does nothing
-// for a program without a feed.
+// Unfed says that the writer of the program's standard input is gone: it ends after
+// FeedWait, unless Feed is called before. Unfed does nothing for a program without a
+// feed.
 func (p *PTY) Unfed() {
 	if p.feed != nil {
 		p.feed.within(FeedWait)

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// check finds the program and names the fault of the command, where CreateProcess would only say "cannot find the file".
+// check finds the program and names the fault of the command, where CreateProcess would
+// only say "cannot find the file".
 func (c Command) check() (path string, err error) {
 	if c.Dir != "" {
 		info, err := os.Stat(c.Dir)
@@ -47,8 +48,8 @@ func (c Command) find() (string, error) {
 	}
 }
 
-// search looks for a bare name along PATH, in absolute directories only: unlike CreateProcess, neither in the working directory nor in this
-// program's directory.
+// search looks for a bare name along PATH, in absolute directories only: unlike
+// CreateProcess, neither in the working directory nor in this program's directory.
 func (c Command) search() (string, error) {
 	list, _ := lookupFold(c.Env, "PATH")
 	var found error = fs.ErrNotExist
@@ -67,8 +68,8 @@ func (c Command) search() (string, error) {
 	return "", found
 }
 
-// startable are the extensions that CreateProcess or cmd.exe can start by themselves; other extensions in PATHEXT need a program of their
-// own.
+// startable are the extensions that CreateProcess or cmd.exe can start by themselves;
+// other extensions in PATHEXT need a program of their own.
 var startable = []string{".com", ".exe", ".bat", ".cmd"}
 
 // complete adds the extension that a path leaves out, in the order of PATHEXT.

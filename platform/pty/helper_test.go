@@ -20,7 +20,8 @@ import (
 	"tether/platform/pty"
 )
 
-// helperVar makes the test binary run one of helpers instead of the tests: programs with manners that no shell offers.
+// helperVar makes the test binary run one of helpers instead of the tests: programs with
+// manners that no shell offers.
 const helperVar = "PTY_TEST_HELPER"
 
 var helpers = map[string]func(){
@@ -60,7 +61,8 @@ func must(err error) {
 	}
 }
 
-// detach leaves a daemon behind: a new session, another parent, nothing open on the terminal.
+// detach leaves a daemon behind: a new session, another parent, nothing open on the
+// terminal.
 func detach() {
 	cmd := self("daemon")
 	proc.InSession(cmd)
@@ -68,7 +70,8 @@ func detach() {
 	fmt.Println("pid", cmd.Process.Pid)
 }
 
-// chain starts a successor in a session of its own and ends, for ever: nobody who looks sees the same process twice.
+// chain starts a successor in a session of its own and ends, for ever: nobody who looks
+// sees the same process twice.
 func chain() {
 	signal.Ignore(unix.SIGTERM, unix.SIGHUP)
 	cmd := self("chain")
@@ -96,7 +99,8 @@ func runInFront() {
 	testkit.Hang()
 }
 
-// startAlien leaves a process of another user in the tree, as a program that may change users does.
+// startAlien leaves a process of another user in the tree, as a program that may change
+// users does.
 func startAlien() {
 	cmd := exec.Command("sh", "-c", `trap "" HUP; echo pid $$; exec sleep 1000`) // the kernel hangs up on whoever is in the foreground
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -107,7 +111,8 @@ func startAlien() {
 // nobody is the user that is there on every system and owns nothing.
 const nobody = 65534
 
-// startIgnoring starts a program on a terminal and copies its output, to show its inheritance.
+// startIgnoring starts a program on a terminal and copies its output, to show its
+// inheritance.
 func startIgnoring() {
 	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", "grep SigIgn: /proc/self/status; ls /proc/self/fd"}, Env: os.Environ()})
 	must(err)
@@ -124,7 +129,8 @@ type term struct {
 	tag string
 }
 
-// start runs argv with the environment of the tests and a tag of its own, and kills it in the end.
+// start runs argv with the environment of the tests and a tag of its own, and kills it in
+// the end.
 func start(t *testing.T, env []string, argv ...string) *term {
 	t.Helper()
 	tag := proc.Tag(fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()))
@@ -143,7 +149,8 @@ func start(t *testing.T, env []string, argv ...string) *term {
 
 func startHelper(t *testing.T, name string) *term {
 	t.Helper()
-	// Under the race detector a program lingers for a second when it ends, unless told otherwise.
+	// Under the race detector a program lingers for a second when it ends, unless told
+	// otherwise.
 	return start(t, []string{helperVar + "=" + name, testkit.ForHang(), "GORACE=atexit_sleep_ms=0"}, os.Args[0])
 }
 

@@ -31,8 +31,9 @@ func statusField(t testing.TB, name string) int {
 	return n
 }
 
-// Idle terminals must not hold threads: creack/pty's own descriptor holds one in each Read, os.Process.Wait another one. A Read that waited
-// in the system call would even hold a processor, and this test would not end.
+// Idle terminals must not hold threads: creack/pty's own descriptor holds one in each
+// Read, os.Process.Wait another one. A Read that waited in the system call would even
+// hold a processor, and this test would not end.
 func TestIdleTerminalsHoldNoThreads(t *testing.T) {
 	testkit.Leaks(t)
 	const terminals = 50
@@ -53,7 +54,8 @@ func TestIdleTerminalsHoldNoThreads(t *testing.T) {
 	}
 }
 
-// Things that this process inherited must not reach a terminal: signals ignored by nohup, descriptors of its parent.
+// Things that this process inherited must not reach a terminal: signals ignored by nohup,
+// descriptors of its parent.
 func TestNothingIsInherited(t *testing.T) {
 	testkit.Leaks(t)
 	cmd := exec.Command("sh", "-c", `trap "" HUP INT QUIT TSTP TTOU USR1 PIPE; exec 7<"$0"; exec "$0"`, os.Args[0])

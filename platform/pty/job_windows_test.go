@@ -12,8 +12,9 @@ import (
 	"tether/platform/proc"
 )
 
-// An agent's programs are in the agent's job, with all that they start, in any terminal; the person's programs are not. Each terminal has a
-// job of its own within that, so that killing one terminal leaves the other.
+// An agent's programs are in the agent's job, with all that they start, in any terminal;
+// the person's programs are not. Each terminal has a job of its own within that, so that
+// killing one terminal leaves the other.
 func TestAgentsTerminalsShareAJob(t *testing.T) {
 	testkit.Leaks(t)
 	principal := fmt.Sprintf("test %d", os.Getpid())
@@ -68,7 +69,8 @@ func TestAgentsTerminalsShareAJob(t *testing.T) {
 
 var printedPid = regexp.MustCompile(`pid (\d+)\.`)
 
-// tree reads the output of growTree until it has the numbers of n processes, and returns them.
+// tree reads the output of growTree until it has the numbers of n processes, and returns
+// them.
 func (p *term) tree(n int) (pids []int) {
 	p.t.Helper()
 	var got []byte

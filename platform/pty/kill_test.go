@@ -128,7 +128,8 @@ func TestKillSparesOthers(t *testing.T) {
 	}
 }
 
-// Not even a daemon run as root kills another user's process. It says that it has left one.
+// Not even a daemon run as root kills another user's process. It says that it has left
+// one.
 func TestKillSparesOtherUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can start a process as another user")

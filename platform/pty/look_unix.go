@@ -11,8 +11,8 @@ import (
 	"tether/platform/proc"
 )
 
-// LookAt looks at the terminal whose master is the descriptor fd, and in which the process leader is the first of its session. It does not
-// block.
+// LookAt looks at the terminal whose master is the descriptor fd, and in which the
+// process leader is the first of its session. It does not block.
 func LookAt(fd uintptr, leader int) (Look, error) {
 	t, err := unix.IoctlGetTermios(int(fd), getTermios)
 	if err != nil {

@@ -9,15 +9,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// pipeBuffer is how much the kernel keeps between this process and the console, in bytes, each way.
+// pipeBuffer is how much the kernel keeps between this process and the console, in bytes,
+// each way.
 const pipeBuffer = 64 << 10
 
 // pipes are numbered within the process.
 var pipes atomic.Uint64
 
-// pipe makes a pipe between this process and a console: ours is served by the runtime's poller, so that waiting holds no thread and Close
-// wakes; theirs is an ordinary one, as CreatePseudoConsole wants it. Anonymous pipes cannot be both. Its name is this process's alone: it
-// must not exist yet, takes one client, and that is there at once.
+// pipe makes a pipe between this process and a console: ours is served by the runtime's
+// poller, so that waiting holds no thread and Close wakes; theirs is an ordinary one, as
+// CreatePseudoConsole wants it. Anonymous pipes cannot be both. Its name is this
+// process's alone: it must not exist yet, takes one client, and that is there at once.
 func pipe(access uint32, theirAccess uint32) (ours *os.File, theirs windows.Handle, err error) {
 	name := fmt.Sprintf(`\\.\pipe\tether-pty-%d-%d`, os.Getpid(), pipes.Add(1))
 	wide, err := windows.UTF16PtrFromString(name)

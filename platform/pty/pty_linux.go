@@ -10,7 +10,8 @@ import (
 	"tether/platform/rawio"
 )
 
-// MaxLine is how many bytes a terminal in line mode keeps of a line before its end. It drops the rest (N_TTY_BUF_SIZE of the kernel's n_tty.c).
+// MaxLine is how many bytes a terminal in line mode keeps of a line before its end. It
+// drops the rest (N_TTY_BUF_SIZE of the kernel's n_tty.c).
 const MaxLine = 4095
 
 const (
@@ -18,8 +19,9 @@ const (
 	setTermios = unix.TCSETS
 )
 
-// ignoredSignals lists the signals that this process ignores, see proc_pid_status(5), SigIgn. Real-time signals and those reserved by the C
-// library (32 and up) are left out: shells do not reset them either.
+// ignoredSignals lists the signals that this process ignores, see proc_pid_status(5),
+// SigIgn. Real-time signals and those reserved by the C library (32 and up) are left out:
+// shells do not reset them either.
 func ignoredSignals() []os.Signal {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -40,8 +42,8 @@ func ignoredSignals() []os.Signal {
 	return ignored
 }
 
-// TryRead reads available output, perhaps none, and does not wait for more. It leaves the end of output to Read. It must not be called
-// concurrently with Read or WaitReadable.
+// TryRead reads available output, perhaps none, and does not wait for more. It leaves the
+// end of output to Read. It must not be called concurrently with Read or WaitReadable.
 func (p *PTY) TryRead(b []byte) int {
 	r := &p.reader
 	if r.ahead != nil || r.ended || len(b) == 0 {

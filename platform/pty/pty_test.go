@@ -179,7 +179,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// Reading ahead by WaitReadable must not change the stream, in any mixture of the two calls and with any size of buffer.
+// Reading ahead by WaitReadable must not change the stream, in any mixture of the two
+// calls and with any size of buffer.
 func TestWaitReadableKeepsTheStream(t *testing.T) {
 	const lines = 3000
 	for _, size := range []int{1, 2, 7, 4096, 65536} {
@@ -284,7 +285,8 @@ func TestCloseAfterWaitReadable(t *testing.T) {
 	}
 }
 
-// Another user must not read or write a terminal's device: its mode is the system's, with nothing added.
+// Another user must not read or write a terminal's device: its mode is the system's, with
+// nothing added.
 func TestDeviceIsTheUsersAlone(t *testing.T) {
 	testkit.Leaks(t)
 	p := start(t, nil, "sh", "-c", `tty; read x`)

@@ -16,8 +16,9 @@ import (
 	"tether/platform/proc"
 )
 
-// PTY is a running program and its terminal. Its methods may be called from several goroutines, but Read and WaitReadable only from one at
-// a time. It holds one descriptor and one goroutine, which ends with the program; no thread of the system waits for it.
+// PTY is a running program and its terminal. Its methods may be called from several
+// goroutines, but Read and WaitReadable only from one at a time. It holds one descriptor
+// and one goroutine, which ends with the program; no thread of the system waits for it.
 type PTY struct {
 	// Set once by Start.
 	master *os.File
@@ -38,8 +39,10 @@ type PTY struct {
 	reaped bool
 }
 
-// Start runs c on a new pseudo-terminal, which becomes the controlling terminal of a new session. The program gets descriptors 0 to 2 and
-// no other, and default signal actions, whatever this process inherited or ignores. The caller must call Close. An error is a *StartError.
+// Start runs c on a new pseudo-terminal, which becomes the controlling terminal of a new
+// session. The program gets descriptors 0 to 2 and no other, and default signal actions,
+// whatever this process inherited or ignores. The caller must call Close. An error is a
+// *StartError.
 func Start(c Command) (*PTY, error) {
 	path, err := c.check()
 	if err != nil {
@@ -90,8 +93,8 @@ func (p *PTY) run(c Command, path string, tty *os.File) error {
 	return nil
 }
 
-// open makes a pseudo-terminal whose master is served by the runtime's poller. creack/pty hands out a blocking one: a thread would sit in
-// each Read, and Close would not wake it.
+// open makes a pseudo-terminal whose master is served by the runtime's poller. creack/pty
+// hands out a blocking one: a thread would sit in each Read, and Close would not wake it.
 func open(s Size) (master, tty *os.File, err error) {
 	blocking, tty, err := creack.Open()
 	if err != nil {
@@ -127,7 +130,8 @@ func pollable(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil // takes it for pollable because it is non-blocking
 }
 
-// setUTF8 tells the line discipline that erasing a character may mean several bytes, as terminal emulators do.
+// setUTF8 tells the line discipline that erasing a character may mean several bytes, as
+// terminal emulators do.
 func setUTF8(tty *os.File) error {
 	t, err := unix.IoctlGetTermios(int(tty.Fd()), getTermios)
 	if err != nil {
@@ -140,18 +144,20 @@ func setUTF8(tty *os.File) error {
 	return nil
 }
 
-// Pid returns the program's process id. After the program was waited for, the id may belong to another process.
+// Pid returns the program's process id. After the program was waited for, the id may
+// belong to another process.
 func (p *PTY) Pid() int { return p.leader.Pid }
 
 // Faults says in words which of Command.Limits could not be set, "" if all could.
 func (p *PTY) Faults() string { return p.faults }
 
-// SyscallConn gives access to the terminal's descriptor, which is non-blocking, as [os.File.SyscallConn] does. A copy of it keeps the
-// terminal open.
+// SyscallConn gives access to the terminal's descriptor, which is non-blocking, as
+// [os.File.SyscallConn] does. A copy of it keeps the terminal open.
 func (p *PTY) SyscallConn() (syscall.RawConn, error) { return p.conn, nil }
 
-// Write types b. It blocks while the program does not read and the terminal's input queue (4 KiB on Linux) is full; Close ends it. A line
-// longer than that queue is cut by the terminal itself while it is in line mode.
+// Write types b. It blocks while the program does not read and the terminal's input queue
+// (4 KiB on Linux) is full; Close ends it. A line longer than that queue is cut by the
+// terminal itself while it is in line mode.
 func (p *PTY) Write(b []byte) (int, error) {
 	n, err := p.master.Write(b)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
@@ -160,8 +166,8 @@ func (p *PTY) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TryWrite types as much of b as there is room for now, perhaps nothing; it does not wait for more. It must not be called concurrently with
-// Write.
+// TryWrite types as much of b as there is room for now, perhaps nothing; it does not wait
+// for more. It must not be called concurrently with Write.
 func (p *PTY) TryWrite(b []byte) (n int, err error) {
 	try := func(fd uintptr) bool {
 		n, err = unix.Write(int(fd), b)
@@ -178,8 +184,8 @@ func (p *PTY) TryWrite(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Resize changes the size and tells the programs in the foreground. Both dimensions must be at least 1. After Close it returns
-// os.ErrClosed.
+// Resize changes the size and tells the programs in the foreground. Both dimensions must
+// be at least 1. After Close it returns os.ErrClosed.
 func (p *PTY) Resize(s Size) error {
 	if s.Cols == 0 || s.Rows == 0 {
 		return fmt.Errorf("resize terminal to %d columns and %d rows: must be at least 1", s.Cols, s.Rows)
@@ -197,8 +203,9 @@ func (p *PTY) Resize(s Size) error {
 	return nil
 }
 
-// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it are told by
-// a hang-up, but not made to end: that is Kill. It also ends the feed. Wait stays usable. A second Close does nothing.
+// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which
+// return os.ErrClosed. Programs still on it are told by a hang-up, but not made to end:
+// that is Kill. It also ends the feed. Wait stays usable. A second Close does nothing.
 func (p *PTY) Close() error {
 	p.closeFeed()
 	if err := p.master.Close(); err != nil && !errors.Is(err, os.ErrClosed) {

@@ -16,8 +16,9 @@ import (
 	"tether/platform/proc"
 )
 
-// PTY is a running program and its pseudo-console. Its methods may be called from several goroutines, but Read and WaitReadable only from
-// one at a time. It holds two pipes, a job, and a goroutine with a thread that waits for the program.
+// PTY is a running program and its pseudo-console. Its methods may be called from several
+// goroutines, but Read and WaitReadable only from one at a time. It holds two pipes, a
+// job, and a goroutine with a thread that waits for the program.
 //
 //	running ──program ended──▶ background ──nothing left, quiet──▶ console ended, Read returns io.EOF
 //	   └────────────────── Close: hang-up, drained, everything given back ──────────────────▶
@@ -44,16 +45,20 @@ type PTY struct {
 	again *time.Timer // repeats an early Resize
 }
 
-// CanFeed reports whether this system supports Command.Feed. Whether a program on a pseudo-console can have one standard handle of its own
-// and two of the console could not be tried here.
+// CanFeed reports whether this system supports Command.Feed. Whether a program on a
+// pseudo-console can have one standard handle of its own and two of the console could not
+// be tried here.
 const CanFeed = false
 
-// MaxLine is how many bytes a terminal in line mode keeps of a line before its end; a console has no such bound.
+// MaxLine is how many bytes a terminal in line mode keeps of a line before its end; a
+// console has no such bound.
 const MaxLine = math.MaxInt32
 
-// Start runs c on a new pseudo-console, in its own job; with proc.AgentTag in its environment, that is within the agent's job. The program
-// inherits no handles, and Ctrl+C works even if this process ignores it. Only SystemRoot is added to the environment if it is missing.
-// cmd.exe runs batch files; see batchLine for their arguments. The caller must call Close. An error is a *StartError.
+// Start runs c on a new pseudo-console, in its own job; with proc.AgentTag in its
+// environment, that is within the agent's job. The program inherits no handles, and
+// Ctrl+C works even if this process ignores it. Only SystemRoot is added to the
+// environment if it is missing. cmd.exe runs batch files; see batchLine for their
+// arguments. The caller must call Close. An error is a *StartError.
 func Start(c Command) (*PTY, error) {
 	if c.Feed {
 		return nil, &StartError{What: "input", Err: errors.ErrUnsupported}
@@ -84,8 +89,8 @@ func Start(c Command) (*PTY, error) {
 	p.began = time.Now()
 	released := p.console.release()
 	go p.watch(process, released)
-	// A program that was not killed may leave others behind which live on, and which a later Kill must find: the job stays until nobody can
-	// call it.
+	// A program that was not killed may leave others behind which live on, and which a
+	// later Kill must find: the job stays until nobody can call it.
 	job, agent := p.job, p.agent
 	runtime.AddCleanup(p, func(struct{}) { closeJobs(job, agent) }, struct{}{})
 	return p, nil
@@ -98,8 +103,8 @@ func closeJobs(job, agent *proc.Job) {
 	}
 }
 
-// agentJob is the job of the agent whose mark is in the environment, nil where there is no mark, or this process is in that job, which its
-// children are then, too.
+// agentJob is the job of the agent whose mark is in the environment, nil where there is
+// no mark, or this process is in that job, which its children are then, too.
 func agentJob(env []string) (*proc.Job, error) {
 	principal, _ := lookupFold(env, proc.AgentVar)
 	if principal == "" {
@@ -169,10 +174,12 @@ func open(s Size) (*PTY, ends, error) {
 	return p, theirs, nil
 }
 
-// Pid returns the program's process id. After the program has ended, the id may belong to another process.
+// Pid returns the program's process id. After the program has ended, the id may belong to
+// another process.
 func (p *PTY) Pid() int { return p.pid }
 
-// Write types b. Enter is "\r"; a "\n" within a text is made Enter, see enter. It blocks while the console does not read; Close ends it.
+// Write types b. Enter is "\r"; a "\n" within a text is made Enter, see enter. It blocks
+// while the console does not read; Close ends it.
 func (p *PTY) Write(b []byte) (int, error) {
 	p.typing.Lock()
 	defer p.typing.Unlock()
@@ -186,11 +193,13 @@ func (p *PTY) Write(b []byte) (int, error) {
 	return min(n, len(b)), fmt.Errorf("write terminal: %w", err)
 }
 
-// settle is how long after the start of a program Windows may lose a change of size (microsoft/terminal #10400).
+// settle is how long after the start of a program Windows may lose a change of size
+// (microsoft/terminal #10400).
 const settle = time.Second
 
-// Resize changes the size and tells the programs on the console. Both dimensions must be at least 1; Windows does with 2 to 1000 columns
-// and 1 to 1000 rows, others become the nearest. After Close it returns os.ErrClosed.
+// Resize changes the size and tells the programs on the console. Both dimensions must be
+// at least 1; Windows does with 2 to 1000 columns and 1 to 1000 rows, others become the
+// nearest. After Close it returns os.ErrClosed.
 func (p *PTY) Resize(s Size) error {
 	if s.Cols == 0 || s.Rows == 0 {
 		return fmt.Errorf("resize terminal to %d columns and %d rows: must be at least 1", s.Cols, s.Rows)
@@ -219,9 +228,10 @@ func (p *PTY) repeatSize() {
 	_ = p.console.resize(s) // it worked before, or the console has ended
 }
 
-// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it get a
-// hang-up, which ends most of them; programs without a console continue, unless Kill is called. It does not wait for that. Wait stays
-// usable. A second Close does nothing.
+// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which
+// return os.ErrClosed. Programs still on it get a hang-up, which ends most of them;
+// programs without a console continue, unless Kill is called. It does not wait for that.
+// Wait stays usable. A second Close does nothing.
 func (p *PTY) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,8 +256,9 @@ func (p *PTY) Close() error {
 // drainTime bounds how long discarding the rest of the output may take.
 const drainTime = 5 * time.Second
 
-// dispose ends the console and then closes the pipes, in this order: with its output not read the console may hang, and with its pipe
-// closed it may end its programs in the middle of a word.
+// dispose ends the console and then closes the pipes, in this order: with its output not
+// read the console may hang, and with its pipe closed it may end its programs in the
+// middle of a word.
 func (p *PTY) dispose() {
 	go p.console.close()
 	p.reader.drain(drainTime)

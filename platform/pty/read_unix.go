@@ -15,10 +15,12 @@ import (
 	"tether/platform/rawio"
 )
 
-// aheadSize is how much wait reads ahead, in bytes: all that Linux hands out at a time (N_TTY_BUF_SIZE).
+// aheadSize is how much wait reads ahead, in bytes: all that Linux hands out at a time
+// (N_TTY_BUF_SIZE).
 const aheadSize = 4 << 10
 
-// aheads are buffers for that. A terminal takes one only for a try to read, and keeps it only until it was handed out.
+// aheads are buffers for that. A terminal takes one only for a try to read, and keeps it
+// only until it was handed out.
 var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 
 // reader is the reading side of a PTY, owned by the goroutine that reads.
@@ -37,12 +39,14 @@ func (r *reader) init(conn syscall.RawConn) {
 	r.conn, r.try, r.tryTo = conn, r.readAhead, r.readTo
 }
 
-// Read reads output. It blocks, without a thread, until there is some. When no process holds the terminal open any more, it returns io.EOF,
-// now and from then on; after Close an error that is os.ErrClosed.
+// Read reads output. It blocks, without a thread, until there is some. When no process
+// holds the terminal open any more, it returns io.EOF, now and from then on; after Close
+// an error that is os.ErrClosed.
 func (p *PTY) Read(b []byte) (int, error) { return p.reader.read(b) }
 
-// WaitReadable blocks until Read would return output at once; at the end it returns the error that Read would return. A caller that waits
-// here instead of in Read needs a buffer only while there is something to put into it.
+// WaitReadable blocks until Read would return output at once; at the end it returns the
+// error that Read would return. A caller that waits here instead of in Read needs a
+// buffer only while there is something to put into it.
 func (p *PTY) WaitReadable() error { return p.reader.wait() }
 
 func (r *reader) read(b []byte) (int, error) {
@@ -70,8 +74,8 @@ func (r *reader) readTo(fd uintptr) bool {
 	return !errors.Is(r.err, unix.EAGAIN)
 }
 
-// wait reads ahead: unlike poll(2) or FIONREAD a read means the same on every system's master, and this saves a system call for available
-// output.
+// wait reads ahead: unlike poll(2) or FIONREAD a read means the same on every system's
+// master, and this saves a system call for available output.
 func (r *reader) wait() error {
 	switch {
 	case r.ahead != nil:
@@ -86,7 +90,8 @@ func (r *reader) wait() error {
 	return err
 }
 
-// await calls try, which sets n and err, until it has read something, an error, or the end.
+// await calls try, which sets n and err, until it has read something, an error, or the
+// end.
 func (r *reader) await(try func(fd uintptr) bool) error {
 	if r.conn.Read(try) != nil {
 		return os.ErrClosed // no deadline is ever set, so it is that; RawConn gives the poller's own error
@@ -97,7 +102,8 @@ func (r *reader) await(try func(fd uintptr) bool) error {
 	return r.end(r.err)
 }
 
-// readAhead is called by the poller's RawConn: first at once, then each time the master may have become readable, until it is true.
+// readAhead is called by the poller's RawConn: first at once, then each time the master
+// may have become readable, until it is true.
 func (r *reader) readAhead(fd uintptr) bool {
 	r.ahead = aheads.Get().(*[aheadSize]byte)
 	r.at = 0
@@ -114,7 +120,8 @@ func (r *reader) drop() {
 	r.ahead = nil
 }
 
-// end translates the end of output: Linux says EIO when nobody holds the other side any more, macOS returns nothing.
+// end translates the end of output: Linux says EIO when nobody holds the other side any
+// more, macOS returns nothing.
 func (r *reader) end(err error) error {
 	switch {
 	case err == nil, errors.Is(err, os.ErrClosed):

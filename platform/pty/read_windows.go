@@ -32,15 +32,18 @@ func (r *reader) init(out *os.File) (err error) {
 	return err
 }
 
-// Read reads output. It blocks, without a thread, until there is some. When the console has ended, it returns io.EOF, now and from then on;
-// after Close an error that is os.ErrClosed.
+// Read reads output. It blocks, without a thread, until there is some. When the console
+// has ended, it returns io.EOF, now and from then on; after Close an error that is
+// os.ErrClosed.
 //
-// The console ends after the last program on it, with nothing lost. Windows before build 26100 does not do that by itself: there it is
-// ended when the program and all it has started have ended and no output has come for a short while.
+// The console ends after the last program on it, with nothing lost. Windows before build
+// 26100 does not do that by itself: there it is ended when the program and all it has
+// started have ended and no output has come for a short while.
 func (p *PTY) Read(b []byte) (int, error) { return p.reader.read(b) }
 
-// WaitReadable blocks until Read would return output at once; at the end it returns the error that Read would return. A caller that waits
-// here instead of in Read needs a buffer only while there is something to put into it.
+// WaitReadable blocks until Read would return output at once; at the end it returns the
+// error that Read would return. A caller that waits here instead of in Read needs a
+// buffer only while there is something to put into it.
 func (p *PTY) WaitReadable() error { return p.reader.wait() }
 
 func (r *reader) read(b []byte) (n int, err error) {
@@ -115,7 +118,8 @@ func (r *reader) end(err error) error {
 	}
 }
 
-// wake makes running and later calls of Read and WaitReadable return os.ErrClosed, and returns when none is running.
+// wake makes running and later calls of Read and WaitReadable return os.ErrClosed, and
+// returns when none is running.
 func (r *reader) wake() {
 	_ = r.out.SetReadDeadline(time.Unix(1, 0))
 	r.mu.Lock()

@@ -31,8 +31,9 @@ func (p *PTY) spawn(c Command, path, line string) (windows.Handle, error) {
 	defer list.Delete()
 	info := windows.StartupInfoEx{ProcThreadAttributeList: list.List()}
 	info.Cb = uint32(unsafe.Sizeof(info))
-	// No standard handles, and explicitly so: otherwise the program would get this process's handles, if they are redirected
-	// (microsoft/terminal #4585). The console then gives its own.
+	// No standard handles, and explicitly so: otherwise the program would get this
+	// process's handles, if they are redirected (microsoft/terminal #4585). The console
+	// then gives its own.
 	info.Flags = windows.STARTF_USESTDHANDLES
 	process, err := create(application, line, c.Dir, c.Env, &info)
 	if err != nil {
@@ -43,7 +44,8 @@ func (p *PTY) spawn(c Command, path, line string) (windows.Handle, error) {
 	return process.Process, nil
 }
 
-// attributes are CreateProcess's extended attributes: the console and the jobs, the outer one first.
+// attributes are CreateProcess's extended attributes: the console and the jobs, the outer
+// one first.
 func (p *PTY) attributes() (*windows.ProcThreadAttributeListContainer, error) {
 	list, err := windows.NewProcThreadAttributeList(2)
 	if err != nil {
@@ -68,8 +70,9 @@ func (p *PTY) attributes() (*windows.ProcThreadAttributeListContainer, error) {
 // attributeJobList is PROC_THREAD_ATTRIBUTE_JOB_LIST of <WinBase.h>: since Windows 10.
 const attributeJobList = 0x0002000d
 
-// create is CreateProcess. It makes no new process group: in one, Ctrl+C does nothing (MicrosoftDocs/Console-Docs #348). Ctrl+C also does
-// nothing if this process was started to ignore it, which children inherit, so create undoes that.
+// create is CreateProcess. It makes no new process group: in one, Ctrl+C does nothing
+// (MicrosoftDocs/Console-Docs #348). Ctrl+C also does nothing if this process was started
+// to ignore it, which children inherit, so create undoes that.
 func create(application, line, dir string, env []string, info *windows.StartupInfoEx) (*windows.ProcessInformation, error) {
 	app, err := windows.UTF16PtrFromString(application)
 	if err != nil {

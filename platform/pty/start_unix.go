@@ -16,7 +16,8 @@ import (
 	"tether/platform/proc"
 )
 
-// check finds the program and names the fault of the command, where fork and execve would only say "no such file".
+// check finds the program and names the fault of the command, where fork and execve would
+// only say "no such file".
 func (c Command) check() (path string, err error) {
 	if err := checkDir(c.Dir); err != nil {
 		return "", &StartError{What: "directory", Name: c.Dir, Err: err}
@@ -60,8 +61,9 @@ func (c Command) find() (string, error) {
 	}
 }
 
-// search looks for a bare name along PATH. Like a shell it prefers to say that something was found but may not be executed; unlike one it
-// takes an empty or relative entry to mean nothing, not the working directory.
+// search looks for a bare name along PATH. Like a shell it prefers to say that something
+// was found but may not be executed; unlike one it takes an empty or relative entry to
+// mean nothing, not the working directory.
 func (c Command) search() (string, error) {
 	var found error = fs.ErrNotExist
 	for _, dir := range filepath.SplitList(lookupEnv(c.Env, "PATH")) {

@@ -59,7 +59,8 @@ func TestArgumentsArrive(t *testing.T) {
 	}
 }
 
-// The same through a batch file, which cmd.exe runs: nothing in an argument becomes a command, a variable or another argument.
+// The same through a batch file, which cmd.exe runs: nothing in an argument becomes a
+// command, a variable or another argument.
 func TestArgumentsArriveThroughABatchFile(t *testing.T) {
 	testkit.Leaks(t)
 	dir := filepath.Join(t.TempDir(), "a b")

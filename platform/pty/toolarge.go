@@ -8,14 +8,16 @@ import (
 	"syscall"
 )
 
-// MaxStart is how many bytes of arguments and environment a command may have. Linux allows at most 6 MiB, and 2 MiB
-// with the usual limit of the stack (execve(2)).
+// MaxStart is how many bytes of arguments and environment a command may have. Linux
+// allows at most 6 MiB, and 2 MiB with the usual limit of the stack (execve(2)).
 const MaxStart = 8 << 20
 
-// ErrTooLarge is wrapped by the StartError of a command whose arguments and environment the system does not take.
+// ErrTooLarge is wrapped by the StartError of a command whose arguments and environment
+// the system does not take.
 const ErrTooLarge = syscall.E2BIG
 
-// CheckSize returns a *StartError that names the largest variables if the command is larger than MaxStart.
+// CheckSize returns a *StartError that names the largest variables if the command is
+// larger than MaxStart.
 func (c Command) CheckSize() error {
 	if c.bytes() <= MaxStart {
 		return nil

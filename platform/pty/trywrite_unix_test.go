@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Bytes for which there is room are typed at once; a program that does not read blocks nobody and loses no byte.
+// Bytes for which there is room are typed at once; a program that does not read blocks
+// nobody and loses no byte.
 func TestTryWrite(t *testing.T) {
 	p := start(t, nil, "sh", "-c", `stty raw -echo; printf ready; sleep 1000`)
 	p.until("ready")

@@ -52,7 +52,8 @@ func forEachNetwork(t *testing.T, test func(t *testing.T, network string)) {
 	}
 }
 
-// Wrap returns a wrapped connection unchanged. Other tests use that to find out whether a connection is wrapped.
+// Wrap returns a wrapped connection unchanged. Other tests use that to find out whether a
+// connection is wrapped.
 func TestWrapTwice(t *testing.T) {
 	a, b := pair(t, "unix")
 	if rawio.Wrap(a) != a || rawio.Wrap(b) != b {
@@ -60,7 +61,8 @@ func TestWrapTwice(t *testing.T) {
 	}
 }
 
-// Both directions carry data at once, in pieces that are larger than the system's buffers.
+// Both directions carry data at once, in pieces that are larger than the system's
+// buffers.
 func TestContent(t *testing.T) {
 	forEachNetwork(t, func(t *testing.T, network string) {
 		a, b := pair(t, network)
@@ -112,7 +114,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// Deadlines and Close end calls that wait. Errors are the same as those of an ordinary socket.
+// Deadlines and Close end calls that wait. Errors are the same as those of an ordinary
+// socket.
 func TestWaitingCallsEnd(t *testing.T) {
 	forEachNetwork(t, func(t *testing.T, network string) {
 		a, b := pair(t, network)

@@ -1,7 +1,10 @@
-// Package rawio reads and writes sockets and terminals without telling Go's scheduler. On Linux a system call that cannot block does not
-// need the scheduler. An ordinary system call wakes the runtime's monitor thread if the process was idle before, and its goroutine loses
-// its processor when the call takes more than 20 µs. With rawio on all sockets in the path of a key and of output, an echo takes a seventh
-// less time, and coloured output a tenth less CPU (docs/PERFORMANCE.md). On other systems reads and writes are ordinary.
+// Package rawio reads and writes sockets and terminals without telling Go's scheduler. On
+// Linux a system call that cannot block does not need the scheduler. An ordinary system
+// call wakes the runtime's monitor thread if the process was idle before, and its
+// goroutine loses its processor when the call takes more than 20 µs. With rawio on all
+// sockets in the path of a key and of output, an echo takes a seventh less time, and
+// coloured output a tenth less CPU (docs/PERFORMANCE.md). On other systems reads and
+// writes are ordinary.
 package rawio
 
 import "net"

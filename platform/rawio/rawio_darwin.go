@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read is read(2), repeated when a signal interrupted it; at the end of the input it returns 0 and no error.
+// Read is read(2), repeated when a signal interrupted it; at the end of the input it
+// returns 0 and no error.
 func Read(fd uintptr, p []byte) (int, error) { return repeat(unix.Read, fd, p) }
 
 // Write is write(2), repeated when a signal interrupted it.

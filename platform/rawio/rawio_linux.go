@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read is read(2), repeated when a signal interrupted it; at the end of the input it returns 0 and no error. The descriptor must be
-// non-blocking: a call that blocks keeps one of Go's processors. p must not be empty.
+// Read is read(2), repeated when a signal interrupted it; at the end of the input it
+// returns 0 and no error. The descriptor must be non-blocking: a call that blocks keeps
+// one of Go's processors. p must not be empty.
 func Read(fd uintptr, p []byte) (int, error) {
 	n, err := transfer(unix.SYS_READ, fd, p, 0)
 	noteRead(fd)
@@ -42,9 +43,11 @@ func transfer(trap, fd uintptr, p []byte, flags uintptr) (int, error) {
 	}
 }
 
-// The runtime's monitor thread polls the network and interrupts long computations every 10 ms. A process needs that when it has more work
-// than processors. The thread sleeps once all processors are idle, and only an ordinary system call or a timer wakes it. So count makes an
-// ordinary system call after each monitorEvery bytes. Each call counts as the bytes that it moves plus callBytes.
+// The runtime's monitor thread polls the network and interrupts long computations every
+// 10 ms. A process needs that when it has more work than processors. The thread sleeps
+// once all processors are idle, and only an ordinary system call or a timer wakes it. So
+// count makes an ordinary system call after each monitorEvery bytes. Each call counts as
+// the bytes that it moves plus callBytes.
 const (
 	monitorEvery = 1 << 20
 	callBytes    = 1 << 10
@@ -52,7 +55,8 @@ const (
 
 var counted atomic.Int64
 
-// count adds a call that has moved n bytes, and wakes the monitor thread when it is time to.
+// count adds a call that has moved n bytes, and wakes the monitor thread when it is time
+// to.
 func count(n int64) {
 	if counted.Add(n+callBytes) >= monitorEvery {
 		counted.Store(0)
@@ -60,8 +64,9 @@ func count(n int64) {
 	}
 }
 
-// Wrap returns a connection that reads and writes c without telling the scheduler. The result owns c: closing it closes c. Wrap returns c
-// itself if c is wrapped already, is closed, or is neither a TCP nor a unix socket.
+// Wrap returns a connection that reads and writes c without telling the scheduler. The
+// result owns c: closing it closes c. Wrap returns c itself if c is wrapped already, is
+// closed, or is neither a TCP nor a unix socket.
 func Wrap(c net.Conn) net.Conn {
 	s, ok := c.(socket)
 	if _, wrapped := c.(*conn); wrapped || !ok {
@@ -83,14 +88,16 @@ type socket interface {
 	CloseWrite() error
 }
 
-// conn is a wrapped connection. The socket keeps the deadlines, closes, and waits until it is ready.
+// conn is a wrapped connection. The socket keeps the deadlines, closes, and waits until
+// it is ready.
 type conn struct {
 	socket
 	raw     syscall.RawConn
 	in, out direction
 }
 
-// direction is one direction of a connection, with the state of the Read or Write under way. A second call waits for mu.
+// direction is one direction of a connection, with the state of the Read or Write under
+// way. A second call waits for mu.
 type direction struct {
 	mu  sync.Mutex            // held by the caller of Read or Write
 	try func(fd uintptr) bool // set once: receive or send
@@ -129,7 +136,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// run makes poll call d.try at once, and again each time the socket may be ready, until d.try returns true.
+// run makes poll call d.try at once, and again each time the socket may be ready, until
+// d.try returns true.
 func (d *direction) run(poll func(func(fd uintptr) bool) error, p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

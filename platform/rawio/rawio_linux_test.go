@@ -18,7 +18,8 @@ import (
 	"tether/platform/rawio"
 )
 
-// A read of a descriptor that has become blocking does not block: the deadline still ends it.
+// A read of a descriptor that has become blocking does not block: the deadline still ends
+// it.
 func TestBlockingSocket(t *testing.T) {
 	a, _ := pair(t, "unix")
 	raw, err := a.(interface{ NetConn() net.Conn }).NetConn().(*net.UnixConn).SyscallConn()
@@ -39,8 +40,8 @@ func TestBlockingSocket(t *testing.T) {
 	}
 }
 
-// A loop of calls that never wait lets other goroutines run, even on the only processor and in a process that was idle before: the monitor
-// thread is awake.
+// A loop of calls that never wait lets other goroutines run, even on the only processor
+// and in a process that was idle before: the monitor thread is awake.
 func TestOthersRun(t *testing.T) {
 	const inChild = "RAWIO_TEST_OTHERS"
 	if os.Getenv(inChild) == "" {
@@ -110,7 +111,8 @@ func TestOthersRun(t *testing.T) {
 	}
 }
 
-// switches returns the counts of voluntary context switches of the threads of a process, as text.
+// switches returns the counts of voluntary context switches of the threads of a process,
+// as text.
 func switches(t *testing.T, pid int) (all string) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))

@@ -1,10 +1,12 @@
-// Package roam reports that the machine has slept or that its network has changed. After that a connection may be dead although nothing has
-// reported it, and a connection that failed before may be possible.
+// Package roam reports that the machine has slept or that its network has changed. After
+// that a connection may be dead although nothing has reported it, and a connection that
+// failed before may be possible.
 //
 //	err := roam.Watch(ctx, func(why roam.Change) { link.Moved() })
 //
-// It compares a few numbers every three seconds, so that it rarely wakes an idle process, and asks no other program. A report is a hint to
-// check a connection, never a fact about it: it may come late, twice, or for an unused address.
+// It compares a few numbers every three seconds, so that it rarely wakes an idle process,
+// and asks no other program. A report is a hint to check a connection, never a fact about
+// it: it may come late, twice, or for an unused address.
 package roam
 
 import (
@@ -29,7 +31,8 @@ func (c Change) String() string { return [...]string{"nothing", "woke up", "netw
 const (
 	// tick is the time between two looks, and so the longest delay of a report.
 	tick = 3 * time.Second
-	// Woke is reported if two looks are at least stopped apart, or if the machine has slept for at least slept between them.
+	// Woke is reported if two looks are at least stopped apart, or if the machine has
+	// slept for at least slept between them.
 	stopped = 5 * time.Second
 	slept   = 2 * time.Second
 )
@@ -41,8 +44,9 @@ func Watch(ctx context.Context, changed func(Change)) error {
 	return watch(next, asleep, addresses, changed)
 }
 
-// watch is Watch with its sources. next blocks until it is time for another look; its error ends watch. asleep returns how long the machine
-// has slept since some fixed moment. addrs returns the machine's addresses.
+// watch is Watch with its sources. next blocks until it is time for another look; its
+// error ends watch. asleep returns how long the machine has slept since some fixed
+// moment. addrs returns the machine's addresses.
 func watch(next func() error, asleep func() time.Duration, addrs func() ([]string, error), changed func(Change)) error {
 	last, sleep := time.Now(), asleep()
 	known, err := addrs() // if err is not nil, the addresses are not known yet
@@ -67,8 +71,8 @@ func watch(next func() error, asleep func() time.Duration, addrs func() ([]strin
 	}
 }
 
-// goTicks returns next, which blocks until the next tick and returns ctx's error when ctx ends, and stop, which releases the ticker. every
-// is the time between two ticks.
+// goTicks returns next, which blocks until the next tick and returns ctx's error when ctx
+// ends, and stop, which releases the ticker. every is the time between two ticks.
 func goTicks(ctx context.Context, every time.Duration) (next func() error, stop func()) {
 	t := time.NewTicker(every)
 	next = func() error {
@@ -82,7 +86,8 @@ func goTicks(ctx context.Context, every time.Duration) (next func() error, stop 
 	return next, t.Stop
 }
 
-// addresses returns this machine's addresses in a fixed order, without loopback and link-local ones.
+// addresses returns this machine's addresses in a fixed order, without loopback and
+// link-local ones.
 func addresses() ([]string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

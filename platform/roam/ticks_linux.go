@@ -8,8 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ticks is goTicks with a timer of the kernel. Go waits for its own timers in epoll_pwait(2), which Linux may end 0.1 % late. From the moment
-// when a timer is due until it runs, Go's monitor thread wakes every 20 µs: up to 25 times for a timer of 3 s.
+// ticks is goTicks with a timer of the kernel. Go waits for its own timers in
+// epoll_pwait(2), which Linux may end 0.1 % late. From the moment when a timer is due
+// until it runs, Go's monitor thread wakes every 20 µs: up to 25 times for a timer of 3
+// s.
 func ticks(ctx context.Context, every time.Duration) (next func() error, stop func()) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {

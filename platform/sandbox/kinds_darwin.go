@@ -8,7 +8,8 @@ import (
 
 var kinds = []Kind{Seatbelt}
 
-// sandboxExec is part of macOS. Its manual calls it deprecated, but macOS has no replacement for programs that are not bundles.
+// sandboxExec is part of macOS. Its manual calls it deprecated, but macOS has no
+// replacement for programs that are not bundles.
 const sandboxExec = "/usr/bin/sandbox-exec"
 
 func confine(k Kind, p Profile, argv []string) int {
@@ -23,6 +24,6 @@ func inner([]string) int {
 	return complain(statusConfine, fmt.Errorf("%w: namespaces need Linux", ErrUnsupported))
 }
 
-// ClosesAbstractSockets reports whether connections to abstract sockets outside are impossible. It is always true: macOS has no such
-// sockets.
+// ClosesAbstractSockets reports whether connections to abstract sockets outside are
+// impossible. It is always true: macOS has no such sockets.
 func ClosesAbstractSockets() bool { return true }

@@ -20,5 +20,6 @@ func inner([]string) int {
 // Resolve returns path without links.
 func (p Profile) Resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
-// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. It is always false here.
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract
+// sockets outside. It is always false here.
 func ClosesAbstractSockets() bool { return false }

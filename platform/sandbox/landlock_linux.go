@@ -30,7 +30,8 @@ func confine(k Kind, p Profile, argv []string) int {
 	}
 }
 
-// fence becomes the command, confined by Landlock and the filter of system calls. It returns the exit status only if that fails.
+// fence becomes the command, confined by Landlock and the filter of system calls. It
+// returns the exit status only if that fails.
 func fence(p Profile, argv []string) int {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return complain(statusConfine, fmt.Errorf("close_range: %w", err))
@@ -52,7 +53,8 @@ func fence(p Profile, argv []string) int {
 	return notStarted(argv[0], become(path, argv))
 }
 
-// leastABI is the first version of Landlock that also controls truncation (Linux 6.2). With an older one, commands could empty any file.
+// leastABI is the first version of Landlock that also controls truncation (Linux 6.2).
+// With an older one, commands could empty any file.
 const leastABI = 3
 
 // abi returns the kernel's version of Landlock.
@@ -73,7 +75,8 @@ func landlockMissing() error {
 	return err
 }
 
-// changes are the rights that are refused outside the profile. fileChanges are those of them that can be granted for a file.
+// changes are the rights that are refused outside the profile. fileChanges are those of
+// them that can be granted for a file.
 const (
 	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
@@ -85,18 +88,19 @@ const (
 // devices are files that programs write to although they are not regular files.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"}
 
-// scopeABI is the first version of Landlock that can refuse signals to processes outside and connections to their abstract sockets (Linux
-// 6.12).
+// scopeABI is the first version of Landlock that can refuse signals to processes outside
+// and connections to their abstract sockets (Linux 6.12).
 const scopeABI = 6
 
-// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside, which a Wall that shares the network
-// needs.
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract
+// sockets outside, which a Wall that shares the network needs.
 func ClosesAbstractSockets() bool {
 	v, err := abi()
 	return err == nil && v >= scopeABI
 }
 
-// scope refuses signals and connections to abstract sockets that leave the sandbox, as far as the kernel can.
+// scope refuses signals and connections to abstract sockets that leave the sandbox, as
+// far as the kernel can.
 func scope() error {
 	if !ClosesAbstractSockets() {
 		return nil
@@ -104,8 +108,9 @@ func scope() error {
 	return restrict(nil, 0)
 }
 
-// restrict gives up the handled rights of this thread and its children, except those for the paths in writable and for devices. Where the
-// kernel can, it also refuses signals and connections to abstract sockets that leave the sandbox.
+// restrict gives up the handled rights of this thread and its children, except those for
+// the paths in writable and for devices. Where the kernel can, it also refuses signals
+// and connections to abstract sockets that leave the sandbox.
 func restrict(writable []string, handled uint64) error {
 	if err := landlockMissing(); err != nil {
 		return err
@@ -141,7 +146,8 @@ func restrict(writable []string, handled uint64) error {
 	return nil
 }
 
-// allow grants the rights in access for path and everything below it. A missing path is left out.
+// allow grants the rights in access for path and everything below it. A missing path is
+// left out.
 func allow(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,7 +172,8 @@ func allow(ruleset int, path string, access uint64) error {
 	return nil
 }
 
-// become executes the program in place of this one. It must be called on the thread that was confined.
+// become executes the program in place of this one. It must be called on the thread that
+// was confined.
 func become(path string, argv []string) error {
 	if !strings.Contains(path, "/") {
 		path = "./" + path

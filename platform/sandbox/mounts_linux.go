@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The file system of a wall is a memory file system with only the mounts that are made here. The sources of mounts are opened below oldRoot
-// and their mount points below newRoot, both with openat2 or os.Root, so that a link that the agent has made in a granted directory leads
-// nowhere else.
+// The file system of a wall is a memory file system with only the mounts that are made
+// here. The sources of mounts are opened below oldRoot and their mount points below
+// newRoot, both with openat2 or os.Root, so that a link that the agent has made in a
+// granted directory leads nowhere else.
 
-// baseDir is the first mount point of the new file system, which hides it while the file system is built. Any directory that always exists
-// would do.
+// baseDir is the first mount point of the new file system, which hides it while the file
+// system is built. Any directory that always exists would do.
 const (
 	baseDir = "/tmp"
 	oldRoot = "/old"
@@ -38,7 +39,8 @@ type builder struct {
 	fixed []string // directories inside that fix has made mount points
 }
 
-// build makes the file system of the profile, makes it the root, and unmounts the former root.
+// build makes the file system of the profile, makes it the root, and unmounts the former
+// root.
 func build(in order) error {
 	if err := begin(); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
@@ -92,7 +94,8 @@ const (
 	nothingFile = "/nothing.file"
 )
 
-// end makes the new tree the root, read-only apart from the mounts in it, and unmounts the former root.
+// end makes the new tree the root, read-only apart from the mounts in it, and unmounts
+// the former root.
 func (b *builder) end() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, newRoot, 0, &unix.MountAttr{Attr_set: readOnly}); err != nil {
 		return fmt.Errorf("make the root read-only: %w", err)
@@ -119,7 +122,8 @@ func (b *builder) system() error {
 	return b.show("/etc/resolv.conf", readOnly) // often a link to a file below /run
 }
 
-// devices gives the wall a /dev with the devices that any user may use, and terminals of its own.
+// devices gives the wall a /dev with the devices that any user may use, and terminals of
+// its own.
 func (b *builder) devices() error {
 	if err := b.memory("/dev", "mode=0755", unix.MS_NOSUID); err != nil {
 		return err
@@ -146,8 +150,8 @@ func (b *builder) devices() error {
 	return b.console()
 }
 
-// console shows the command's own terminal at /dev/console, so that it has a name inside. The terminal is a device outside, and the command
-// inherits it as standard input.
+// console shows the command's own terminal at /dev/console, so that it has a name inside.
+// The terminal is a device outside, and the command inherits it as standard input.
 func (b *builder) console() error {
 	var own, named unix.Stat_t
 	name, err := os.Readlink(oldRoot + "/proc/self/fd/0")
@@ -160,8 +164,8 @@ func (b *builder) console() error {
 	return b.bind(name, "/dev/console", device)
 }
 
-// processes gives the wall a /proc with its own processes. The kernel's settings in it are read-only, because root, even in a user
-// namespace, could change them.
+// processes gives the wall a /proc with its own processes. The kernel's settings in it
+// are read-only, because root, even in a user namespace, could change them.
 func (b *builder) processes() error {
 	if err := b.new.MkdirAll("proc", 0o755); err != nil {
 		return err
@@ -184,7 +188,8 @@ func (b *builder) processes() error {
 	return nil
 }
 
-// private makes the directories, besides the granted ones, to which the command can write.
+// private makes the directories, besides the granted ones, to which the command can
+// write.
 func (b *builder) private(p Profile) error {
 	type dir struct{ from, to, mode string }
 	dirs := []dir{{"tmp", "/tmp", "mode=1777"}, {"tmp", "/var/tmp", "mode=1777"}}
@@ -233,8 +238,9 @@ func (b *builder) grants(in order) error {
 	return nil
 }
 
-// hide covers hidden paths below grants with empty mounts. It hides nothing in the private directories, whose contents belong to the agent.
-// A link is followed inside: one that leads to a path that is not shown hides nothing.
+// hide covers hidden paths below grants with empty mounts. It hides nothing in the
+// private directories, whose contents belong to the agent. A link is followed inside: one
+// that leads to a path that is not shown hides nothing.
 func (b *builder) hide(in order) error {
 	granted := in.shown()
 	for _, path := range in.Hidden {
@@ -255,7 +261,8 @@ func (b *builder) hide(in order) error {
 	return nil
 }
 
-// closed reports whether the directory that keeps this user from a path belongs to another user. The command cannot open it either.
+// closed reports whether the directory that keeps this user from a path belongs to
+// another user. The command cannot open it either.
 func (b *builder) closed(path string) bool {
 	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
 		fd, err := b.inside(dir)
@@ -297,8 +304,9 @@ func (b *builder) cover(fd int) error {
 	return b.attach(tree, path, readOnly)
 }
 
-// fix makes mount points of a directory and those above it, in Writable, so that the command cannot rename them. Otherwise a hidden path
-// below would have another name in the next wall, and be shown there.
+// fix makes mount points of a directory and those above it, in Writable, so that the
+// command cannot rename them. Otherwise a hidden path below would have another name in
+// the next wall, and be shown there.
 func (b *builder) fix(dir string) error {
 	for ; dir != "/" && underAny(dir, b.in.Writable); dir = filepath.Dir(dir) {
 		if slices.Contains(b.in.Writable, dir) || slices.Contains(b.fixed, dir) {
@@ -330,7 +338,8 @@ func (b *builder) sockets(paths []string) error {
 	return nil
 }
 
-// door shows a directory of sockets, read-only: connecting to a socket does not change the file system.
+// door shows a directory of sockets, read-only: connecting to a socket does not change
+// the file system.
 func (b *builder) door(d Door) error {
 	if d.From == "" {
 		return nil
@@ -338,7 +347,8 @@ func (b *builder) door(d Door) error {
 	return b.bind(d.From, d.At, readOnly)
 }
 
-// show is bind for a path of the system or the person, which may be a link: the target of the link is shown at the path.
+// show is bind for a path of the system or the person, which may be a link: the target of
+// the link is shown at the path.
 func (b *builder) show(path string, attr uint64) error {
 	real, err := b.real(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -350,8 +360,9 @@ func (b *builder) show(path string, attr uint64) error {
 	return b.bind(real, path, attr)
 }
 
-// real returns the path without links, as seen from the former root. These paths do not exist: one through a link that an agent may have
-// made, through a file, through links in a circle, or in a directory that the user may not search. They fail no wall.
+// real returns the path without links, as seen from the former root. These paths do not
+// exist: one through a link that an agent may have made, through a file, through links in
+// a circle, or in a directory that the user may not search. They fail no wall.
 func (b *builder) real(path string) (string, error) {
 	real, err := b.in.resolve(oldRoot, path)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EACCES) {
@@ -360,7 +371,8 @@ func (b *builder) real(path string) (string, error) {
 	return real, err
 }
 
-// bind shows a path outside at a path inside. No part of the path outside may be a link. A missing path is left out.
+// bind shows a path outside at a path inside. No part of the path outside may be a link.
+// A missing path is left out.
 func (b *builder) bind(path, at string, attr uint64) error {
 	fd, err := b.open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -408,7 +420,8 @@ func (b *builder) attach(tree int, at string, attr uint64) error {
 	return nil
 }
 
-// place opens the directory or file of a mount point, and makes it if it does not exist. The caller closes the descriptor.
+// place opens the directory or file of a mount point, and makes it if it does not exist.
+// The caller closes the descriptor.
 func (b *builder) place(at string, dir bool) (int, error) {
 	fd, err := b.inside(at) // before makePlace, which fails in a directory that cannot be read
 	if errors.Is(err, fs.ErrNotExist) {
@@ -460,8 +473,8 @@ func (b *builder) memory(at, options string, flags uintptr) error {
 	return nil
 }
 
-// cache shows a directory. Changes go to a layer over it below layers. If layers is "" or the kernel cannot mount such a layer, the
-// directory is read-only.
+// cache shows a directory. Changes go to a layer over it below layers. If layers is "" or
+// the kernel cannot mount such a layer, the directory is read-only.
 func (b *builder) cache(path, layers string) error {
 	real, err := b.real(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -499,7 +512,8 @@ func (b *builder) cache(path, layers string) error {
 	return nil
 }
 
-// inRoot returns an absolute path in the form that openat2 and os.Root take: relative to the root.
+// inRoot returns an absolute path in the form that openat2 and os.Root take: relative to
+// the root.
 func inRoot(path string) string {
 	if path == "/" {
 		return "."

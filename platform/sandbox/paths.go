@@ -2,7 +2,8 @@ package sandbox
 
 import "path/filepath"
 
-// Toolchains returns directories and files below the home directory that hold programs and settings, and no secrets.
+// Toolchains returns directories and files below the home directory that hold programs
+// and settings, and no secrets.
 func Toolchains(home string) []string {
 	return below(home, ".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".editorconfig", ".tool-versions",
 		".local/bin", "bin", ".cargo/bin", ".cargo/env", ".rustup", "go/bin", "sdk", ".local/go", ".nvm", ".volta", ".fnm", ".local/share/fnm",
@@ -10,7 +11,8 @@ func Toolchains(home string) []string {
 		".bun/bin", ".deno/bin", ".dotnet", ".sdkman/candidates", ".ghcup", ".juliaup", ".nix-profile", ".npm-global", ".local/share/pnpm")
 }
 
-// Caches returns directories below the home directory with files that package managers and compilers have fetched or built.
+// Caches returns directories below the home directory with files that package managers
+// and compilers have fetched or built.
 func Caches(home string) []string {
 	return below(home, "go/pkg/mod", ".cache/go-build", ".cargo/registry", ".cargo/git", ".npm/_cacache", ".cache/yarn", ".cache/pnpm",
 		".yarn/berry/cache", ".bun/install/cache", ".cache/deno", ".cache/pip", ".cache/uv", ".cache/pypoetry/cache", ".m2/repository",
@@ -18,8 +20,8 @@ func Caches(home string) []string {
 		".cache/sccache", ".cache/ccache", ".cache/pre-commit")
 }
 
-// Secrets returns directories and files that are always hidden, even inside a grant: keys, credentials of clouds and services, keyrings and
-// profiles of browsers.
+// Secrets returns directories and files that are always hidden, even inside a grant:
+// keys, credentials of clouds and services, keyrings and profiles of browsers.
 func Secrets(home string) []string {
 	return append(below(home, ".ssh", ".gnupg", ".pki", ".aws", ".azure", ".config/gcloud", ".config/doctl", ".config/hcloud", ".config/linode-cli",
 		".oci", ".aliyun", ".bluemix", ".kube", ".docker", ".config/containers/auth.json", ".config/gh", ".config/glab-cli", ".config/hub",

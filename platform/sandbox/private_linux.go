@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is the private directory of an agent while one of its commands runs. Each command holds a shared lock on a file next to the
-// directory; the last command removes the directory.
+// kept is the private directory of an agent while one of its commands runs. Each command
+// holds a shared lock on a file next to the directory; the last command removes the
+// directory.
 type kept struct {
 	dir    string   // "" if there is none
 	lock   *os.File // nil if there is no directory, and after leave
@@ -50,7 +51,8 @@ func occupy(dir string) (*kept, error) {
 	return k, nil
 }
 
-// leave removes this command's layers, and the directory if no other command uses it. It may be called again.
+// leave removes this command's layers, and the directory if no other command uses it. It
+// may be called again.
 func (k *kept) leave() {
 	if k.lock == nil {
 		return
@@ -63,8 +65,9 @@ func (k *kept) leave() {
 	k.lock = nil
 }
 
-// removeAll removes a directory whose subdirectories may be closed even to their owner, as those of Go's modules are. No confined process
-// may be able to reach the directory any more.
+// removeAll removes a directory whose subdirectories may be closed even to their owner,
+// as those of Go's modules are. No confined process may be able to reach the directory
+// any more.
 func removeAll(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -81,9 +84,11 @@ func removeAll(dir string) {
 // shown returns the paths outside that the command can see.
 func (o *order) shown() []string { return slices.Concat(o.Writable, o.Readable, o.Caches, systemDirs) }
 
-// hideSockets adds the sockets that exist in shown directories to Hidden, except granted ones: a program that sees a socket can connect to
-// it. The kernel lists the names by which sockets were bound. A relative name is looked for where programs of this user run now, and in
-// the shown directories: a program that has since gone elsewhere may have bound it there.
+// hideSockets adds the sockets that exist in shown directories to Hidden, except granted
+// ones: a program that sees a socket can connect to it. The kernel lists the names by
+// which sockets were bound. A relative name is looked for where programs of this user run
+// now, and in the shown directories: a program that has since gone elsewhere may have
+// bound it there.
 func (o *order) hideSockets() error {
 	f, err := os.Open("/proc/net/unix")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +133,8 @@ func (o *order) hideSockets() error {
 	return lines.Err()
 }
 
-// socketName returns the last column of a line of /proc/net/unix, which seven without spaces precede; "" if the socket has no name.
+// socketName returns the last column of a line of /proc/net/unix, which seven without
+// spaces precede; "" if the socket has no name.
 func socketName(line string) string {
 	for range 7 {
 		_, line, _ = strings.Cut(strings.TrimLeft(line, " "), " ")
@@ -136,7 +142,8 @@ func socketName(line string) string {
 	return line
 }
 
-// workingDirs returns the working directories of the processes that this user may inspect, each once.
+// workingDirs returns the working directories of the processes that this user may
+// inspect, each once.
 func workingDirs() []string {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is valid
 	var dirs []string

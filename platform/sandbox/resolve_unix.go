@@ -17,8 +17,9 @@ import (
 // maxLinks bounds the links in a path, as Linux does (path_resolution(7)).
 const maxLinks = 40
 
-// Resolve returns path without links. If it leads through a link that an agent may have made, in Writable or Roots, the error is
-// ErrAgentLink. An agent may put a link into the result later, so the caller must open it without following links.
+// Resolve returns path without links. If it leads through a link that an agent may have
+// made, in Writable or Roots, the error is ErrAgentLink. An agent may put a link into the
+// result later, so the caller must open it without following links.
 func (p Profile) Resolve(path string) (string, error) { return p.resolve("", path) }
 
 // resolve is Resolve with the file system's root at root.
@@ -48,7 +49,8 @@ func (p Profile) resolve(root, path string) (string, error) {
 	return at, nil
 }
 
-// agentsChange reports whether an agent may be able to change the names in a directory. In Roots that takes this user's rights, too.
+// agentsChange reports whether an agent may be able to change the names in a directory.
+// In Roots that takes this user's rights, too.
 func (p Profile) agentsChange(root, dir string) bool {
 	if underAny(dir, p.Writable) {
 		return true

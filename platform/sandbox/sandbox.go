@@ -1,15 +1,20 @@
-// Package sandbox confines a command and everything that it starts. There are two kinds on Linux:
+// Package sandbox confines a command and everything that it starts. There are two kinds
+// on Linux:
 //
-//   - [Wall]: namespaces of the kernel. The command has its own processes, devices, /tmp and home, sees only granted paths, and
-//     reaches neither sockets nor processes outside.
-//   - [Landlock], a fence: the command changes only granted files. It can read all files of the user and connect to all sockets.
+//   - [Wall]: namespaces of the kernel. The command has its own processes, devices, /tmp
+//     and home, sees only granted paths, and reaches neither sockets nor processes
+//     outside.
+//   - [Landlock], a fence: the command changes only granted files. It can read all files
+//     of the user and connect to all sockets.
 //
-// On macOS sandbox-exec is similar to Landlock. docs/SECURITY.md states the promises of each kind.
+// On macOS sandbox-exec is similar to Landlock. docs/SECURITY.md states the promises of
+// each kind.
 //
 //	argv, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{Writable: []string{dir}, Home: home}, self, []string{"npm", "test"})
 //
-// The program self must call [Main] when its first argument is [Verb]. It is then the helper, which gives up rights and starts the command:
-// a process can give up rights only for itself and its children. The daemon is never confined.
+// The program self must call [Main] when its first argument is [Verb]. It is then the
+// helper, which gives up rights and starts the command: a process can give up rights only
+// for itself and its children. The daemon is never confined.
 package sandbox
 
 import (
@@ -40,18 +45,20 @@ const (
 // Verb is the first argument with which a program is the helper.
 const Verb = "confine"
 
-// Exit statuses of the helper if the command does not run; shells use the same 126 and 127.
+// Exit statuses of the helper if the command does not run; shells use the same 126 and
+// 127.
 const (
 	statusConfine  = 125 // the command could not be confined
 	statusExec     = 126 // the command could not be executed
 	statusNotFound = 127
 )
 
-// ErrUnsupported is returned by Wrap if the kind is not available. Its text names the missing feature.
+// ErrUnsupported is returned by Wrap if the kind is not available. Its text names the
+// missing feature.
 var ErrUnsupported = errors.New("the sandbox is not available")
 
-// ErrAgentLink is returned by Resolve for a path through a link that an agent may have made. It also is fs.ErrNotExist: such paths are left
-// out like missing ones.
+// ErrAgentLink is returned by Resolve for a path through a link that an agent may have
+// made. It also is fs.ErrNotExist: such paths are left out like missing ones.
 var ErrAgentLink error = agentLink{}
 
 type agentLink struct{}
@@ -61,35 +68,44 @@ func (agentLink) Error() string { return "it is a link in a directory that agent
 // Is implements what errors.Is asks for.
 func (agentLink) Is(err error) bool { return err == fs.ErrNotExist }
 
-// Profile lists the paths that a confined command may reach. Paths are absolute; those that do not exist when the command starts are left
-// out.
+// Profile lists the paths that a confined command may reach. Paths are absolute; those
+// that do not exist when the command starts are left out.
 type Profile struct {
-	// Writable are the directories and files that the command may change and read. A Wall opens them without following links.
+	// Writable are the directories and files that the command may change and read. A Wall
+	// opens them without following links.
 	Writable []string
-	// Readable are directories and files that a Wall shows read-only, besides those of the system. Links are followed, except those in
-	// Writable and Roots.
+	// Readable are directories and files that a Wall shows read-only, besides those of
+	// the system. Links are followed, except those in Writable and Roots.
 	Readable []string `json:",omitempty"`
-	// Roots are directories of which agents may be granted any part at another time, except Home and the directories above it. A Wall follows
-	// no link in them or in Writable, because an agent may have made it.
+	// Roots are directories of which agents may be granted any part at another time,
+	// except Home and the directories above it. A Wall follows no link in them or in
+	// Writable, because an agent may have made it.
 	Roots []string `json:",omitempty"`
-	// Hidden are directories and files that a Wall and Seatbelt never show, even inside a grant. Landlock cannot hide anything.
+	// Hidden are directories and files that a Wall and Seatbelt never show, even inside a
+	// grant. Landlock cannot hide anything.
 	Hidden []string `json:",omitempty"`
 	// Sockets are unix sockets to which the command may connect.
 	Sockets []string `json:",omitempty"`
-	// Door is a directory of sockets that a Wall shows at another path, read-only. A socket that replaces another there later is visible, too.
+	// Door is a directory of sockets that a Wall shows at another path, read-only. A
+	// socket that replaces another there later is visible, too.
 	Door Door `json:",omitzero"`
-	// Temporary are directories for temporary files that the command may change, except behind a Wall, which has private ones.
+	// Temporary are directories for temporary files that the command may change, except
+	// behind a Wall, which has private ones.
 	Temporary []string `json:",omitempty"`
-	// Private is a directory that holds /tmp and the home directory of a Wall. All commands with the same Private share them; when the last of
-	// these commands has ended, the directory is removed. If it is "", each command has its own in memory.
+	// Private is a directory that holds /tmp and the home directory of a Wall. All
+	// commands with the same Private share them; when the last of these commands has
+	// ended, the directory is removed. If it is "", each command has its own in memory.
 	Private string `json:",omitempty"`
-	// Home is the user's home directory. A Wall shows its Toolchains and Caches and hides its Secrets.
+	// Home is the user's home directory. A Wall shows its Toolchains and Caches and hides
+	// its Secrets.
 	Home string `json:",omitempty"`
-	// NoNetwork gives a Wall's command only a loopback interface of its own. Seatbelt refuses it the network. Landlock ignores NoNetwork.
+	// NoNetwork gives a Wall's command only a loopback interface of its own. Seatbelt
+	// refuses it the network. Landlock ignores NoNetwork.
 	NoNetwork bool `json:",omitempty"`
 }
 
-// Door is a directory with sockets, and the path where a Wall shows it, in place of the path's own contents.
+// Door is a directory with sockets, and the path where a Wall shows it, in place of the
+// path's own contents.
 type Door struct {
 	From string `json:",omitempty"`
 	At   string `json:",omitempty"`
@@ -102,8 +118,9 @@ func Temporary() []string {
 	return slices.Compact(all)
 }
 
-// Wrap returns the argv that runs argv confined. Its error wraps ErrUnsupported, or says what is wrong with the profile or argv. The first
-// call in a process tries which kinds work, which takes about 50 ms.
+// Wrap returns the argv that runs argv confined. Its error wraps ErrUnsupported, or says
+// what is wrong with the profile or argv. The first call in a process tries which kinds
+// work, which takes about 50 ms.
 func Wrap(k Kind, p Profile, self string, argv []string) ([]string, error) {
 	if err := p.check(self); err != nil {
 		return nil, err
@@ -151,7 +168,8 @@ func (p Profile) check(self string) error {
 	return nil
 }
 
-// hidden returns Hidden and the secrets of Home, also by the names to which links lead: grants have names without links.
+// hidden returns Hidden and the secrets of Home, also by the names to which links lead:
+// grants have names without links.
 func (p Profile) hidden() []string {
 	all := slices.Concat(p.Hidden, Secrets(p.Home))
 	for _, path := range all {
@@ -189,8 +207,8 @@ var tried struct {
 	all map[[2]string]error // by kind and program
 }
 
-// Works tries whether the kind works here. It tries each kind and self only once; later calls return the same result. The error wraps
-// ErrUnsupported.
+// Works tries whether the kind works here. It tries each kind and self only once; later
+// calls return the same result. The error wraps ErrUnsupported.
 func Works(k Kind, self string) error {
 	if !slices.Contains(kinds, k) {
 		return fmt.Errorf("%w: %q is not supported on this system", ErrUnsupported, k)
@@ -234,7 +252,8 @@ const (
 	verbInit    = "init"    // be the first process of a wall
 )
 
-// Main is the helper: it confines the command and runs it, or becomes it. It returns the exit status of its process.
+// Main is the helper: it confines the command and runs it, or becomes it. It returns the
+// exit status of its process.
 func Main(args []string) int {
 	if len(args) == 1 && args[0] == verbNothing {
 		return 0

@@ -13,7 +13,8 @@ import (
 	"tether/platform/sandbox"
 )
 
-// helpers are the jobs of the test program when it is started with one of these arguments.
+// helpers are the jobs of the test program when it is started with one of these
+// arguments.
 var helpers = map[string]func(args []string) int{}
 
 // The test program is the helper of the sandbox, too.
@@ -197,8 +198,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// The profile for macOS is rendered on every system.
-// Wrap refuses a kind that does not work here; nothing is run instead. On Windows no kind works.
+// The profile for macOS is rendered on every system. Wrap refuses a kind that does not
+// work here; nothing is run instead. On Windows no kind works.
 func TestWrapRefusesUnavailableKinds(t *testing.T) {
 	dir := testkit.Abs("/work")
 	p := sandbox.Profile{Writable: []string{dir}, Home: testkit.Abs("/home")}

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// seatbelt returns the profile for sandbox-exec of macOS. The command writes only below granted directories, does not read secrets, and
-// sends signals only to processes of the sandbox. It connects only to unix sockets that are granted. Programs outside can still be reached
-// through launchd's services (mach-lookup).
+// seatbelt returns the profile for sandbox-exec of macOS. The command writes only below
+// granted directories, does not read secrets, and sends signals only to processes of the
+// sandbox. It connects only to unix sockets that are granted. Programs outside can still
+// be reached through launchd's services (mach-lookup).
 func seatbelt(p Profile) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n")

@@ -9,9 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that a confined command may not make at all. filter also refuses some uses of other calls.
+// refused are the system calls that a confined command may not make at all. filter also
+// refuses some uses of other calls.
 var refused = []uint32{
-	// Keyrings: the kernel finds the keys of the person's session by the user's id, not by the namespace.
+	// Keyrings: the kernel finds the keys of the person's session by the user's id, not
+	// by the namespace.
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	// Namespaces and mounts, with which a command could change the wall.
 	unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
@@ -23,7 +25,8 @@ var refused = []uint32{
 	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
 }
 
-// absent are the system calls that fail as if the kernel did not have them, so that programs use others instead.
+// absent are the system calls that fail as if the kernel did not have them, so that
+// programs use others instead.
 var absent = []uint32{
 	unix.SYS_CLONE3,                                                              // its flags are in memory, which a filter cannot read
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // could do what refused calls do
@@ -54,10 +57,12 @@ const creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 // newNamespaces are the flags of clone and unshare that make a namespace.
 const newNamespaces = namespaces | unix.CLONE_NEWNET
 
-// x32 is the lowest number of the system calls of x32, a second calling convention of amd64.
+// x32 is the lowest number of the system calls of x32, a second calling convention of
+// amd64.
 const x32 = 0x40000000
 
-// architectures are those whose system calls the filter knows. On them the first argument of clone is the flags, and of socket the family.
+// architectures are those whose system calls the filter knows. On them the first argument
+// of clone is the flags, and of socket the family.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 // Offsets in struct seccomp_data of linux/seccomp.h, little endian.
@@ -81,7 +86,8 @@ func refuseSyscalls() error {
 	return nil
 }
 
-// filter returns the program of the filter: a list of tests, each of which returns or continues with the next.
+// filter returns the program of the filter: a list of tests, each of which returns or
+// continues with the next.
 func filter(arch uint32) []unix.SockFilter {
 	var f []unix.SockFilter
 	add := func(code uint16, jt, jf uint8, k uint32) {

@@ -9,7 +9,8 @@ import (
 	"os/exec"
 )
 
-// notStarted prints why the command was not started, and returns the exit status for that.
+// notStarted prints why the command was not started, and returns the exit status for
+// that.
 func notStarted(name string, err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return complain(statusNotFound, fmt.Errorf("%s: not found in the sandbox", name))

@@ -19,9 +19,11 @@ import (
 //
 //	holder ── outer helper ── inner helper (process 1 of the new namespaces) ── command ── …
 //
-// The outer helper manages the agent's private directory and returns the command's exit status. The inner helper builds the file system,
-// drops all rights and starts the command. When the command ends, the inner helper ends, and then the kernel ends all processes that are
-// left in the namespaces. If the outer helper ends, the kernel kills the inner helper.
+// The outer helper manages the agent's private directory and returns the command's exit
+// status. The inner helper builds the file system, drops all rights and starts the
+// command. When the command ends, the inner helper ends, and then the kernel ends all
+// processes that are left in the namespaces. If the outer helper ends, the kernel kills
+// the inner helper.
 
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
@@ -31,8 +33,9 @@ const (
 	orderFD  = 4 // from which it reads its order
 )
 
-// outer runs the command behind a wall and returns its exit status. If a signal has ended the command, outer ends this process by the same
-// signal, or returns 128 plus its number for signals at which Go would print its stacks.
+// outer runs the command behind a wall and returns its exit status. If a signal has ended
+// the command, outer ends this process by the same signal, or returns 128 plus its number
+// for signals at which Go would print its stacks.
 func outer(p Profile, argv []string) int {
 	// The command must not get descriptors that the helper has inherited.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -70,8 +73,8 @@ type order struct {
 	Layers string // directory for changes of caches; "" makes caches read-only
 }
 
-// run starts the inner helper and waits for it. It returns the status of the command, or the status of the inner helper if that ended
-// without reporting one.
+// run starts the inner helper and waits for it. It returns the status of the command, or
+// the status of the inner helper if that ended without reporting one.
 func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	o := order{Profile: p, Caches: Caches(p.Home), Layers: k.layers}
 	o.Readable = slices.Concat(p.Readable, Toolchains(p.Home))
@@ -104,8 +107,9 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 		Cloneflags:  uintptr(flags),
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
-		// An overlay file system needs CAP_DAC_OVERRIDE of the one who mounts it, because it gives its work directory the mode 0. Over files of
-		// others the capability has no power: only this user is mapped.
+		// An overlay file system needs CAP_DAC_OVERRIDE of the one who mounts it, because
+		// it gives its work directory the mode 0. Over files of others the capability has
+		// no power: only this user is mapped.
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE},
 		Pdeathsig:   unix.SIGKILL,
 	}
@@ -138,8 +142,9 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	return c.ProcessState.Sys().(syscall.WaitStatus), nil
 }
 
-// passedOn returns the signals that both helpers pass to the command. With a terminal that is only SIGHUP: the terminal sends the other
-// signals to its foreground processes, so that they reach the command anyway.
+// passedOn returns the signals that both helpers pass to the command. With a terminal
+// that is only SIGHUP: the terminal sends the other signals to its foreground processes,
+// so that they reach the command anyway.
 func passedOn() []os.Signal {
 	if terminal() {
 		return []os.Signal{unix.SIGHUP}
@@ -150,8 +155,9 @@ func passedOn() []os.Signal {
 // terminal reports whether standard input is the controlling terminal.
 func terminal() bool { return foreground() > 0 }
 
-// foreground returns the terminal's foreground process group. It returns 1 if that group is not visible in this namespace, and -1 if
-// standard input is not the controlling terminal.
+// foreground returns the terminal's foreground process group. It returns 1 if that group
+// is not visible in this namespace, and -1 if standard input is not the controlling
+// terminal.
 func foreground() int {
 	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	if err != nil {
@@ -160,7 +166,8 @@ func foreground() int {
 	return max(group, 1)
 }
 
-// takeForeground makes this process's group the terminal's foreground group again if it was the foreground group before.
+// takeForeground makes this process's group the terminal's foreground group again if it
+// was the foreground group before.
 func takeForeground(was int) {
 	if group := unix.Getpgrp(); was == group {
 		signal.Ignore(unix.SIGTTOU)
@@ -168,7 +175,8 @@ func takeForeground(was int) {
 	}
 }
 
-// inner is the inner helper. It returns the exit status of its process; the command's status goes to statusFD.
+// inner is the inner helper. It returns the exit status of its process; the command's
+// status goes to statusFD.
 func inner(argv []string) int {
 	var in order
 	orders := os.NewFile(orderFD, "order")
@@ -223,7 +231,8 @@ func inner(argv []string) int {
 	return 0
 }
 
-// start drops the rights of the calling thread and starts the command from it. The goroutine stays locked to that thread.
+// start drops the rights of the calling thread and starts the command from it. The
+// goroutine stays locked to that thread.
 func start(path string, argv []string) (pid int, err error) {
 	runtime.LockOSThread()
 	if err := dropCapabilities(); err != nil {
@@ -235,7 +244,8 @@ func start(path string, argv []string) (pid int, err error) {
 	if err := refuseSyscalls(); err != nil {
 		return 0, err
 	}
-	// The command gets its own process group, because kill(0, …) reaches the members of the caller's group in all namespaces.
+	// The command gets its own process group, because kill(0, …) reaches the members of
+	// the caller's group in all namespaces.
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if terminal() {
 		attr = &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: 0}
@@ -243,7 +253,8 @@ func start(path string, argv []string) (pid int, err error) {
 	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 }
 
-// reap waits for all children, as process 1 must, until the command has ended. It returns the command's status.
+// reap waits for all children, as process 1 must, until the command has ended. It returns
+// the command's status.
 func reap(command int) unix.WaitStatus {
 	for {
 		var status unix.WaitStatus

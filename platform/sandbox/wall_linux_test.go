@@ -24,7 +24,8 @@ import (
 
 func init() { helpers["ways"], helpers["target"], helpers["serve"] = tryAll, beTarget, serve }
 
-// tryAll tries ways out and prints how each ended. Its arguments are their targets, whether memory is private, and their names.
+// tryAll tries ways out and prints how each ended. Its arguments are their targets,
+// whether memory is private, and their names.
 func tryAll(args []string) int {
 	var o outside
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
@@ -46,7 +47,8 @@ func tryAll(args []string) int {
 	return 0
 }
 
-// beTarget is the person's process, with sockets, a terminal and shared memory, until its standard input ends.
+// beTarget is the person's process, with sockets, a terminal and shared memory, until its
+// standard input ends.
 func beTarget(args []string) int {
 	var o outside
 	check := func(err error) {
@@ -396,7 +398,8 @@ func TestHiddenBelowAGrant(t *testing.T) {
 	}
 }
 
-// A hidden path is hidden also if it or a directory above it is a link, and a link to a path that is not shown needs no hiding.
+// A hidden path is hidden also if it or a directory above it is a link, and a link to a
+// path that is not shown needs no hiding.
 func TestHiddenLinks(t *testing.T) {
 	base := t.TempDir()
 	home := base + "/home"
@@ -414,8 +417,8 @@ func TestHiddenLinks(t *testing.T) {
 	}
 }
 
-// Secrets stay hidden in a home that is reached through a link, and if they are links themselves. They cannot be granted by their real
-// name.
+// Secrets stay hidden in a home that is reached through a link, and if they are links
+// themselves. They cannot be granted by their real name.
 func TestSecretsByTheirRealNames(t *testing.T) {
 	base := t.TempDir()
 	makeFiles(t, base+"/disk/home/.aws/x", base+"/disk/home/keys/x")
@@ -434,7 +437,8 @@ func TestSecretsByTheirRealNames(t *testing.T) {
 	}
 }
 
-// A directory above a hidden path cannot be renamed, so that the path is hidden for the next command, too.
+// A directory above a hidden path cannot be renamed, so that the path is hidden for the
+// next command, too.
 func TestHiddenInARenamedDirectory(t *testing.T) {
 	home := t.TempDir()
 	makeFiles(t, home+"/.config/gh/hosts", home+"/.config/other", home+"/.local/share/keyrings/login")
@@ -446,8 +450,8 @@ func TestHiddenInARenamedDirectory(t *testing.T) {
 	}
 }
 
-// A granted path that has become a link, as an agent in another terminal can make it, is not followed; nor is one where the wall mounts
-// something.
+// A granted path that has become a link, as an agent in another terminal can make it, is
+// not followed; nor is one where the wall mounts something.
 func TestLinksIntoGrants(t *testing.T) {
 	base := t.TempDir()
 	makeFiles(t, base+"/out/file", base+"/home/.cargo/bin/tool", base+"/work/x")
@@ -459,7 +463,8 @@ func TestLinksIntoGrants(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "too many levels of symbolic links") {
 		t.Errorf("with a link as the grant: %v, %s", err, out)
 	}
-	// The agent's home is its own: it links a place of the wall's to a directory outside, and to one that is granted.
+	// The agent's home is its own: it links a place of the wall's to a directory outside,
+	// and to one that is granted.
 	private := base + "/private/agent"
 	first := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "echo; cat >/dev/null")
 	end := startAndWait(t, first)
@@ -475,8 +480,9 @@ func TestLinksIntoGrants(t *testing.T) {
 	_ = end()
 }
 
-// A toolchain or setting that the person keeps in a granted directory, behind a link, is shown; a link that an agent has put in its place
-// is not followed. That holds in a directory that is granted now, and in one that an agent may be granted.
+// A toolchain or setting that the person keeps in a granted directory, behind a link, is
+// shown; a link that an agent has put in its place is not followed. That holds in a
+// directory that is granted now, and in one that an agent may be granted.
 func TestLinksToGrants(t *testing.T) {
 	base := t.TempDir()
 	home := base + "/home"
@@ -511,7 +517,8 @@ func TestLinksToGrants(t *testing.T) {
 	}
 }
 
-// A socket that the person has in a granted directory is hidden, also if it was bound by a relative name and from another directory.
+// A socket that the person has in a granted directory is hidden, also if it was bound by
+// a relative name and from another directory.
 func TestSocketsOfRelativeNames(t *testing.T) {
 	dir := t.TempDir()
 	makeFiles(t, dir+"/sub/x")
@@ -530,7 +537,8 @@ func TestSocketsOfRelativeNames(t *testing.T) {
 	}
 }
 
-// startAndWait starts a command and returns when it has printed something; end closes its input, and returns when it has ended.
+// startAndWait starts a command and returns when it has printed something; end closes its
+// input, and returns when it has ended.
 func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
 	t.Helper()
 	stdin, err := c.StdinPipe()
@@ -553,7 +561,8 @@ func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
 	}
 }
 
-// Terminals of an agent share /tmp and the home with nobody else. Both are removed with the last terminal.
+// Terminals of an agent share /tmp and the home with nobody else. Both are removed with
+// the last terminal.
 func TestPrivateDirectory(t *testing.T) {
 	base := t.TempDir()
 	p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: base + "/home", Private: base + "/state/agent"}
@@ -579,8 +588,9 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 }
 
-// Toolchains and hidden paths that the user cannot reach fail no wall: behind a file, behind links in a circle, in another user's directory.
-// A hidden path in a directory of the user's own fails it, because the command could open the directory.
+// Toolchains and hidden paths that the user cannot reach fail no wall: behind a file,
+// behind links in a circle, in another user's directory. A hidden path in a directory of
+// the user's own fails it, because the command could open the directory.
 func TestPathsOutOfReach(t *testing.T) {
 	var as *syscall.Credential
 	if os.Geteuid() == 0 {
@@ -612,7 +622,8 @@ func TestPathsOutOfReach(t *testing.T) {
 	if as == nil {
 		return
 	}
-	// With a group that is not mapped, the helper cannot search the directory, and its owner can open it.
+	// With a group that is not mapped, the helper cannot search the directory, and its
+	// owner can open it.
 	if err := errors.Join(os.Chmod(in+"/own", 0), os.Chown(in+"/own", int(as.Uid), 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -622,7 +633,8 @@ func TestPathsOutOfReach(t *testing.T) {
 	}
 }
 
-// Changes in a cache are seen by the command that makes them, and by nobody else. Where root has that, an ordinary user has it.
+// Changes in a cache are seen by the command that makes them, and by nobody else. Where
+// root has that, an ordinary user has it.
 func TestCachesAreLayered(t *testing.T) {
 	for _, as := range []*syscall.Credential{nil, {Uid: 65534, Gid: 65534}} {
 		if as != nil && os.Geteuid() != 0 {
@@ -728,7 +740,8 @@ func TestOrdinaryWork(t *testing.T) {
 	}
 }
 
-// A server behind a wall that shares the network is reached from outside, and one without it is not.
+// A server behind a wall that shares the network is reached from outside, and one without
+// it is not.
 func TestServer(t *testing.T) {
 	for _, none := range []bool{false, true} {
 		p := sandbox.Profile{Writable: []string{t.TempDir()}, NoNetwork: none}

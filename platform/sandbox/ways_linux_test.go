@@ -352,7 +352,8 @@ func write(name string) error {
 	return errors.Join(err, onOutside(f))
 }
 
-// onOutside returns an error for a file of a private file system, because nobody outside sees data that is written there.
+// onOutside returns an error for a file of a private file system, because nobody outside
+// sees data that is written there.
 func onOutside(f *os.File) error {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
@@ -413,7 +414,8 @@ func socket(family, kind, protocol int) error {
 	return err
 }
 
-// call makes a system call. The error made, which shows that the kernel made the call, counts as success.
+// call makes a system call. The error made, which shows that the kernel made the call,
+// counts as success.
 func call(number, a, b, c, d, e, f uintptr, made syscall.Errno) error {
 	if _, _, errno := unix.Syscall6(number, a, b, c, d, e, f); errno != 0 && errno != made {
 		return errno
@@ -437,7 +439,8 @@ func inject(request uintptr, b byte) error {
 	return call(unix.SYS_IOCTL, uintptr(slave), request, uintptr(unsafe.Pointer(&b)), 0, 0, 0, 0)
 }
 
-// renameRace swaps a directory and a link to a directory outside, and writes below their name.
+// renameRace swaps a directory and a link to a directory outside, and writes below their
+// name.
 func renameRace(o outside) error {
 	dir, link, way := filepath.Join(o.In, "real"), filepath.Join(o.In, "false"), filepath.Join(o.In, "way")
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Symlink(o.Out, link), os.Rename(dir, way)); err != nil {

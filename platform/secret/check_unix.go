@@ -17,7 +17,8 @@ const noWait = unix.O_NONBLOCK
 
 func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
 
-// openFile opens a file, or makes it if flags say so; a new file is closed to others. It does not follow a link.
+// openFile opens a file, or makes it if flags say so; a new file is closed to others. It
+// does not follow a link.
 func openFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
 	if errors.Is(err, unix.ELOOP) {

@@ -24,8 +24,8 @@ const (
 	fileDeleteChild = 0x40
 )
 
-// trusted are accounts that reach every file anyway, as root does elsewhere: the system, administrators, and the placeholders for a file's
-// creator and owner.
+// trusted are accounts that reach every file anyway, as root does elsewhere: the system,
+// administrators, and the placeholders for a file's creator and owner.
 var trusted = []windows.WELL_KNOWN_SID_TYPE{
 	windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid, windows.WinCreatorOwnerSid, windows.WinCreatorOwnerRightsSid,
 }
@@ -36,7 +36,8 @@ func check(path string, _ fs.FileInfo, _ string) error {
 
 func checkOwned(path string, _ fs.FileInfo) error { return closed(path, mayWrite, "is writable by") }
 
-// closed checks that the file belongs to this user or to a trusted account, and that no other account has one of these rights.
+// closed checks that the file belongs to this user or to a trusted account, and that no
+// other account has one of these rights.
 func closed(path string, rights windows.ACCESS_MASK, what string) error {
 	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
@@ -95,8 +96,9 @@ func nameOf(sid *windows.SID) string {
 	return domain + `\` + name
 }
 
-// onlyUser returns the permissions of files and directories that this package makes: all rights for this user, administrators and the
-// system, and none for others, whatever the directory above grants. The later contents of a directory inherit them.
+// onlyUser returns the permissions of files and directories that this package makes: all
+// rights for this user, administrators and the system, and none for others, whatever the
+// directory above grants. The later contents of a directory inherit them.
 func onlyUser() (*windows.SecurityAttributes, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
@@ -150,10 +152,12 @@ func openRead(path string) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// shareAll lets other processes rename, replace and remove an open file, as on other systems.
+// shareAll lets other processes rename, replace and remove an open file, as on other
+// systems.
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
-// openFile opens a file, or makes it if flags say so; a new file is closed to others. It does not follow a link: a link is an error.
+// openFile opens a file, or makes it if flags say so; a new file is closed to others. It
+// does not follow a link: a link is an error.
 func openFile(path string, flags int) (*os.File, error) {
 	access, how := uint32(windows.GENERIC_READ), uint32(windows.OPEN_EXISTING)
 	switch {
@@ -194,8 +198,9 @@ func createTemp(dir, prefix string) (*os.File, error) {
 	return openFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-// replaceTime is how long replace waits for processes that have the file open: Windows forbids replacing an open file, but readers and
-// virus scanners close it soon. replaceLook is the time between two attempts.
+// replaceTime is how long replace waits for processes that have the file open: Windows
+// forbids replacing an open file, but readers and virus scanners close it soon.
+// replaceLook is the time between two attempts.
 const (
 	replaceTime = time.Second
 	replaceLook = 10 * time.Millisecond

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// ReadJSON is ReadFile for files that tether's own programs write: a JSON object whose member "version" must equal version. It decodes the
-// object into into, a pointer to a struct. A member without a field in the struct is an error, too: a newer program has written it, and
-// writing the file again would lose it silently. Errors name the file, the member, and the remedy.
+// ReadJSON is ReadFile for files that tether's own programs write: a JSON object whose
+// member "version" must equal version. It decodes the object into into, a pointer to a
+// struct. A member without a field in the struct is an error, too: a newer program has
+// written it, and writing the file again would lose it silently. Errors name the file,
+// the member, and the remedy.
 func ReadJSON(path string, version int, into any) error {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -49,7 +51,8 @@ func WriteJSON(path string, v any) error {
 	return WriteFile(path, append(data, '\n'))
 }
 
-// DamagedError is returned by ReadJSON for a file that is not JSON, or whose values have other types than this program writes.
+// DamagedError is returned by ReadJSON for a file that is not JSON, or whose values have
+// other types than this program writes.
 type DamagedError struct {
 	Path string
 	Err  error // the JSON decoder's error

@@ -10,7 +10,8 @@ import (
 	"tether/platform/secret"
 )
 
-// A file of another release is refused with the file, the field and the remedy, so that it is neither misread nor lost.
+// A file of another release is refused with the file, the field and the remedy, so that
+// it is neither misread nor lost.
 func TestReadJSON(t *testing.T) {
 	type entry struct {
 		Name string `json:"name"`

@@ -14,7 +14,8 @@ import (
 	"tether/platform/secret"
 )
 
-// ReadOwned accepts a file that others may read, also through a link, and refuses one that others may change.
+// ReadOwned accepts a file that others may read, also through a link, and refuses one
+// that others may change.
 func TestReadOwned(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

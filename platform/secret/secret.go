@@ -4,8 +4,9 @@
 //	err = secret.WriteFile(filepath.Join(d.State, "hosts.json"), data)
 //	data, err := secret.ReadFile(filepath.Join(d.State, "hosts.json"))
 //
-// A file that belongs to another user, or is open to others, is refused. The error says how to make the file private. The package does not
-// do so itself: others may have read or replaced the file already, and closing it silently would hide that.
+// A file that belongs to another user, or is open to others, is refused. The error says
+// how to make the file private. The package does not do so itself: others may have read
+// or replaced the file already, and closing it silently would hide that.
 package secret
 
 import (
@@ -23,8 +24,8 @@ const maxFile = 1 << 20
 // ErrTooLarge is returned by ReadFile for a file of more than 1 MiB.
 var ErrTooLarge = errors.New("larger than 1 MiB")
 
-// Dir makes the directory with its parents, closed to others. If the path exists already, Dir checks that it is a directory, belongs to
-// this user and is closed to others.
+// Dir makes the directory with its parents, closed to others. If the path exists already,
+// Dir checks that it is a directory, belongs to this user and is closed to others.
 func Dir(path string) error {
 	if err := makeDir(path); err != nil {
 		return err
@@ -57,8 +58,9 @@ func readAll(f *os.File, path string) ([]byte, error) {
 	return data, err
 }
 
-// ReadOwned returns the contents of a file, at most 1 MiB, that others may read but not change: it must belong to this user or root.
-// ReadOwned follows links, so that a configuration may be stored elsewhere; the rule applies to the file to which they lead.
+// ReadOwned returns the contents of a file, at most 1 MiB, that others may read but not
+// change: it must belong to this user or root. ReadOwned follows links, so that a
+// configuration may be stored elsewhere; the rule applies to the file to which they lead.
 func ReadOwned(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
 	if err != nil {
@@ -78,21 +80,25 @@ func ReadOwned(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// OpenRead opens a file for reading, without checking who else can read it. While it is open, other processes may rename, replace and
-// remove it, which Windows otherwise forbids.
+// OpenRead opens a file for reading, without checking who else can read it. While it is
+// open, other processes may rename, replace and remove it, which Windows otherwise
+// forbids.
 func OpenRead(path string) (*os.File, error) { return openRead(path) }
 
-// OpenAppend opens the file for appending and makes it if it is missing. A link is an error.
+// OpenAppend opens the file for appending and makes it if it is missing. A link is an
+// error.
 func OpenAppend(path string) (*os.File, error) {
 	return open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 }
 
-// OpenWrite opens the file for reading and writing in place and makes it if it is missing. A link is an error.
+// OpenWrite opens the file for reading and writing in place and makes it if it is
+// missing. A link is an error.
 func OpenWrite(path string) (*os.File, error) {
 	return open(path, os.O_RDWR|os.O_CREATE)
 }
 
-// open opens a regular file that belongs to this user and is closed to others; any other file is an error.
+// open opens a regular file that belongs to this user and is closed to others; any other
+// file is an error.
 func open(path string, flags int) (*os.File, error) {
 	f, err := openFile(path, flags)
 	if err != nil {
@@ -112,7 +118,8 @@ func open(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// WriteFile replaces the file as a whole: after a crash it holds either the old data or the new. Its directory must exist.
+// WriteFile replaces the file as a whole: after a crash it holds either the old data or
+// the new. Its directory must exist.
 func WriteFile(path string, data []byte) error {
 	f, err := createTemp(filepath.Dir(path), "."+filepath.Base(path)+".")
 	if err != nil {

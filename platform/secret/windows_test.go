@@ -55,7 +55,8 @@ func self(t *testing.T) string {
 	return user.User.Sid.String()
 }
 
-// wantClosed fails the test unless only this user, the system and administrators may use these files.
+// wantClosed fails the test unless only this user, the system and administrators may use
+// these files.
 func wantClosed(t *testing.T, _ os.FileMode, paths ...string) {
 	t.Helper()
 	for _, path := range paths {

@@ -35,7 +35,8 @@ func environment(ctx context.Context, path, self string) ([]string, error) {
 	return env, nil
 }
 
-// asking returns the arguments that make the shell an interactive login shell that runs one command.
+// asking returns the arguments that make the shell an interactive login shell that runs
+// one command.
 func asking(path string) ([]string, error) {
 	switch strings.TrimRight(filepath.Base(path), "-.0123456789") {
 	case "bash", "zsh", "fish", "ksh", "mksh", "sh", "dash", "ash":
@@ -49,8 +50,9 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
 }
 
-// kept are the variables with which a login begins: who the user is, and how to reach the user's session and key agents. The other
-// variables of this process are left out, because it may have been started from anywhere.
+// kept are the variables with which a login begins: who the user is, and how to reach the
+// user's session and key agents. The other variables of this process are left out,
+// because it may have been started from anywhere.
 var kept = []string{"HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "DISPLAY",
 	"WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "__CF_USER_TEXT_ENCODING"}
 
@@ -72,7 +74,8 @@ func bare(env []string, path string) []string {
 	return out
 }
 
-// between returns the entries that PrintEnvironment has printed between the marks; false if the output does not have both marks.
+// between returns the entries that PrintEnvironment has printed between the marks; false
+// if the output does not have both marks.
 func between(out []byte, mark string) ([]string, bool) {
 	_, rest, begun := bytes.Cut(out, []byte(mark+"\x00"))
 	env, _, ended := bytes.Cut(rest, []byte("\x00"+mark))

@@ -18,8 +18,9 @@ import (
 // ErrUnsupported is returned by Environment for shells that it does not know how to ask.
 var ErrUnsupported = errors.New("cannot read the environment of this shell")
 
-// PrintVerb is the first argument with which the login shell runs this program as its only command. The program must then call
-// PrintEnvironment with the next argument as the mark.
+// PrintVerb is the first argument with which the login shell runs this program as its
+// only command. The program must then call PrintEnvironment with the next argument as the
+// mark.
 const PrintVerb = "print-environment"
 
 // PrintEnvironment writes the environment and, as umaskVar, the umask of this process
@@ -43,10 +44,11 @@ func umaskIn(env []string) int {
 	return 0
 }
 
-// Environment returns the environment of an interactive login of the user: the variables after the login shell at path has read its
-// start-up files in a bare environment. self is the path of this program, see PrintVerb. When ctx ends, Environment ends
-// all processes of the shell. Variables that exist only for this query are left out. On Windows no shell is asked: the
-// result is the environment of the user's account.
+// Environment returns the environment of an interactive login of the user: the variables
+// after the login shell at path has read its start-up files in a bare environment. self
+// is the path of this program, see PrintVerb. When ctx ends, Environment ends all
+// processes of the shell. Variables that exist only for this query are left out. On
+// Windows no shell is asked: the result is the environment of the user's account.
 func Environment(ctx context.Context, path, self string) ([]string, error) {
 	env, err := environment(ctx, path, self)
 	return slices.DeleteFunc(env, ofAsking), err
@@ -62,11 +64,13 @@ func ofAsking(entry string) bool {
 	return !ok || strings.HasPrefix(name, "TETHER_")
 }
 
-// Cache holds the login environment of one user, or the reason why it is not known. It is safe for concurrent use.
+// Cache holds the login environment of one user, or the reason why it is not known. It is
+// safe for concurrent use.
 type Cache struct {
 	Path string // of the login shell
 	Self string // of this program, see PrintVerb
-	// Limit is how long Get waits for the shell. Start-up files of frameworks need a second or two on a cold disk.
+	// Limit is how long Get waits for the shell. Start-up files of frameworks need a
+	// second or two on a cold disk.
 	Limit time.Duration
 
 	ask    chan struct{} // 1 slot, held by the call that asks; made by the first such call, guarded by mu
@@ -76,8 +80,9 @@ type Cache struct {
 	failed error    // why the shell's last answer is none; nil if it was not asked, and beside an env; guarded by mu
 }
 
-// Get returns the environment, asking the shell the first time, for at most Limit. A failure is remembered: later calls
-// return it at once, until Refresh has succeeded. The slice is the caller's.
+// Get returns the environment, asking the shell the first time, for at most Limit. A
+// failure is remembered: later calls return it at once, until Refresh has succeeded. The
+// slice is the caller's.
 func (c *Cache) Get(ctx context.Context) ([]string, error) {
 	if env, err := c.state(); env != nil || err != nil {
 		return env, err
@@ -124,7 +129,8 @@ func (c *Cache) fail(err error) {
 	}
 }
 
-// fill asks the shell when no other call does so. Unless again is set, it returns the result of a call that it waited for instead.
+// fill asks the shell when no other call does so. Unless again is set, it returns the
+// result of a call that it waited for instead.
 func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	c.mu.Lock()
 	if c.ask == nil {

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startFiles are the files that a login of each shell reads, and a command that sets a variable there.
+// startFiles are the files that a login of each shell reads, and a command that sets a
+// variable there.
 var startFiles = []struct{ shell, file, set string }{
 	{"bash", ".bash_profile", "export FROM_LOGIN='a b\nc'"},
 	{"zsh", ".zprofile", "export FROM_LOGIN='a b\nc'"},
@@ -35,7 +36,8 @@ var startFiles = []struct{ shell, file, set string }{
 	{"sh", ".profile", "export FROM_LOGIN='a b\nc'"},
 }
 
-// home makes a home directory in which the shell's start-up file says script, and returns the shell's path.
+// home makes a home directory in which the shell's start-up file says script, and returns
+// the shell's path.
 func home(t *testing.T, name, file, script string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -137,7 +139,8 @@ func TestEnvironmentThatIsNotPrintedIsAnError(t *testing.T) {
 	}
 }
 
-// The daemon keeps no more of a start-up file's output than the bound, however much it prints.
+// The daemon keeps no more of a start-up file's output than the bound, however much it
+// prints.
 func TestEnvironmentAfterMuchOutputIsAnError(t *testing.T) {
 	self, _ := os.Executable()
 	path := home(t, "sh", ".profile", "head -c 7000000 /dev/zero")
@@ -170,7 +173,8 @@ func TestCacheAsksOnceAndOnRequest(t *testing.T) {
 	}
 }
 
-// One start waits for start-up files that are slow, not each; when they have ended in the background, their result counts.
+// One start waits for start-up files that are slow, not each; when they have ended in the
+// background, their result counts.
 func TestSlowLoginIsWaitedForOnce(t *testing.T) {
 	self, _ := os.Executable()
 	dir := t.TempDir()

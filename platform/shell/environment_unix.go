@@ -12,12 +12,13 @@ import (
 	"tether/platform/proc"
 )
 
-// maxEnvironment bounds the bytes read of the shell's output. Linux allows at most 6 MiB of arguments and environment
-// together (execve(2)).
+// maxEnvironment bounds the bytes read of the shell's output. Linux allows at most 6 MiB
+// of arguments and environment together (execve(2)).
 const maxEnvironment = 6 << 20
 
-// runLogin runs the shell without a terminal, in its own session, and returns its output. If ctx ends first, it ends the whole process
-// tree. Otherwise background processes that the start-up files have started, such as ssh-agent, continue.
+// runLogin runs the shell without a terminal, in its own session, and returns its output.
+// If ctx ends first, it ends the whole process tree. Otherwise background processes that
+// the start-up files have started, such as ssh-agent, continue.
 func runLogin(ctx context.Context, path string, args, env []string) ([]byte, error) {
 	tag := proc.Tag("login-" + rand.Text())
 	cmd := exec.Command(path, args...)
@@ -45,8 +46,8 @@ func runLogin(ctx context.Context, path string, args, env []string) ([]byte, err
 	return out.kept.Bytes(), err
 }
 
-// limited keeps the beginning of the bytes written to it. It does not embed the buffer: io.Copy would use the buffer's ReadFrom, which has
-// no limit.
+// limited keeps the beginning of the bytes written to it. It does not embed the buffer:
+// io.Copy would use the buffer's ReadFrom, which has no limit.
 type limited struct {
 	kept bytes.Buffer
 	left int // bytes that still fit

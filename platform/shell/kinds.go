@@ -2,12 +2,14 @@ package shell
 
 import "strings"
 
-// windowsKinds are the shells that Windows includes or that people install there, in the order in which Login prefers them. Git's bash is
-// last: everybody with git has it, wanted or not.
+// windowsKinds are the shells that Windows includes or that people install there, in the
+// order in which Login prefers them. Git's bash is last: everybody with git has it,
+// wanted or not.
 var windowsKinds = []string{"pwsh", "powershell", "cmd", "bash"}
 
-// places returns the paths on Windows where the shell with this name may be, the preferred one first. git is the directory of Git for
-// Windows, or "". places is a pure function, so that every system can test it.
+// places returns the paths on Windows where the shell with this name may be, the
+// preferred one first. git is the directory of Git for Windows, or "". places is a pure
+// function, so that every system can test it.
 func places(name string, getenv func(string) string, git string) []string {
 	var found []string
 	add := func(variable string, elements ...string) {

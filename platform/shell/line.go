@@ -5,12 +5,14 @@ import (
 	"strings"
 )
 
-// Line returns the argv that runs a line in the system's own shell: sh -c, or cmd /c on Windows. That is not the person's shell, and it
-// reads no start-up files: programs that write such lines rely on the shell that every system has.
+// Line returns the argv that runs a line in the system's own shell: sh -c, or cmd /c on
+// Windows. That is not the person's shell, and it reads no start-up files: programs that
+// write such lines rely on the shell that every system has.
 func Line(line string) []string { return onLine(line) }
 
-// Merge returns env with the entries of set, NAME=value, in place of entries with the same name. The last entry of a name wins. On Windows
-// names that differ only in case are equal.
+// Merge returns env with the entries of set, NAME=value, in place of entries with the
+// same name. The last entry of a name wins. On Windows names that differ only in case are
+// equal.
 func Merge(env, set []string) []string {
 	var out []string
 	seen := map[string]bool{}

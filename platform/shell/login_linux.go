@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// account reads /etc/passwd, then asks getent, which also knows network accounts (LDAP, SSSD).
+// account reads /etc/passwd, then asks getent, which also knows network accounts (LDAP,
+// SSSD).
 func account() string {
 	lines, err := os.ReadFile("/etc/passwd")
 	if err == nil {

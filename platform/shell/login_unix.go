@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askTimeout is how long a directory service may take to answer: it may be on a network that is down.
+// askTimeout is how long a directory service may take to answer: it may be on a network
+// that is down.
 const askTimeout = 2 * time.Second
 
 func login() string {
@@ -25,7 +26,8 @@ func usable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && unix.Access(path, unix.X_OK) == nil
 }
 
-// ask runs a tool of the system and returns its output, or nil if it fails or takes too long.
+// ask runs a tool of the system and returns its output, or nil if it fails or takes too
+// long.
 func ask(tool string, args ...string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()

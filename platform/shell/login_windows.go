@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// login returns the shell that SHELL names, or the first available one of windowsKinds: on Windows, accounts have no shell.
+// login returns the shell that SHELL names, or the first available one of windowsKinds:
+// on Windows, accounts have no shell.
 func login() string {
 	candidates := []func() string{func() string { return os.Getenv("SHELL") }}
 	for _, kind := range windowsKinds {
@@ -20,7 +21,8 @@ func login() string {
 // listed always returns false: Windows has no list of shells.
 func listed(string) bool { return false }
 
-// find returns the path of a shell with a bare name; a name with a path, or an unknown name, is returned unchanged.
+// find returns the path of a shell with a bare name; a name with a path, or an unknown
+// name, is returned unchanged.
 func find(name string) string {
 	if strings.ContainsAny(name, `\/:`) {
 		return name
@@ -41,7 +43,8 @@ func first(name string) string {
 	return ""
 }
 
-// gitFolder returns the directory in which Git for Windows is installed, for this user or for all users, or "".
+// gitFolder returns the directory in which Git for Windows is installed, for this user or
+// for all users, or "".
 func gitFolder() string {
 	for _, root := range []registry.Key{registry.CURRENT_USER, registry.LOCAL_MACHINE} {
 		key, err := registry.OpenKey(root, `SOFTWARE\GitForWindows`, registry.QUERY_VALUE)
@@ -57,7 +60,8 @@ func gitFolder() string {
 	return ""
 }
 
-// usable also accepts programs of the Microsoft Store, which are links of a kind that only CreateProcess follows.
+// usable also accepts programs of the Microsoft Store, which are links of a kind that
+// only CreateProcess follows.
 func usable(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && !info.IsDir() && (info.Mode().IsRegular() || info.Mode()&fs.ModeIrregular != 0)

@@ -1,4 +1,5 @@
-// Package shell finds the user's own shell and its environment. It does not start shells in terminals: package pty does.
+// Package shell finds the user's own shell and its environment. It does not start shells
+// in terminals: package pty does.
 //
 //	path := shell.Login() // "/usr/bin/zsh"
 package shell
@@ -10,20 +11,23 @@ import (
 	"strings"
 )
 
-// Login returns the absolute path of the user's login shell: the account's shell, otherwise SHELL, otherwise /bin/sh. It skips paths that
-// are not executable files, and programs that keep people out, such as nologin. It may ask a name service on the network, for at most four
-// seconds.
+// Login returns the absolute path of the user's login shell: the account's shell,
+// otherwise SHELL, otherwise /bin/sh. It skips paths that are not executable files, and
+// programs that keep people out, such as nologin. It may ask a name service on the
+// network, for at most four seconds.
 //
-// On Windows, where accounts have no shell, it returns SHELL if that is a program, otherwise the first available of PowerShell 7, Windows
-// PowerShell and cmd.exe.
+// On Windows, where accounts have no shell, it returns SHELL if that is a program,
+// otherwise the first available of PowerShell 7, Windows PowerShell and cmd.exe.
 func Login() string { return login() }
 
-// Find returns the path of the shell with a bare name if that is not simply the first on PATH. On Windows it knows pwsh, powershell, cmd
-// and bash, which means Git's bash and not the one that starts Linux. It returns any other name unchanged.
+// Find returns the path of the shell with a bare name if that is not simply the first on
+// PATH. On Windows it knows pwsh, powershell, cmd and bash, which means Git's bash and
+// not the one that starts Linux. It returns any other name unchanged.
 func Find(name string) string { return find(name) }
 
-// Usual reports whether path is one of this system's usual shells: the user's login shell, or a shell that the administrator lists in
-// /etc/shells. So whoever names such a path cannot choose an arbitrary program. Usual blocks no longer than Login.
+// Usual reports whether path is one of this system's usual shells: the user's login
+// shell, or a shell that the administrator lists in /etc/shells. So whoever names such a
+// path cannot choose an arbitrary program. Usual blocks no longer than Login.
 func Usual(path string) bool {
 	return filepath.IsAbs(path) && !isBarrier(path) && (listed(path) || path == Login())
 }
@@ -38,7 +42,8 @@ func choose(usable func(path string) bool, last string, candidates ...func() str
 	return last
 }
 
-// isBarrier reports whether path is a program that an account has in place of a shell to keep people out.
+// isBarrier reports whether path is a program that an account has in place of a shell to
+// keep people out.
 func isBarrier(path string) bool {
 	switch filepath.Base(path) {
 	case "nologin", "false", "true", "sync", "halt", "shutdown":
@@ -47,7 +52,8 @@ func isBarrier(path string) bool {
 	return false
 }
 
-// fromPasswd returns the shell of a user in lines in the format of passwd(5), or "" if the user is not listed or has no shell.
+// fromPasswd returns the shell of a user in lines in the format of passwd(5), or "" if
+// the user is not listed or has no shell.
 func fromPasswd(data []byte, uid int) string {
 	want := strconv.Itoa(uid)
 	for line := range strings.Lines(string(data)) {
@@ -58,7 +64,8 @@ func fromPasswd(data []byte, uid int) string {
 	return ""
 }
 
-// fromDirectory returns the path in a line such as "UserShell: /bin/zsh" that macOS's dscl(1) prints, or "".
+// fromDirectory returns the path in a line such as "UserShell: /bin/zsh" that macOS's
+// dscl(1) prints, or "".
 func fromDirectory(output []byte) string {
 	for line := range bytes.Lines(output) {
 		if value, ok := bytes.CutPrefix(line, []byte("UserShell:")); ok {

@@ -11,7 +11,8 @@ const foldNames = false
 
 func onLine(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-// listed reports whether /etc/shells, which only the administrator can change, contains the path.
+// listed reports whether /etc/shells, which only the administrator can change, contains
+// the path.
 func listed(path string) bool {
 	data, err := os.ReadFile("/etc/shells")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// openConsole opens this process's console, wherever its standard handles lead: "CONIN$" or "CONOUT$".
+// openConsole opens this process's console, wherever its standard handles lead: "CONIN$"
+// or "CONOUT$".
 func openConsole(name string) (windows.Handle, error) {
 	wide, err := windows.UTF16PtrFromString(name)
 	if err != nil {
@@ -21,9 +22,10 @@ func openConsole(name string) (windows.Handle, error) {
 		windows.OPEN_EXISTING, 0, 0)
 }
 
-// Raw switches the console to raw mode: the program gets every key, and the console neither echoes nor edits keys nor turns them into
-// signals. Special keys arrive as the escape sequences that terminals of other systems send, and the screen interprets escape sequences.
-// restore undoes it and may be called twice.
+// Raw switches the console to raw mode: the program gets every key, and the console
+// neither echoes nor edits keys nor turns them into signals. Special keys arrive as the
+// escape sequences that terminals of other systems send, and the screen interprets escape
+// sequences. restore undoes it and may be called twice.
 func Raw(f *os.File) (restore func(), err error) {
 	in, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
@@ -40,7 +42,8 @@ func Raw(f *os.File) (restore func(), err error) {
 	}, nil
 }
 
-// sequences makes the screen interpret escape sequences, and treat a line feed as a line feed only.
+// sequences makes the screen interpret escape sequences, and treat a line feed as a line
+// feed only.
 func sequences() (restore func(), err error) {
 	out, err := openConsole("CONOUT$")
 	if err != nil {
@@ -65,8 +68,9 @@ func sequences() (restore func(), err error) {
 	}, nil
 }
 
-// Keys returns the input typed at f. Reading a console through os.File ends at Ctrl+Z, as if that were the end of a file; the reader that
-// Keys returns does not end there. The reader is for one goroutine.
+// Keys returns the input typed at f. Reading a console through os.File ends at Ctrl+Z, as
+// if that were the end of a file; the reader that Keys returns does not end there. The
+// reader is for one goroutine.
 func Keys(f *os.File) io.Reader {
 	if !Is(f) {
 		return f
@@ -99,7 +103,8 @@ func (k *keys) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// decode converts units to UTF-8. If they end with the first half of a surrogate pair, it keeps that for the next call.
+// decode converts units to UTF-8. If they end with the first half of a surrogate pair, it
+// keeps that for the next call.
 func (k *keys) decode(units []uint16) []byte {
 	if k.high != 0 {
 		units = append([]uint16{k.high}, units...)
@@ -115,7 +120,8 @@ func (k *keys) decode(units []uint16) []byte {
 	return b
 }
 
-// Ctrl+Z ends the input only at the start of a line, and that line must be ended with Enter.
+// Ctrl+Z ends the input only at the start of a line, and that line must be ended with
+// Enter.
 const (
 	endOfLine  = "\r"
 	endOfInput = "\x1a\r"

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Person opens this process's controlling terminal, wherever its standard files lead, to ask a person. ok is false if there is none, or if
-// this process is not in its foreground: it would be stopped when it reads. The caller closes it.
+// Person opens this process's controlling terminal, wherever its standard files lead, to
+// ask a person. ok is false if there is none, or if this process is not in its
+// foreground: it would be stopped when it reads. The caller closes it.
 func Person() (in, out *os.File, ok bool) {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

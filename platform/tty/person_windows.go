@@ -2,8 +2,8 @@ package tty
 
 import "os"
 
-// Person opens this process's console, wherever its standard files lead, to ask a person. ok is false if there is none. The caller closes
-// both files.
+// Person opens this process's console, wherever its standard files lead, to ask a person.
+// ok is false if there is none. The caller closes both files.
 func Person() (in, out *os.File, ok bool) {
 	keys, err := openConsole("CONIN$")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Piped reports whether f gives a program input that nobody types: a pipe, a socket, a file or a device, but neither a terminal nor the null
-// device.
+// Piped reports whether f gives a program input that nobody types: a pipe, a socket, a
+// file or a device, but neither a terminal nor the null device.
 func Piped(f *os.File) bool {
 	var s, null unix.Stat_t
 	if Is(f) || unix.Fstat(int(f.Fd()), &s) != nil {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Piped reports whether f gives a program input that nobody types: a pipe or a file, but neither a console nor the null device. The pipes by
-// which terminals of MSYS2 and Cygwin connect programs for Windows count as typed at.
+// Piped reports whether f gives a program input that nobody types: a pipe or a file, but
+// neither a console nor the null device. The pipes by which terminals of MSYS2 and Cygwin
+// connect programs for Windows count as typed at.
 func Piped(f *os.File) bool {
 	kind, err := windows.GetFileType(windows.Handle(f.Fd()))
 	switch {

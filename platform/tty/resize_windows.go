@@ -8,12 +8,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// sizeLook is the time between two looks at the size. Windows reports a change only as one of the input events, and reading these here
-// would take keys away from the reader of the keys.
+// sizeLook is the time between two looks at the size. Windows reports a change only as
+// one of the input events, and reading these here would take keys away from the reader of
+// the keys.
 const sizeLook = 250 * time.Millisecond
 
-// Resized returns a channel that receives a value after the size of the terminal has changed, and a function that ends this. Several
-// changes may arrive as one value. Nobody closes the channel.
+// Resized returns a channel that receives a value after the size of the terminal has
+// changed, and a function that ends this. Several changes may arrive as one value. Nobody
+// closes the channel.
 func Resized() (changes <-chan os.Signal, stop func()) {
 	ch, end, ended := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	go func() { // ends with stop
@@ -53,7 +55,8 @@ func watchSize(ch chan<- os.Signal, end <-chan struct{}) {
 	}
 }
 
-// windowOf returns the size of the visible part of the console, one less than the cells in each direction; zero if it is not known.
+// windowOf returns the size of the visible part of the console, one less than the cells
+// in each direction; zero if it is not known.
 func windowOf(out windows.Handle) windows.Coord {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(out, &info) != nil {

@@ -1,5 +1,5 @@
-// Package tty handles the person's own terminal, in which a command runs: its size, its raw mode, and input without echo. It is not for
-// lent terminals: package pty runs those.
+// Package tty handles the person's own terminal, in which a command runs: its size, its
+// raw mode, and input without echo. It is not for lent terminals: package pty runs those.
 //
 //	if tty.Is(os.Stdin) {
 //	restore, err := tty.Raw(os.Stdin)
@@ -25,13 +25,15 @@ func Size(f *os.File) (cols, rows int, ok bool) {
 	return cols, rows, err == nil && cols > 0 && rows > 0
 }
 
-// ReadSecret reads a line without echo. If ctx ends first, it restores the terminal and returns ctx's error. A goroutine then continues to
-// read until a line is typed, so the program should end.
+// ReadSecret reads a line without echo. If ctx ends first, it restores the terminal and
+// returns ctx's error. A goroutine then continues to read until a line is typed, so the
+// program should end.
 func ReadSecret(ctx context.Context, f *os.File) (string, error) {
 	return readSecret(ctx, f, term.ReadPassword)
 }
 
-// beginning is how long a cancelled readSecret waits for its reader to switch off the echo.
+// beginning is how long a cancelled readSecret waits for its reader to switch off the
+// echo.
 const beginning = time.Second
 
 func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]byte, error)) (string, error) {
@@ -54,7 +56,8 @@ func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]by
 		return string(l.text), l.err
 	case <-ctx.Done():
 	}
-	// Wait until the reader has switched off the echo. If the terminal were restored before that, it would stay without echo.
+	// Wait until the reader has switched off the echo. If the terminal were restored
+	// before that, it would stay without echo.
 	for began := time.Now(); time.Since(began) < beginning; {
 		if now, err := term.GetState(fd); err != nil || *now != *state {
 			break
@@ -69,7 +72,8 @@ func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]by
 	return "", ctx.Err()
 }
 
-// EndOfInput returns the keys that end a program's input. atLineStart says whether they are typed at the start of a line or within one.
+// EndOfInput returns the keys that end a program's input. atLineStart says whether they
+// are typed at the start of a line or within one.
 func EndOfInput(atLineStart bool) []byte {
 	if atLineStart {
 		return []byte(endOfInput)

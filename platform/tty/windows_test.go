@@ -15,7 +15,8 @@ import (
 	"tether/platform/tty"
 )
 
-// helperVar makes the test binary run as a program on a console instead of the tests: only a program on a console can use it.
+// helperVar makes the test binary run as a program on a console instead of the tests:
+// only a program on a console can use it.
 const helperVar = "TTY_TEST_HELPER"
 
 func TestMain(m *testing.M) {

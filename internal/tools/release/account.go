@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// bom is the used part of a bill of materials in the form of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json).
+// bom is the used part of a bill of materials in the form of CycloneDX 1.6
+// (https://cyclonedx.org/docs/1.6/json).
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -56,13 +57,14 @@ type dependency struct {
 	On  []string `json:"dependsOn"`
 }
 
-// purl is a module's package URL (https://github.com/package-url/purl-spec). The plus of +incompatible is the only character of ours that
-// must be escaped.
+// purl is a module's package URL (https://github.com/package-url/purl-spec). The plus of
+// +incompatible is the only character of ours that must be escaped.
 func purl(module, v string) string {
 	return "pkg:golang/" + module + "@" + strings.ReplaceAll(v, "+", "%2B")
 }
 
-// bill lists the modules linked into each program, as recorded in the programs themselves.
+// bill lists the modules linked into each program, as recorded in the programs
+// themselves.
 func (r *release) bill() (bom, error) {
 	top := component{Type: "application", Ref: product, Name: product, Version: string(r.version)}
 	b := bom{Format: "CycloneDX", Spec: "1.6", Serial: "urn:uuid:" + strings.ToLower(guid("bom", string(r.version))), Version: 1,

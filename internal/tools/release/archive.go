@@ -38,7 +38,8 @@ func (r *release) archives(context.Context) error {
 	return nil
 }
 
-// writeTar writes files below one directory. Nothing in it depends on who makes it, or when: owner 0, one time.
+// writeTar writes files below one directory. Nothing in it depends on who makes it, or
+// when: owner 0, one time.
 func writeTar(to io.Writer, dir string, when time.Time, files []file) error {
 	z := gzip.NewWriter(to)
 	w := tar.NewWriter(z)

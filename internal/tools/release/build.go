@@ -15,8 +15,9 @@ func (r *release) program(t target, name string) string {
 	return filepath.Join(r.work, t.os+"-"+t.arch, t.exe(name))
 }
 
-// build builds the programs, one target after the other: go build uses all processors. Compiled packages are shared with make build and
-// make cross, whose flags agree; only linking is new.
+// build builds the programs, one target after the other: go build uses all processors.
+// Compiled packages are shared with make build and make cross, whose flags agree; only
+// linking is new.
 func (r *release) build(ctx context.Context) error {
 	for _, t := range r.targets {
 		dir := filepath.Dir(r.program(t, product))
@@ -30,8 +31,8 @@ func (r *release) build(ctx context.Context) error {
 	return nil
 }
 
-// goBuild builds both programs into dir. It leaves out git's description of the tree (-buildvcs), which depends on the clone; the version
-// has the commit.
+// goBuild builds both programs into dir. It leaves out git's description of the tree
+// (-buildvcs), which depends on the clone; the version has the commit.
 func (r *release) goBuild(ctx context.Context, dir string, env ...string) error {
 	link := "-s -w -X tether/internal/version.released=" + string(r.version)
 	if r.names.given {

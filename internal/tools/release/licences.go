@@ -19,7 +19,8 @@ import (
 
 const licencesName = "LICENSES.txt"
 
-// licences writes our licence and those of all linked modules, most of which must accompany programs.
+// licences writes our licence and those of all linked modules, most of which must
+// accompany programs.
 func (r *release) licences(ctx context.Context, to string) error {
 	ours, err := os.ReadFile("LICENSE")
 	if err != nil {
@@ -94,7 +95,8 @@ func moduleDirs(ctx context.Context, modules []debug.Module) (map[string]string,
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([-.].*)?$`)
 
-// Sentences of licences whose works may be part of our programs: MIT, ISC, zlib, BSD, Apache.
+// Sentences of licences whose works may be part of our programs: MIT, ISC, zlib, BSD,
+// Apache.
 var permits = []string{
 	"Permission is hereby granted, free of charge",
 	"Permission to use, copy, modify, and",
@@ -109,7 +111,8 @@ func permissive(text []byte) bool {
 	return slices.ContainsFunc(permits, func(grant string) bool { return strings.Contains(line, grant) })
 }
 
-// notice adds the files in dir that state a licence. If none is permissive that is an error: a person must look at it.
+// notice adds the files in dir that state a licence. If none is permissive that is an
+// error: a person must look at it.
 func notice(w io.Writer, title, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

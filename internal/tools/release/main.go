@@ -1,5 +1,6 @@
-// Command release builds everything that people install: both programs for six targets, packages, archives, checksums and a bill of
-// materials. Two runs for one commit give the same bytes; scripts/release.sh installs the tools that it calls.
+// Command release builds everything that people install: both programs for six targets,
+// packages, archives, checksums and a bill of materials. Two runs for one commit give the
+// same bytes; scripts/release.sh installs the tools that it calls.
 //
 //	go run ./internal/tools/release
 //	go run ./internal/tools/release -version 0.0.1 -targets linux/amd64 -o /tmp/old

@@ -28,8 +28,9 @@ func guid(words ...string) string {
 	return strings.ToUpper(fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", binary.BigEndian.Uint32(sum[:]), sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
-// wxs is the installer's source, for wixl: files below the user's own programs, so that no administrator is needed. On removal, not on an
-// upgrade, running programs are ended first, because Windows removes no running program.
+// wxs is the installer's source, for wixl: files below the user's own programs, so that
+// no administrator is needed. On removal, not on an upgrade, running programs are ended
+// first, because Windows removes no running program.
 var wxs = template.Must(template.New("wxs").Parse(`<?xml version="1.0" encoding="utf-8"?>
 <Wix xmlns="http://schemas.microsoft.com/wix/2006/wi">
   <Product Id="{{.Product}}" UpgradeCode="{{.Upgrade}}" Name="tether" Version="{{.Core}}" Manufacturer="{{.Maker}}" Language="1033">
@@ -83,7 +84,8 @@ type group struct {
 
 type msiFile struct{ ID, Name, From string }
 
-// groups sorts files by directory. Manuals are all in man, without a section. wixl takes no absolute paths, so sources are named from work.
+// groups sorts files by directory. Manuals are all in man, without a section. wixl takes
+// no absolute paths, so sources are named from work.
 func groups(work string, files []file) ([]group, error) {
 	all := []group{{ID: "Programs"}, {ID: "Manual", Dir: "man"}, {ID: "Completions", Dir: "completions"}, {ID: "Docs", Dir: "docs"}}
 	for i := range all {
@@ -124,8 +126,9 @@ func (r *release) source(t target, files []file) (string, error) {
 	return b.String(), err
 }
 
-// queries add features that this wixl lacks: the directory of the programs in the user's PATH, and an upgrade also between versions of the
-// same three numbers, as between two commits (attributes: migrate features, including the greatest version).
+// queries add features that this wixl lacks: the directory of the programs in the user's
+// PATH, and an upgrade also between versions of the same three numbers, as between two
+// commits (attributes: migrate features, including the greatest version).
 var queries = []string{
 	"CREATE TABLE `Environment` (`Environment` CHAR(72) NOT NULL, `Name` CHAR(255) NOT NULL LOCALIZABLE, `Value` CHAR(255) LOCALIZABLE, " +
 		"`Component_` CHAR(72) NOT NULL PRIMARY KEY `Environment`)",
@@ -136,7 +139,8 @@ var queries = []string{
 	"INSERT INTO `Upgrade` (`UpgradeCode`, `VersionMax`, `Attributes`, `ActionProperty`) VALUES ('{" + upgradeCode + "}', 'VERSION', 513, 'WIX_UPGRADE_DETECTED')",
 }
 
-// installers makes a .msi for each Windows. wixl takes the time from the clock, which faketime sets.
+// installers makes a .msi for each Windows. wixl takes the time from the clock, which
+// faketime sets.
 func (r *release) installers(ctx context.Context) error {
 	for _, t := range r.targets {
 		if t.os != "windows" {
@@ -168,8 +172,8 @@ func (r *release) installers(ctx context.Context) error {
 
 func (r *release) installer(ctx context.Context, t target, source string) error {
 	to := r.path(t, ".msi")
-	// This wixl knows no arm64. The tables are the same for any 64-bit Windows, and the summary, which names the architecture, is written
-	// afterwards.
+	// This wixl knows no arm64. The tables are the same for any 64-bit Windows, and the
+	// summary, which names the architecture, is written afterwards.
 	if err := r.frozen(ctx, "wixl", "-a", "x64", "-o", to, source); err != nil {
 		return err
 	}

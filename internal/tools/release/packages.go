@@ -22,7 +22,8 @@ there can type. tether-host is a reference host.`
 	maintainer = "The tether authors"
 )
 
-// The scripts that package managers run, one set for all kinds. They start nothing: each user decides about their terminals.
+// The scripts that package managers run, one set for all kinds. They start nothing: each
+// user decides about their terminals.
 //
 //go:embed package/*.sh
 var scripts embed.FS
@@ -55,7 +56,8 @@ func underscore(v version) string {
 // joined does so for pacman: 1.2.3rc1.
 func joined(v version) string { return strings.Replace(string(v), "-", "", 1) }
 
-// nfpmConfig is the part of nfpm's configuration that is used here (https://nfpm.goreleaser.com/configuration). JSON is YAML.
+// nfpmConfig is the part of nfpm's configuration that is used here
+// (https://nfpm.goreleaser.com/configuration). JSON is YAML.
 type nfpmConfig struct {
 	Name          string            `json:"name"`
 	Arch          string            `json:"arch"`
@@ -113,7 +115,8 @@ func (p packager) place(f file) string {
 	return "/usr/share/doc/tether/" + f.name
 }
 
-// config is a pure function of the package's contents. Pages are expected compressed, with .gz after their name.
+// config is a pure function of the package's contents. Pages are expected compressed,
+// with .gz after their name.
 func (p packager) config(v version, arch string, when time.Time, files []file, scriptDir string) nfpmConfig {
 	script := func(name string) string { return filepath.Join(scriptDir, name) }
 	upgraded := map[string]any{"scripts": map[string]string{"postupgrade": script("postupgrade.sh")}}
@@ -178,7 +181,8 @@ func (r *release) packages(ctx context.Context) error {
 	return nil
 }
 
-// writeScripts puts the scripts where nfpm finds them, with the time that apk packages get from them.
+// writeScripts puts the scripts where nfpm finds them, with the time that apk packages
+// get from them.
 func writeScripts(dir string, epoch time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -371,7 +371,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// All linked modules have licences, and the manual is complete. It builds the programs for this machine, as a release does.
+// All linked modules have licences, and the manual is complete. It builds the programs
+// for this machine, as a release does.
 func TestTexts(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("go is not installed, with which it builds the programs")

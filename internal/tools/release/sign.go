@@ -11,8 +11,10 @@ import (
 	"strings"
 )
 
-// A release is signed as OpenSSH signs files (https://cvsweb.openbsd.org/src/usr.bin/ssh/PROTOCOL.sshsig): who verifies it has ssh-keygen
-// already. Ed25519 alone is taken, whose signatures have nothing random in them, so that a signed release, too, is the same in each build.
+// A release is signed as OpenSSH signs files
+// (https://cvsweb.openbsd.org/src/usr.bin/ssh/PROTOCOL.sshsig): who verifies it has
+// ssh-keygen already. Ed25519 alone is taken, whose signatures have nothing random in
+// them, so that a signed release, too, is the same in each build.
 const (
 	keyVar    = "RELEASE_KEY"          // environment variable that names the private key
 	signer    = "tether-release"       // the signer's name, and the purpose of the signature
@@ -20,7 +22,8 @@ const (
 	signature = sumsName + ".sig"
 )
 
-// sign signs the list of checksums, if there is a key, and makes sure that the public keys verify it.
+// sign signs the list of checksums, if there is a key, and makes sure that the public
+// keys verify it.
 func (r *release) sign(ctx context.Context) error {
 	if r.key == "" {
 		fmt.Printf("== not signed: neither -key nor %s names a key; docs/PLATFORMS.md says how to make one\n", keyVar)
@@ -30,7 +33,8 @@ func (r *release) sign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Nothing else will do: before it stands a comment, which may say anything, and ED25519-SK counts its signatures.
+	// Nothing else will do: before it stands a comment, which may say anything, and
+	// ED25519-SK counts its signatures.
 	if !strings.HasSuffix(kind, " (ED25519)") {
 		return fmt.Errorf("%s is no Ed25519 key, but %s", r.key, kind)
 	}
@@ -51,7 +55,8 @@ func (r *release) verify(ctx context.Context) error {
 	return err
 }
 
-// sshKeygen runs it with a file as its input and returns its output. It asks for a passphrase on the terminal itself.
+// sshKeygen runs it with a file as its input and returns its output. It asks for a
+// passphrase on the terminal itself.
 func sshKeygen(ctx context.Context, input string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "ssh-keygen", args...)
 	if input != "" {

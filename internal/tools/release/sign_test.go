@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// newKey makes a key without a passphrase, whose comment is no help to know its kind, and returns it and its line among the signers.
+// newKey makes a key without a passphrase, whose comment is no help to know its kind, and
+// returns it and its line among the signers.
 func newKey(t *testing.T, kind string) (path, line string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "key")

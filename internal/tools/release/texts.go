@@ -35,7 +35,8 @@ const (
 	powerFile   kind = "powershell"
 )
 
-// shells are the completions that cobra knows, by its names, with the file name under which each shell looks for the program's.
+// shells are the completions that cobra knows, by its names, with the file name under
+// which each shell looks for the program's.
 var shells = []struct {
 	kind kind
 	form string
@@ -45,8 +46,8 @@ var shells = []struct {
 
 func (r *release) textDir() string { return filepath.Join(r.work, "texts") }
 
-// texts writes the files that are the same for all targets. The programs write their own manual and completions, so a build for this
-// machine is used.
+// texts writes the files that are the same for all targets. The programs write their own
+// manual and completions, so a build for this machine is used.
 func (r *release) texts(ctx context.Context) error {
 	if err := os.MkdirAll(r.textDir(), 0o755); err != nil {
 		return err
@@ -79,7 +80,8 @@ func (r *release) texts(ctx context.Context) error {
 	return r.licences(ctx, filepath.Join(r.textDir(), licencesName))
 }
 
-// manual makes a program write its pages into the directory of all pages: each name belongs to one program.
+// manual makes a program write its pages into the directory of all pages: each name
+// belongs to one program.
 func (r *release) manual(ctx context.Context, self, name string) error {
 	own, all := filepath.Join(r.work, "man", name), filepath.Join(r.textDir(), "man")
 	cmd := exec.CommandContext(ctx, self, "manual", own)
@@ -106,7 +108,8 @@ func (r *release) manual(ctx context.Context, self, name string) error {
 	return nil
 }
 
-// pages copies the pages for people: the README, and those pages of docs/ to which it, help and errors refer.
+// pages copies the pages for people: the README, and those pages of docs/ to which it,
+// help and errors refer.
 func (r *release) pages() error {
 	docs, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -131,7 +134,8 @@ func (r *release) pages() error {
 	return nil
 }
 
-// native is the directory of the programs that run on this machine: those of a target if one matches, else new builds.
+// native is the directory of the programs that run on this machine: those of a target if
+// one matches, else new builds.
 func (r *release) native(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOHOSTOS", "GOHOSTARCH").Output()
 	if err != nil {
@@ -201,7 +205,8 @@ func (f file) portable() string {
 	return "completions/" + f.name
 }
 
-// compressed writes a compressed copy of a page, as distributions have them, that depends on nothing but the page.
+// compressed writes a compressed copy of a page, as distributions have them, that depends
+// on nothing but the page.
 func compressed(from, to string) error {
 	page, err := os.ReadFile(from)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// version is a semantic version without a v, in the subset that packages of all kinds can carry: 1.2.3, 1.2.3-rc1, 1.2.4-pre5+gabc1234. A
-// pre-release has no dot and no hyphen, and is sorted before the release by all of them.
+// version is a semantic version without a v, in the subset that packages of all kinds can
+// carry: 1.2.3, 1.2.3-rc1, 1.2.4-pre5+gabc1234. A pre-release has no dot and no hyphen,
+// and is sorted before the release by all of them.
 type version string
 
 var versionForm = regexp.MustCompile(`^(\d{1,3}\.\d{1,3}\.\d{1,5})(-(?:alpha|beta|pre|rc)\d*)?(\+[0-9a-z.]+)?$`)
@@ -40,8 +41,9 @@ var (
 	nameless  = regexp.MustCompile(`^([0-9a-f]+)(-dirty)?$`)
 )
 
-// describedVersion makes a version from the output of git describe --long --dirty --always and, if there is no tag, the number of commits.
-// Between releases it is a pre-release of the next patch.
+// describedVersion makes a version from the output of git describe --long --dirty
+// --always and, if there is no tag, the number of commits. Between releases it is a
+// pre-release of the next patch.
 func describedVersion(says string, commits int) (version, error) {
 	if m := nameless.FindStringSubmatch(says); m != nil {
 		return parseVersion(fmt.Sprintf("%s-pre%d+g%s", untagged, commits, local(m[1], m[2])))

@@ -34,7 +34,8 @@ func TestDescribedVersion(t *testing.T) {
 	}
 }
 
-// Each kind of package writes versions in its own way, and must have a pre-release before its release.
+// Each kind of package writes versions in its own way, and must have a pre-release before
+// its release.
 func TestVersionForms(t *testing.T) {
 	for _, c := range []struct{ v, core, tilde, underscore, joined version }{
 		{"1.2.3", "1.2.3", "1.2.3", "1.2.3", "1.2.3"},

@@ -1,6 +1,8 @@
-// Command secretrules turns gitleaks' rules into the list of token forms that package agent/redact reads: one line for each prefix, with
-// the rule's name, the prefix and the expression for the text after it. Rules that need a name near the token are left out, since telling
-// names are found on their own, and so are those without a few fixed bytes at their beginning. scripts/update-secrets.sh calls it.
+// Command secretrules turns gitleaks' rules into the list of token forms that package
+// agent/redact reads: one line for each prefix, with the rule's name, the prefix and the
+// expression for the text after it. Rules that need a name near the token are left out,
+// since telling names are found on their own, and so are those without a few fixed bytes
+// at their beginning. scripts/update-secrets.sh calls it.
 package main
 
 import (
@@ -20,11 +22,13 @@ const (
 	maxPrefixes = 12 // of one rule
 )
 
-// rules finds each rule's name and expression in gitleaks' file, which a program of theirs writes always alike.
+// rules finds each rule's name and expression in gitleaks' file, which a program of
+// theirs writes always alike.
 var rules = regexp.MustCompile(`(?m)^id = "([^"]+)"\n(?:description = .*\n)?regex = \'\'\'(.*)\'\'\'$`)
 
-// unfit are rules that match harmless output: base64 of zeros, checksums, addresses, names; that redact covers otherwise; or that begin
-// like much ordinary text, which costs speed.
+// unfit are rules that match harmless output: base64 of zeros, checksums, addresses,
+// names; that redact covers otherwise; or that begin like much ordinary text, which costs
+// speed.
 var unfit = []string{"square-access-token", "sourcegraph-access-token", "authress-service-client-access-key", "sidekiq-sensitive-url", "private-key", "flutterwave-public-key", "jwt-base64",
 	"aws-amazon-bedrock-api-key-short-lived",
 	"openshift-user-token", "settlemint-application-access-token", "settlemint-personal-access-token", "settlemint-service-access-token", "1password-secret-key"}

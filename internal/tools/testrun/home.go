@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// Tests start shells, and a person's start-up files must not decide their results, so tests have an empty home. The go command's and git's
-// files stay in the person's.
+// Tests start shells, and a person's start-up files must not decide their results, so
+// tests have an empty home. The go command's and git's files stay in the person's.
 
-// newHome makes an empty home and the environment in which it is one. The caller removes it.
+// newHome makes an empty home and the environment in which it is one. The caller removes
+// it.
 func newHome() (home string, env []string, err error) {
 	kept, err := goKeeps()
 	if err != nil {
@@ -52,7 +53,8 @@ func goKeeps() (env []string, err error) {
 	return env, nil
 }
 
-// elsewhere are variables besides HOME that lead shells and other programs to the person's files.
+// elsewhere are variables besides HOME that lead shells and other programs to the
+// person's files.
 var elsewhere = []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "ZDOTDIR", "ENV", "BASH_ENV"}
 
 // homeEnv is env with another home and the kept files.
@@ -68,11 +70,12 @@ func homeEnv(env []string, home string, kept []string) []string {
 	return out
 }
 
-// raceVar has the settings of the race detector. Its programs sleep for a second when they end, unless it says otherwise; tests start
-// hundreds.
+// raceVar has the settings of the race detector. Its programs sleep for a second when
+// they end, unless it says otherwise; tests start hundreds.
 const raceVar = "GORACE"
 
-// switchOffTelemetry keeps the go command, which treats an empty home as its first run, from starting a writer there in the background.
+// switchOffTelemetry keeps the go command, which treats an empty home as its first run,
+// from starting a writer there in the background.
 func switchOffTelemetry(home string) error {
 	for _, config := range []string{".config", "Library/Application Support"} { // of macOS
 		dir := filepath.Join(home, config, "go", "telemetry")

@@ -21,7 +21,8 @@ func TestHomeEnv(t *testing.T) {
 	}
 }
 
-// In the new home a shell reads no file of the person's, and the go command works as before and leaves no new files.
+// In the new home a shell reads no file of the person's, and the go command works as
+// before and leaves no new files.
 func TestNewHome(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	goTool, err := exec.LookPath("go")

@@ -1,13 +1,17 @@
-// Command testrun is go test for people and CI: it prints one line per package and the whole output of failed tests. In the end it names
-// every skipped test, below its reason, so that a test that could not run does not look like one that passed, and the slowest tests.
+// Command testrun is go test for people and CI: it prints one line per package and the
+// whole output of failed tests. In the end it names every skipped test, below its reason,
+// so that a test that could not run does not look like one that passed, and the slowest
+// tests.
 //
 //	go run ./internal/tools/testrun -race ./...
 //
 // The tests have a separate, empty home, so that no start-up files affect their shells.
 //
-// With -again before the arguments of go test, a few tests that failed, and packages whose output a process still holds, are run once more,
-// alone. Those that then pass are named as unsteady, and do not fail the run: thousands of tests with real processes share a machine that
-// stands still at times. Races, panics and packages that took too long or did not compile are never forgiven.
+// With -again before the arguments of go test, a few tests that failed, and packages
+// whose output a process still holds, are run once more, alone. Those that then pass are
+// named as unsteady, and do not fail the run: thousands of tests with real processes
+// share a machine that stands still at times. Races, panics and packages that took too
+// long or did not compile are never forgiven.
 package main
 
 import (
@@ -77,7 +81,8 @@ func goTest(report *report, env, args []string) int {
 	return 0
 }
 
-// runAgain runs failed tests once more, each alone, and names those that then pass. It returns 0 if all do.
+// runAgain runs failed tests once more, each alone, and names those that then pass. It
+// returns 0 if all do.
 func runAgain(failed []key, env, args []string) (status int) {
 	fmt.Printf("once more, alone: %d that failed\n", len(failed))
 	var unsteady []key

@@ -20,7 +20,8 @@ type event struct {
 	Elapsed float64 // seconds, if it has ended
 }
 
-// report turns events into text for people. It keeps the output of a test until it knows how the test ended.
+// report turns events into text for people. It keeps the output of a test until it knows
+// how the test ended.
 type report struct {
 	to      io.Writer
 	output  map[key]*strings.Builder // of tests that have not ended, and of packages
@@ -42,7 +43,8 @@ type slow struct {
 	seconds float64
 }
 
-// slowTest is how many seconds make a test worth naming: a few of them decide how long everything takes.
+// slowTest is how many seconds make a test worth naming: a few of them decide how long
+// everything takes.
 const slowTest = 20
 
 func newReport(to io.Writer) *report {
@@ -89,8 +91,8 @@ func (r *report) handle(e event) {
 	}
 }
 
-// heldOutput is what go test says of a package whose tests have passed, when a process that they left behind still holds its output: under
-// Wine, services do at times.
+// heldOutput is what go test says of a package whose tests have passed, when a process
+// that they left behind still holds its output: under Wine, services do at times.
 const heldOutput = "Test I/O incomplete"
 
 // fail records a failure.
@@ -115,7 +117,8 @@ func (r *report) fail(k key) {
 	}
 }
 
-// forgivable returns the tests and packages that failed; false if anything failed that a second run cannot excuse.
+// forgivable returns the tests and packages that failed; false if anything failed that a
+// second run cannot excuse.
 func (r *report) forgivable() ([]key, bool) {
 	return r.failed, len(r.broken) == 0
 }
@@ -139,8 +142,8 @@ func (r *report) end(k key, show bool) {
 	delete(r.output, k)
 }
 
-// printUnended prints the output of tests that were running when their package failed, if there are any: one of them has panicked or taken
-// too long.
+// printUnended prints the output of tests that were running when their package failed, if
+// there are any: one of them has panicked or taken too long.
 func (r *report) printUnended(pkg string) (any bool) {
 	keys := slices.Collect(maps.Keys(r.output))
 	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(a.test, b.test) })
@@ -153,7 +156,8 @@ func (r *report) printUnended(pkg string) (any bool) {
 	return any
 }
 
-// reason takes the text of t.Skip out of a test's output: the line that starts with the place it was called from.
+// reason takes the text of t.Skip out of a test's output: the line that starts with the
+// place it was called from.
 func reason(output string) string {
 	var text []string
 	for line := range strings.Lines(output) {
@@ -172,7 +176,8 @@ func reason(output string) string {
 	return strings.Join(text, " ")
 }
 
-// printSkipped names each skipped test below its reason, those of one package on one line.
+// printSkipped names each skipped test below its reason, those of one package on one
+// line.
 func (r *report) printSkipped() {
 	if len(r.skipped) == 0 {
 		fmt.Fprintln(r.to, "no test was skipped")

@@ -10,11 +10,13 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// listenPause is the pause before listen asks again after the daemon has gone. The attachment itself reconnects sooner.
+// listenPause is the pause before listen asks again after the daemon has gone. The
+// attachment itself reconnects sooner.
 const listenPause = time.Second
 
-// listen rings the person's terminal for each new question of an agent, until ctx ends. It asks the next daemon when one has gone.
-// Questions that waited before the session began do not ring.
+// listen rings the person's terminal for each new question of an agent, until ctx ends.
+// It asks the next daemon when one has gone. Questions that waited before the session
+// began do not ring.
 func (s *Session) listen(ctx context.Context) {
 	var known []string
 	var since *uint64 // the version of the daemon's list; nil: not known
@@ -54,7 +56,8 @@ func waitingIn(l localapi.ApprovalList) []string {
 	return ids
 }
 
-// ring writes the bell to the person's terminal, at once or after the control sequence that is being printed.
+// ring writes the bell to the person's terminal, at once or after the control sequence
+// that is being printed.
 func (s *Session) ring(bell string) {
 	s.printing.Lock()
 	defer s.printing.Unlock()

@@ -16,7 +16,8 @@ import (
 	"tether/platform/ipc"
 )
 
-// serveQuestions is a daemon that has only questions. Once a client waits for others, it ends.
+// serveQuestions is a daemon that has only questions. Once a client waits for others, it
+// ends.
 func serveQuestions(t *testing.T, socket string, version uint64, ids ...string) (ended <-chan struct{}) {
 	t.Helper()
 	l, err := ipc.Listen(socket)
@@ -51,7 +52,8 @@ func serveQuestions(t *testing.T, socket string, version uint64, ids ...string) 
 	return gone
 }
 
-// A session hears of questions that come after the daemon was killed, and of no question twice.
+// A session hears of questions that come after the daemon was killed, and of no question
+// twice.
 func TestBellAfterAnotherDaemon(t *testing.T) {
 	socket := filepath.Join(testkit.Home(t), "run", "daemon.sock")
 	out, err := os.CreateTemp(t.TempDir(), "")
@@ -98,7 +100,8 @@ func TestBellWaitsForASequence(t *testing.T) {
 	}
 }
 
-// The person's terminal is restored while a question may ring. It is a test for the race detector.
+// The person's terminal is restored while a question may ring. It is a test for the race
+// detector.
 func TestBellWhileTheTerminalIsRestored(t *testing.T) {
 	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

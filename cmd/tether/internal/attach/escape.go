@@ -6,11 +6,13 @@ import (
 	"tether/internal/escape"
 )
 
-// escapes detects the keys for tether itself: at the start of a line, ~. detaches, ~? shows help and ~~ types one ~. Everything else
-// passes; a ~ at the start of a line is held back until the next key. Within a bracketed paste everything passes. It is a pure state
-// machine: pieces of any size give the same result.
+// escapes detects the keys for tether itself: at the start of a line, ~. detaches, ~?
+// shows help and ~~ types one ~. Everything else passes; a ~ at the start of a line is
+// held back until the next key. Within a bracketed paste everything passes. It is a pure
+// state machine: pieces of any size give the same result.
 //
-// Programs may have switched on other forms of keys (see decode), and releases of keys, which do not count.
+// Programs may have switched on other forms of keys (see decode), and releases of keys,
+// which do not count.
 type escapes struct {
 	state escapeState
 	held  []byte // the ~ that is held back, in its form, and what does not count behind it
@@ -49,7 +51,8 @@ const (
 	maxHeldKeys = 512
 )
 
-// feed appends the typed bytes for the terminal to dst. With escapeDetach or escapeHelp, rest is the part of typed that was not processed.
+// feed appends the typed bytes for the terminal to dst. With escapeDetach or escapeHelp,
+// rest is the part of typed that was not processed.
 func (e *escapes) feed(dst, typed []byte) (send []byte, action escapeAction, rest []byte) {
 	for i, c := range typed {
 		if e.paste {
@@ -158,8 +161,8 @@ func (e *escapes) pasted(c byte) {
 const (
 	// pasteEnds is how long after its last byte a paste without an end counts as ended.
 	pasteEnds = 2 * time.Second
-	// sequenceEnds is how long after its last byte a sequence without an end is a key and not the beginning of one: Esc, or Alt and a
-	// bracket.
+	// sequenceEnds is how long after its last byte a sequence without an end is a key and
+	// not the beginning of one: Esc, or Alt and a bracket.
 	sequenceEnds = 50 * time.Millisecond
 )
 

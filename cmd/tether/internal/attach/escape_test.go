@@ -36,7 +36,8 @@ func TestEscapes(t *testing.T) {
 		{"\x1b[200~~.\r~.\x1b[201~", "\x1b[200~~.\r~.\x1b[201~", escapeNone, ""},
 		{"\r~\x1b[200~.\r~?\x1b[20\x1b[201~~.\r~.", "\r~\x1b[200~.\r~?\x1b[20\x1b[201~~.\r", escapeDetach, ""},
 		{"\x1b[200~\x1b]x\r~.\x1b[201~\r~.", "\x1b[200~\x1b]x\r~.\x1b[201~\r", escapeDetach, ""},
-		// Kitty's keyboard: releases, with flags 2; all keys as codes, with flags 8, and alternate keys (4), text (16), or neither.
+		// Kitty's keyboard: releases, with flags 2; all keys as codes, with flags 8, and
+		// alternate keys (4), text (16), or neither.
 		{"\r~\x1b[96:126;2:3u.\x1b[46;1:3u", "\r", escapeDetach, "\x1b[46;1:3u"},
 		{"\r\x1b[13;1:3u~\x1b[57441;1:3u?x", "\r\x1b[13;1:3u", escapeHelp, "x"},
 		{"\x1b[13u\x1b[13;1:3u\x1b[57441;2u\x1b[96:126;2u\x1b[96:126;2:3u\x1b[57441;1:3u\x1b[46u", "\x1b[13u\x1b[13;1:3u\x1b[57441;2u", escapeDetach, ""},
@@ -76,7 +77,8 @@ func TestCodedKeys(t *testing.T) {
 	}
 }
 
-// A paste without an end ends, and a sequence without an end is a key, when nothing more comes.
+// A paste without an end ends, and a sequence without an end is a key, when nothing more
+// comes.
 func TestEscapesLapse(t *testing.T) {
 	for _, c := range []struct {
 		typed, sent, lapsed string

@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// maxHeld bounds the standard input that was read and that the command does not have yet, in bytes.
+	// maxHeld bounds the standard input that was read and that the command does not have
+	// yet, in bytes.
 	maxHeld = 8 * localapi.FeedChunk
 	// feedAgain is the pause before another attempt to reach the daemon.
 	feedAgain = 50 * time.Millisecond
 )
 
-// feed is standard input on its way to the command. One goroutine fills it, and another one sends it. It holds what the command is not known to have, so
-// that nothing is lost when the daemon is replaced.
+// feed is standard input on its way to the command. One goroutine fills it, and another
+// one sends it. It holds what the command is not known to have, so that nothing is lost
+// when the daemon is replaced.
 type feed struct {
 	in    io.ReadCloser
 	piece []byte // on its way; owned by the goroutine that sends
@@ -37,7 +39,8 @@ type feed struct {
 	closed  bool  // the command reads no more
 }
 
-// feed gives the command the standard input of this process, until it ends or the command reads no more.
+// feed gives the command the standard input of this process, until it ends or the command
+// reads no more.
 func (s *Session) feed(ctx context.Context) {
 	f := &feed{in: s.opts.In}
 	go f.fill() // ends with the process, because a read may not be cancelled
@@ -52,8 +55,9 @@ func (s *Session) feed(ctx context.Context) {
 	}
 }
 
-// feedFailed ends the session if the command cannot get its input because of err, and returns when the session is over: the command must not see an
-// end of its input before it is killed.
+// feedFailed ends the session if the command cannot get its input because of err, and
+// returns when the session is over: the command must not see an end of its input before
+// it is killed.
 func (s *Session) feedFailed(ctx context.Context, err error) {
 	refused, ok := errors.AsType[*localapi.Error](err)
 	switch {
@@ -98,7 +102,8 @@ func (f *feed) fill() {
 	}
 }
 
-// sendTo sends the input over one connection. It returns nil when the command has all of it, or reads no more.
+// sendTo sends the input over one connection. It returns nil when the command has all of
+// it, or reads no more.
 func (s *Session) sendTo(ctx context.Context, f *feed) error {
 	to, err := s.client.Feed(ctx, s.opts.ID)
 	if err != nil {
@@ -157,7 +162,8 @@ func (f *feed) send(ctx context.Context, to *localclient.Feeder, next int64) err
 	return to.Write(ctx, next, p)
 }
 
-// after drops the input before next, waits for more, and returns the next piece, which is valid until the next call. It is empty at the end of the input.
+// after drops the input before next, waits for more, and returns the next piece, which is
+// valid until the next call. It is empty at the end of the input.
 func (f *feed) after(ctx context.Context, next int64) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,8 +192,8 @@ func (f *feed) after(ctx context.Context, next int64) ([]byte, error) {
 	return f.piece, nil
 }
 
-// close records that the command reads no more. The program that writes into this process's standard input learns of it, as it would in a
-// pipe.
+// close records that the command reads no more. The program that writes into this
+// process's standard input learns of it, as it would in a pipe.
 func (f *feed) close() {
 	f.mu.Lock()
 	f.closed = true

@@ -21,8 +21,10 @@ const (
 	keyPaste                // a bracketed paste begins
 )
 
-// decode returns the key of a control sequence with the bytes params before its final byte. Besides xterm's keys it knows those of kitty
-// (https://sw.kovidgoyal.net/kitty/keyboard-protocol/), xterm's modifyOtherKeys in both formats, and Windows' win32-input-mode
+// decode returns the key of a control sequence with the bytes params before its final
+// byte. Besides xterm's keys it knows those of kitty
+// (https://sw.kovidgoyal.net/kitty/keyboard-protocol/), xterm's modifyOtherKeys in both
+// formats, and Windows' win32-input-mode
 // (https://github.com/microsoft/terminal/blob/main/doc/specs/%234999%20-%20Improved%20keyboard%20handling%20in%20Conpty.md).
 func decode(params string, final byte) key {
 	if params != "" && strings.IndexByte("<=>?", params[0]) >= 0 || strings.IndexByte("IOcnRty", final) >= 0 { // mouse, focus, answers
@@ -107,12 +109,14 @@ func win32Key(p parameters) key {
 	}
 }
 
-// isModifier reports whether a virtual key of Windows is Shift, Ctrl, Alt, a lock or the Windows key.
+// isModifier reports whether a virtual key of Windows is Shift, Ctrl, Alt, a lock or the
+// Windows key.
 func isModifier(vk int) bool {
 	return vk >= 0x10 && vk <= 0x12 || vk == 0x14 || vk == 0x5b || vk == 0x5c || vk == 0x90 || vk == 0x91 || vk >= 0xa0 && vk <= 0xa5
 }
 
-// parameters are those of a control sequence, with their sub-parameters; -1 is an empty one.
+// parameters are those of a control sequence, with their sub-parameters; -1 is an empty
+// one.
 type parameters [][]int
 
 func fields(text string) (p parameters) {

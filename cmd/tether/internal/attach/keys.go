@@ -34,7 +34,8 @@ func (s *Session) keys(ctx context.Context) {
 	}
 }
 
-// take sends typed keys, and does what the person requests with others. It reports whether the session goes on.
+// take sends typed keys, and does what the person requests with others. It reports
+// whether the session goes on.
 func (s *Session) take(ctx context.Context, e *escapes, in []byte) bool {
 	e.coded = s.coded.Load()
 	for len(in) > 0 {

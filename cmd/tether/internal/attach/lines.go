@@ -11,11 +11,12 @@ import (
 	"tether/platform/tty"
 )
 
-// tailWait is how long a script's incomplete line waits for its rest. Then it is typed, since it may be an answer to a prompt.
+// tailWait is how long a script's incomplete line waits for its rest. Then it is typed,
+// since it may be an answer to a prompt.
 const tailWait = 20 * time.Millisecond
 
-// lines types the input of a script until it ends. It keeps lines together, so that the daemon can refuse one that the terminal would cut before
-// the terminal has a part of it.
+// lines types the input of a script until it ends. It keeps lines together, so that the
+// daemon can refuse one that the terminal would cut before the terminal has a part of it.
 func (s *Session) lines(ctx context.Context) {
 	pieces, ended := make(chan []byte), make(chan error, 1)
 	go s.read(ctx, pieces, ended)
@@ -57,7 +58,8 @@ func (s *Session) lines(ctx context.Context) {
 	}
 }
 
-// read reads the input until it ends. It may end only with the process, because a read may not be cancelled.
+// read reads the input until it ends. It may end only with the process, because a read
+// may not be cancelled.
 func (s *Session) read(ctx context.Context, pieces chan<- []byte, ended chan<- error) {
 	keys := tty.Keys(s.opts.In)
 	for {

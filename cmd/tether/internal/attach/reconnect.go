@@ -11,9 +11,11 @@ import (
 	"tether/internal/change"
 )
 
-// reconnectingAttach is an attachment that reconnects: when the daemon is killed or replaced, the terminal keeps running, and the
-// attachment continues at the same byte as soon as the next daemon answers. One goroutine calls Next, which reconnects. Any goroutine may
-// call the other methods. Write waits during a reconnect; Resize and Close do not.
+// reconnectingAttach is an attachment that reconnects: when the daemon is killed or
+// replaced, the terminal keeps running, and the attachment continues at the same byte as
+// soon as the next daemon answers. One goroutine calls Next, which reconnects. Any
+// goroutine may call the other methods. Write waits during a reconnect; Resize and Close
+// do not.
 //
 //	attached ──(daemon gone)──▶ away ──(the next one answers)──▶ attached
 //	    └──────(exit, close message)──┴──(no daemon)─────▶ over
@@ -44,8 +46,9 @@ func attachReconnecting(ctx context.Context, client *localclient.Client, id stri
 	return &reconnectingAttach{client: client, id: id, back: back, from: o, att: att}, nil
 }
 
-// Next returns the next message, or localclient.ErrDropped if the daemon is gone for good. After a reconnect, it returns a message that
-// says with whom the terminal is shared now, even if that has not changed.
+// Next returns the next message, or localclient.ErrDropped if the daemon is gone for
+// good. After a reconnect, it returns a message that says with whom the terminal is
+// shared now, even if that has not changed.
 func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, error) {
 	for {
 		l.mu.Lock()
@@ -88,8 +91,8 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	})
 }
 
-// swap replaces the attachment by att, which may be nil, closes the former one, and gives the terminal the last size. After Close, it
-// closes att instead.
+// swap replaces the attachment by att, which may be nil, closes the former one, and gives
+// the terminal the last size. After Close, it closes att instead.
 func (l *reconnectingAttach) swap(att *localclient.Attachment) {
 	l.mu.Lock()
 	old, cols, rows := l.att, l.cols, l.rows
@@ -107,8 +110,8 @@ func (l *reconnectingAttach) swap(att *localclient.Attachment) {
 	}
 }
 
-// Write sends typed input. It waits while the daemon is away. If the daemon ends during a Write, the terminal may get the input twice, or
-// not at all.
+// Write sends typed input. It waits while the daemon is away. If the daemon ends during a
+// Write, the terminal may get the input twice, or not at all.
 func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 	for {
 		l.mu.Lock()
@@ -130,7 +133,8 @@ func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 	}
 }
 
-// Resize sets the size that this attachment asks for. While the daemon is away, it only stores the size for the next attachment.
+// Resize sets the size that this attachment asks for. While the daemon is away, it only
+// stores the size for the next attachment.
 func (l *reconnectingAttach) Resize(ctx context.Context, cols, rows uint16) {
 	l.mu.Lock()
 	att := l.att

@@ -22,12 +22,15 @@ import (
 	"tether/screen"
 )
 
-// A Session attaches a person, or a script, to a terminal until the terminal exits or the person detaches.
+// A Session attaches a person, or a script, to a terminal until the terminal exits or the
+// person detaches.
 //
-// If In and Out are terminals, the session is interactive: every key goes to the child, the terminal follows the window's size, and ~.
-// detaches. Otherwise the session is a part of a script: In is typed, or the command reads it from a pipe, the output is printed to Out, and a
-// session that owns its terminal kills it when a signal ends the script. If only Out is a terminal, its answers to questions would reach
-// another program, so that it gets none.
+// If In and Out are terminals, the session is interactive: every key goes to the child,
+// the terminal follows the window's size, and ~. detaches. Otherwise the session is a
+// part of a script: In is typed, or the command reads it from a pipe, the output is
+// printed to Out, and a session that owns its terminal kills it when a signal ends the
+// script. If only Out is a terminal, its answers to questions would reach another
+// program, so that it gets none.
 type Session struct {
 	opts   Options
 	client *localclient.Client
@@ -63,7 +66,8 @@ type Options struct {
 	TellLent     func() bool                      // reports whether the person wants to be told who can watch
 }
 
-// Status is the error of a session that the terminal's exit or a signal has ended: the exit status of the command.
+// Status is the error of a session that the terminal's exit or a signal has ended: the
+// exit status of the command.
 type Status int
 
 // Error implements error.
@@ -107,14 +111,16 @@ func (s *Session) close() {
 	s.att.Close()
 }
 
-// Run carries out the session after Open. It returns nil after a detach, otherwise a Status or the error that ended the session.
+// Run carries out the session after Open. It returns nil after a detach, otherwise a
+// Status or the error that ended the session.
 func (s *Session) Run() error {
 	defer s.close()
 	defer s.restore()
 	return s.run()
 }
 
-// look tells the person who can watch, and how to detach. Open calls it after attaching, so that no later change is missed.
+// look tells the person who can watch, and how to detach. Open calls it after attaching,
+// so that no later change is missed.
 func (s *Session) look(ctx context.Context) {
 	if t, err := s.client.Find(ctx, s.opts.ID); err == nil {
 		s.lentTo, s.name = t.LentTo, display.Printable(display.NameOf(t), 40)
@@ -125,8 +131,8 @@ func (s *Session) look(ctx context.Context) {
 	s.opts.Notice("Enter ~. leaves %s running, ~? shows help", s.name)
 }
 
-// run copies bytes both ways until the session ends. The goroutine that reads keys may end only with the process, because a read from a
-// terminal cannot be cancelled.
+// run copies bytes both ways until the session ends. The goroutine that reads keys may
+// end only with the process, because a read from a terminal cannot be cancelled.
 func (s *Session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -183,18 +189,21 @@ func (s *Session) run() error {
 	}
 }
 
-// Notice prints a message for the person, but drops it while a program shows the alternate screen, whose picture the message would damage.
-// It may be called concurrently.
+// Notice prints a message for the person, but drops it while a program shows the
+// alternate screen, whose picture the message would damage. It may be called
+// concurrently.
 func (s *Session) Notice(format string, args ...any) {
 	if !s.whole.Load() {
 		s.opts.Notice(format, args...)
 	}
 }
 
-// outputTimeout bounds the time in which the person's terminal takes the rest of the output after a detach.
+// outputTimeout bounds the time in which the person's terminal takes the rest of the
+// output after a detach.
 const outputTimeout = time.Second
 
-// leave ends the attachment before the terminal has exited, and restores the person's terminal unless that takes no output.
+// leave ends the attachment before the terminal has exited, and restores the person's
+// terminal unless that takes no output.
 func (s *Session) leave(ended <-chan error) {
 	s.att.Close()
 	select {
@@ -204,13 +213,15 @@ func (s *Session) leave(ended <-chan error) {
 	}
 }
 
-// Titles are put on the terminal's stack, and taken back: a terminal does not say which title it had (xterm's XTWINOPS).
+// Titles are put on the terminal's stack, and taken back: a terminal does not say which
+// title it had (xterm's XTWINOPS).
 const (
 	keepTitle    = "\x1b[22;0t"
 	restoreTitle = "\x1b[23;0t"
 )
 
-// tidy undoes what the terminal's output has set on the person's terminal: modes, keyboards, colours, the title and the like.
+// tidy undoes what the terminal's output has set on the person's terminal: modes,
+// keyboards, colours, the title and the like.
 func (s *Session) tidy() { s.undo(restoreTitle) }
 
 // undo is tidy, with the text that restores the title.
@@ -222,7 +233,8 @@ func (s *Session) undo(title string) {
 	}
 }
 
-// signalled handles a signal to this process. done reports whether it ends the session, with err.
+// signalled handles a signal to this process. done reports whether it ends the session,
+// with err.
 func (s *Session) signalled(ctx context.Context, sig os.Signal) (done bool, err error) {
 	number, _ := sig.(syscall.Signal)
 	switch {
@@ -294,7 +306,8 @@ func (s *Session) printed(ctx context.Context) error {
 	}
 }
 
-// print writes output of the terminal, and then the waiting bell, unless the output ends within a control sequence.
+// print writes output of the terminal, and then the waiting bell, unless the output ends
+// within a control sequence.
 func (s *Session) print(p []byte) error {
 	s.printing.Lock()
 	defer s.printing.Unlock()
@@ -330,7 +343,8 @@ func (s *Session) lent(hosts []string) {
 // findTimeout bounds the request that asks who can watch. Meanwhile no output is printed.
 const findTimeout = 3 * time.Second
 
-// visible describes who can watch. It asks the daemon for details; without an answer it only names the hosts.
+// visible describes who can watch. It asks the daemon for details; without an answer it
+// only names the hosts.
 func (s *Session) visible(hosts []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), findTimeout)
 	defer cancel()
@@ -342,7 +356,8 @@ func (s *Session) visible(hosts []string) string {
 	return "is shared with " + display.Printable(strings.Join(hosts, ", "), 200)
 }
 
-// sayLent shows the message of lent, unless a program shows the alternate screen or a control sequence is being printed.
+// sayLent shows the message of lent, unless a program shows the alternate screen or a
+// control sequence is being printed.
 func (s *Session) sayLent() {
 	if s.unsaid == "" || s.modes.WholeScreen() || s.modes.InSequence() {
 		return
@@ -354,7 +369,8 @@ func (s *Session) sayLent() {
 	s.unsaid = ""
 }
 
-// unread ends a session whose output can no longer be written, because of err. A script's session kills its own terminal.
+// unread ends a session whose output can no longer be written, because of err. A script's
+// session kills its own terminal.
 func (s *Session) unread(err error) error {
 	if s.opts.Owns && !s.interactive {
 		s.end()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A message about lending is neither in a program's screen nor in the middle of a control sequence, where pieces of endless output may be
-// cut.
+// A message about lending is neither in a program's screen nor in the middle of a control
+// sequence, where pieces of endless output may be cut.
 func TestLentIsShownBetweenSequences(t *testing.T) {
 	var out strings.Builder
 	printed := out.String
@@ -35,7 +35,8 @@ func TestLentIsShownBetweenSequences(t *testing.T) {
 	}
 }
 
-// A notice comes from any goroutine, also while output is printed. It is a test for the race detector.
+// A notice comes from any goroutine, also while output is printed. It is a test for the
+// race detector.
 func TestNoticeWhilePrinting(t *testing.T) {
 	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

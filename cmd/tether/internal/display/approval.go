@@ -17,11 +17,12 @@ func ApprovalLine(x localapi.Approval) string {
 	return ShellLine(jsonspan.Words(x.Argv, x.ArgvBytes))
 }
 
-// MaxShown is the bound for Approval where a question must fit a screen, in bytes. tether approvals ID shows the whole command.
+// MaxShown is the bound for Approval where a question must fit a screen, in bytes. tether
+// approvals ID shows the whole command.
 const MaxShown = 8 << 10
 
-// Approval describes a request in full: one string per line, so that nothing can hide in a long command. most bounds the shown part of the
-// command, in bytes; 0 means no bound.
+// Approval describes a request in full: one string per line, so that nothing can hide in
+// a long command. most bounds the shown part of the command, in bytes; 0 means no bound.
 func Approval(x localapi.Approval, most int) []string {
 	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, Printable(cmp.Or(x.Who, x.Actor), 160), Printable(Text(x.Cwd, x.CwdBytes), 0))}
 	if x.Setting {
@@ -43,7 +44,8 @@ func Approval(x localapi.Approval, most int) []string {
 	return lines
 }
 
-// Settings lists the variables and scripts that also determine the effect of the command, one line each.
+// Settings lists the variables and scripts that also determine the effect of the command,
+// one line each.
 func Settings(x localapi.Approval) []string {
 	var lines []string
 	for _, setting := range x.Settings {
@@ -59,9 +61,10 @@ func Settings(x localapi.Approval) []string {
 	return lines
 }
 
-// ApprovalBell returns the bytes that ring the person's terminal and, if the terminal supports notifications (OSC 9), say which command an
-// agent requests. The daemon has masked secrets in the summary, because the terminal passes it to the desktop, where others may see it and
-// programs may store it.
+// ApprovalBell returns the bytes that ring the person's terminal and, if the terminal
+// supports notifications (OSC 9), say which command an agent requests. The daemon has
+// masked secrets in the summary, because the terminal passes it to the desktop, where
+// others may see it and programs may store it.
 func ApprovalBell(q localapi.Approval) string {
 	return "\x1b]9;tether: " + Printable(q.Summary, 300) + "\x07\x07"
 }

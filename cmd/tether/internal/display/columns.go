@@ -25,7 +25,8 @@ const MaxCommand = 60
 // columnGap is the number of blanks between two columns.
 const columnGap = 2
 
-// Lines returns the rows as lines of at most width columns, as far as Least allows; 0 means no bound.
+// Lines returns the rows as lines of at most width columns, as far as Least allows; 0
+// means no bound.
 func (t *Columns) Lines(width int) []string {
 	widths := t.widths(width)
 	var out []string
@@ -42,7 +43,8 @@ func (t *Columns) Lines(width int) []string {
 	return out
 }
 
-// widths gives each column the width of its widest cell. If the rows are then too wide, the widest column that may be cut shrinks first.
+// widths gives each column the width of its widest cell. If the rows are then too wide,
+// the widest column that may be cut shrinks first.
 func (t *Columns) widths(width int) []int {
 	widths := make([]int, len(t.Least))
 	for _, row := range t.Rows {

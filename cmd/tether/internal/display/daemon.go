@@ -34,7 +34,8 @@ func them(n int) string {
 	return "them"
 }
 
-// Terminals returns a number of terminals with a verb: one for a single terminal, many otherwise.
+// Terminals returns a number of terminals with a verb: one for a single terminal, many
+// otherwise.
 func Terminals(n int, one, many string) string {
 	if n == 1 {
 		return "1 terminal " + one
@@ -67,8 +68,8 @@ func Sandbox(s localapi.SandboxStatus) string {
 // skewWarn is the difference between clocks above which certificates and tokens may fail.
 const skewWarn = 30 * time.Second
 
-// Skew describes the difference between a host's clock and this machine's, positive if the host's is ahead. It returns "" if that is
-// harmless.
+// Skew describes the difference between a host's clock and this machine's, positive if
+// the host's is ahead. It returns "" if that is harmless.
 func Skew(skew time.Duration) string {
 	if skew.Abs() <= skewWarn {
 		return ""
@@ -76,7 +77,8 @@ func Skew(skew time.Duration) string {
 	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 }
 
-// Connections lists who has how many connections to the daemon, and how many an agent may have.
+// Connections lists who has how many connections to the daemon, and how many an agent may
+// have.
 func Connections(all []localapi.Connections) string {
 	var parts []string
 	for _, c := range all {

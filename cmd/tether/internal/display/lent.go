@@ -12,8 +12,9 @@ import (
 	"tether/vocab"
 )
 
-// Lent says with whom a terminal is shared, for a column of a list: each host, the time since the sharing began, the time left, the
-// audience, the number and names of watchers if the host reports them, and the state.
+// Lent says with whom a terminal is shared, for a column of a list: each host, the time
+// since the sharing began, the time left, the audience, the number and names of watchers
+// if the host reports them, and the state.
 func Lent(t localapi.Terminal) string {
 	switch {
 	case t.Private:
@@ -50,7 +51,8 @@ func Lent(t localapi.Terminal) string {
 	return strings.Join(hosts, ", ")
 }
 
-// loanStates are the words for the states in which a host does not have a shared terminal.
+// loanStates are the words for the states in which a host does not have a shared
+// terminal.
 var loanStates = map[string]string{localapi.LoanPending: "pending", localapi.LoanOffline: "offline", localapi.LoanRefused: "refused"}
 
 // SharedWith says with whom a terminal is shared, and until when.
@@ -101,7 +103,8 @@ func Visible(t localapi.Terminal) string {
 	return strings.Join(append(parts, more...), "; ")
 }
 
-// watchingText describes the watchers at a host. A pending loan has no watchers, because the host does not have the terminal yet.
+// watchingText describes the watchers at a host. A pending loan has no watchers, because
+// the host does not have the terminal yet.
 func watchingText(l localapi.Loan) string {
 	switch {
 	case l.Watchers != nil:
@@ -126,7 +129,8 @@ func Names(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// audienceText describes the audience that the person has named at a host. It returns "" if the person has named nobody.
+// audienceText describes the audience that the person has named at a host. It returns ""
+// if the person has named nobody.
 func audienceText(a *localapi.Audience) string {
 	if a == nil {
 		return ""
@@ -147,7 +151,8 @@ func audienceText(a *localapi.Audience) string {
 	return strings.Join(parts, "; ")
 }
 
-// whoText says who watches at a host, and since when. It returns "" if the host names nobody.
+// whoText says who watches at a host, and since when. It returns "" if the host names
+// nobody.
 func whoText(w *vocab.Watchers) string {
 	if w == nil || len(w.Watching) == 0 {
 		return ""
@@ -169,8 +174,9 @@ func whoText(w *vocab.Watchers) string {
 // watchers returns the number of watchers that a host reports.
 func watchers(w *vocab.Watchers) int { return len(w.Watching) + w.More }
 
-// Claim describes a host's report of who watches a terminal and who may. It says that names come from the host. It returns "" without a
-// report. It does not say that everybody at the host may watch, because lending without names means that.
+// Claim describes a host's report of who watches a terminal and who may. It says that
+// names come from the host. It returns "" without a report. It does not say that
+// everybody at the host may watch, because lending without names means that.
 func Claim(w *vocab.Watchers) string {
 	if w == nil {
 		return ""
@@ -191,7 +197,8 @@ func Claim(w *vocab.Watchers) string {
 	return strings.Join(parts, "; ")
 }
 
-// Counts describes the numbers of terminals. Of lent ones, it separates those that a host has from those that it will get.
+// Counts describes the numbers of terminals. Of lent ones, it separates those that a host
+// has from those that it will get.
 func Counts(c localapi.Count) string {
 	lent := fmt.Sprintf("%d lent", c.Lent)
 	if c.There != c.Lent {
@@ -206,7 +213,8 @@ func Counts(c localapi.Count) string {
 	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
 }
 
-// LentCount returns the number of terminals shared with a host or, if the host does not have all of them, "2 of 3".
+// LentCount returns the number of terminals shared with a host or, if the host does not
+// have all of them, "2 of 3".
 func LentCount(h localapi.HostStatus) string {
 	there := 0
 	for _, l := range h.Lent {

@@ -8,7 +8,8 @@ import (
 	"tether/vocab"
 )
 
-// A list shows where a terminal is lent, since when if not from its start, the time left, and the number of watchers.
+// A list shows where a terminal is lent, since when if not from its start, the time left,
+// and the number of watchers.
 func TestLentText(t *testing.T) {
 	now, watch, none := time.Now(), 2, 0
 	until := now.Add(30*time.Minute + 30*time.Second)
@@ -29,7 +30,8 @@ func TestLentText(t *testing.T) {
 	}
 }
 
-// A person is told the truth about a lent terminal: who watches, and that nobody can if the host is away or refuses it.
+// A person is told the truth about a lent terminal: who watches, and that nobody can if
+// the host is away or refuses it.
 func TestMessagesAboutALoan(t *testing.T) {
 	two := 2
 	since := time.Now()

@@ -15,7 +15,8 @@ import (
 // NameOf returns a terminal's displayed name: its name, or its id if it has none.
 func NameOf(t localapi.Terminal) string { return cmp.Or(t.Name, t.ID) }
 
-// StateOf returns the state of a terminal in words, and the time since which it has this state.
+// StateOf returns the state of a terminal in words, and the time since which it has this
+// state.
 func StateOf(t localapi.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:

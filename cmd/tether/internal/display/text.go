@@ -12,7 +12,8 @@ import (
 	"tether/platform/tty"
 )
 
-// PrintableLines returns s with each line made printable. It is for errors, which may contain text of hosts and programs.
+// PrintableLines returns s with each line made printable. It is for errors, which may
+// contain text of hosts and programs.
 func PrintableLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -21,8 +22,8 @@ func PrintableLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable returns s on one line: white space becomes blanks, and characters that are not printable become U+FFFD. It cuts s to max runes;
-// 0 means no bound.
+// Printable returns s on one line: white space becomes blanks, and characters that are
+// not printable become U+FFFD. It cuts s to max runes; 0 means no bound.
 func Printable(s string, max int) string {
 	var b strings.Builder
 	n := 0

@@ -1,4 +1,5 @@
-// Package doctor examines this machine for the command tether doctor: each check names its finding and suggests a fix.
+// Package doctor examines this machine for the command tether doctor: each check names
+// its finding and suggests a fix.
 package doctor
 
 import (
@@ -26,14 +27,16 @@ import (
 	"tether/platform/pty"
 )
 
-// checkTimeout bounds one check, and thereby all checks, because they run concurrently. daemonTimeout is how long the daemon may take to
-// answer before it counts as stuck; it is generous because the machine may have other problems.
+// checkTimeout bounds one check, and thereby all checks, because they run concurrently.
+// daemonTimeout is how long the daemon may take to answer before it counts as stuck; it
+// is generous because the machine may have other problems.
 const (
 	checkTimeout  = 20 * time.Second
 	daemonTimeout = 10 * time.Second
 )
 
-// Result is the result of a check: ok, warn (it works, but not at its best), fail, or skip (not applicable to this system or state).
+// Result is the result of a check: ok, warn (it works, but not at its best), fail, or
+// skip (not applicable to this system or state).
 type Result string
 
 // The results, as printed.
@@ -95,14 +98,16 @@ func newMachine(m Machine) *machine {
 		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf}
 }
 
-// WithoutDirectories returns the examination of a machine whose directories are unknown because of err. Nothing else can be checked there.
+// WithoutDirectories returns the examination of a machine whose directories are unknown
+// because of err. Nothing else can be checked there.
 func WithoutDirectories(err error) Examination {
 	return conclude([]Check{{Name: "directories", Result: Fail, Reason: err.Error(), Fix: "set the variable named above, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}})
 }
 
-// Examine asks the daemon for its status and then runs all checks concurrently. It returns within 30 seconds, or soon after ctx ends,
-// unless a file system does not answer. The checks create and remove a test file and a test entry in the keyring, run test programs and
-// connect to the paired hosts; they change nothing else.
+// Examine asks the daemon for its status and then runs all checks concurrently. It
+// returns within 30 seconds, or soon after ctx ends, unless a file system does not
+// answer. The checks create and remove a test file and a test entry in the keyring, run
+// test programs and connect to the paired hosts; they change nothing else.
 func Examine(ctx context.Context, known Machine) Examination {
 	m := newMachine(known)
 	asked, cancel := context.WithTimeout(ctx, daemonTimeout)
@@ -152,7 +157,8 @@ func Print(out io.Writer, checks []Check) error {
 	return w.Flush()
 }
 
-// StuckFix returns the remedy for a daemon that does not answer, so that it cannot be asked to hand over either.
+// StuckFix returns the remedy for a daemon that does not answer, so that it cannot be
+// asked to hand over either.
 func StuckFix(d dirs.Dirs) string {
 	pid := agent.Running(d)
 	if pid == 0 {
@@ -161,8 +167,9 @@ func StuckFix(d dirs.Dirs) string {
 	return fmt.Sprintf("it is process %d; to replace it: tether daemon --replace --force --background (terminals keep running). See also: tether logs", pid)
 }
 
-// pagePath returns the installed path of a page of docs/: where Linux packages put it, or beside the program, where archives and the
-// installer for Windows put it. If the page is in neither place, pagePath returns its path in the repository.
+// pagePath returns the installed path of a page of docs/: where Linux packages put it, or
+// beside the program, where archives and the installer for Windows put it. If the page is
+// in neither place, pagePath returns its path in the repository.
 func pagePath(page string) string {
 	self, err := os.Executable()
 	if err != nil {

@@ -167,7 +167,8 @@ func TestDoctorIsContent(t *testing.T) {
 	}
 }
 
-// A state directory on a disk that is full, or mounted for reading only, is found, whether it is there yet or not; nothing is left in it.
+// A state directory on a disk that is full, or mounted for reading only, is found,
+// whether it is there yet or not; nothing is left in it.
 func TestDoctorWithoutADisk(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	disk, there := testkit.OnSmallDisk(t)
@@ -235,8 +236,9 @@ func TestDoctorFindsStaleSockets(t *testing.T) {
 	}
 }
 
-// An obstacle to a link is found at its step, and the steps before it are reported as right. A pinned certificate is trusted as the link
-// trusts it, and a configured proxy is used.
+// An obstacle to a link is found at its step, and the steps before it are reported as
+// right. A pinned certificate is trusted as the link trusts it, and a configured proxy is
+// used.
 func TestDoctorFindsTheWay(t *testing.T) {
 	silent := log.New(io.Discard, "", 0) // handshakes that come to nothing
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -338,7 +340,8 @@ func (lenders) Authenticate(token string) (host.Principal, bool) {
 
 func (l lenders) Known(token string) (host.Principal, bool) { return l.Authenticate(token) }
 
-// doctor names a token with which nothing can be lent, and the remedy; if each step works, the fix is that of the link's state.
+// doctor names a token with which nothing can be lent, and the remedy; if each step
+// works, the fix is that of the link's state.
 func TestDoctorLooksAtTheToken(t *testing.T) {
 	h := host.New(host.Options{Access: lenders{}})
 	defer h.Close()

@@ -22,7 +22,8 @@ import (
 	"tether/internal/webproxy"
 )
 
-// checkHosts checks the link to each host. If the link is down, it checks each step of the connection.
+// checkHosts checks the link to each host. If the link is down, it checks each step of
+// the connection.
 func checkHosts(ctx context.Context, m *machine) []Check {
 	switch {
 	case m.down != nil:
@@ -119,7 +120,8 @@ func (r *route) walk(ctx context.Context, m *machine, h *localapi.HostStatus) {
 	r.enter(ctx, m, h)
 }
 
-// throughProxy checks whether the proxy accepts connections. Only the proxy can reach the host behind it.
+// throughProxy checks whether the proxy accepts connections. Only the proxy can reach the
+// host behind it.
 func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), portOf(proxy)))
@@ -147,8 +149,8 @@ func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bo
 	return true
 }
 
-// hostTLS returns the TLS configuration for a host. It trusts the certificate with the host's pin or, without a pin, the system's
-// authorities.
+// hostTLS returns the TLS configuration for a host. It trusts the certificate with the
+// host's pin or, without a pin, the system's authorities.
 func hostTLS(h *localapi.HostStatus, name string) *tls.Config {
 	pin, _ := client.ParsePin(h.Pin) // the daemon has checked it
 	believed := pin.TLS(name)
@@ -218,7 +220,8 @@ func checkClock(ctx context.Context, name string, h *localapi.HostStatus) []Chec
 	return []Check{c}
 }
 
-// proxyOf returns the proxy that the environment names for the URL, or nil. The connection itself reports a wrong one.
+// proxyOf returns the proxy that the environment names for the URL, or nil. The
+// connection itself reports a wrong one.
 func proxyOf(u *url.URL) *url.URL {
 	proxy, _ := webproxy.Of(u)
 	return proxy

@@ -63,7 +63,8 @@ func checkDirectories(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// lowDisk is the free space below which doctor warns, in bytes. It is several times the logs' bound.
+// lowDisk is the free space below which doctor warns, in bytes. It is several times the
+// logs' bound.
 const lowDisk = 64 << 20
 
 // checkDisk checks the free space for the state directory.
@@ -90,8 +91,9 @@ func existing(dir string) string {
 	return dir
 }
 
-// checkWriting writes a test file to the state directory and to the runtime directory, and removes it. Free space and permissions are not
-// enough: a disk may be mounted read-only, and a quota or a file server may refuse.
+// checkWriting writes a test file to the state directory and to the runtime directory,
+// and removes it. Free space and permissions are not enough: a disk may be mounted
+// read-only, and a quota or a file server may refuse.
 func checkWriting(_ context.Context, m *machine) []Check {
 	c := Check{Name: "writing", Result: OK, Reason: "the state directory is writable", Doc: "docs/RELIABILITY.md"}
 	for _, dir := range []string{m.Dirs.State, m.Dirs.Runtime} {
@@ -109,10 +111,12 @@ func checkWriting(_ context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// triedBytes is the size of the test file, in bytes: more than file systems store together with a file's name.
+// triedBytes is the size of the test file, in bytes: more than file systems store
+// together with a file's name.
 const triedBytes = 8 << 10
 
-// tryWriting writes a file as the daemon does. If the directory does not exist, it creates a directory in the nearest parent instead.
+// tryWriting writes a file as the daemon does. If the directory does not exist, it
+// creates a directory in the nearest parent instead.
 func tryWriting(dir string) error {
 	if above := existing(dir); above != dir {
 		made, err := os.MkdirTemp(above, ".tether-doctor-")
@@ -128,7 +132,8 @@ func tryWriting(dir string) error {
 	return os.Remove(path)
 }
 
-// lowFiles is the limit of open files below which doctor warns: fifty terminals and their connections need that many.
+// lowFiles is the limit of open files below which doctor warns: fifty terminals and their
+// connections need that many.
 const lowFiles = 1024
 
 func checkFiles(_ context.Context, m *machine) []Check {
@@ -174,7 +179,8 @@ func checkPTY(ctx context.Context, m *machine) []Check {
 	return []Check{{Name: c.Name, Result: OK, Reason: "works: " + system, Doc: c.Doc}}
 }
 
-// checkRoot warns if the daemon runs as root, or if this command would start such a daemon. In a container, root is fine.
+// checkRoot warns if the daemon runs as root, or if this command would start such a
+// daemon. In a container, root is fine.
 func checkRoot(_ context.Context, m *machine) []Check {
 	c := Check{Name: "root", Result: Warn, Fix: "run it as yourself, unless this is a container", Doc: "docs/SECURITY.md"}
 	switch {
@@ -220,7 +226,8 @@ func checkDaemon(ctx context.Context, m *machine) []Check {
 	return []Check{c}
 }
 
-// checkSockets looks for stale sockets of killed daemons and terminals, and for terminals that run without a daemon.
+// checkSockets looks for stale sockets of killed daemons and terminals, and for terminals
+// that run without a daemon.
 func checkSockets(_ context.Context, m *machine) []Check {
 	c := Check{Name: "sockets", Result: OK, Doc: "docs/RELIABILITY.md"}
 	path := agent.SocketPath(m.Dirs)

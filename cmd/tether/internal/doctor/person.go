@@ -15,10 +15,12 @@ import (
 	"tether/platform/shell"
 )
 
-// slowKeyring is the duration above which a keyring counts as slow. Each of its calls is bounded by a second.
+// slowKeyring is the duration above which a keyring counts as slow. Each of its calls is
+// bounded by a second.
 const slowKeyring = 300 * time.Millisecond
 
-// checkKeyring reports where secrets are stored, and tests the keyring with an entry that it removes again.
+// checkKeyring reports where secrets are stored, and tests the keyring with an entry that
+// it removes again.
 func checkKeyring(_ context.Context, m *machine) []Check {
 	c := Check{Name: "keyring", Result: OK, Doc: "docs/SECURITY.md"}
 	kept := m.status.Secrets
@@ -53,7 +55,8 @@ func checkKeyring(_ context.Context, m *machine) []Check {
 // saidSo is the recorded reason if the person chose to store secrets in a file.
 const saidSo = "--store file was given"
 
-// bareKeyring returns the error's text without the prefix that repeats the name of the check.
+// bareKeyring returns the error's text without the prefix that repeats the name of the
+// check.
 func bareKeyring(err error) string { return strings.TrimPrefix(err.Error(), "keyring: ") }
 
 func unlockFix(err error) string {
@@ -104,7 +107,8 @@ func askLogin(ctx context.Context) ([]string, error) {
 	return env, err
 }
 
-// checkAgents reports which installed agents have tether's MCP server in their configuration.
+// checkAgents reports which installed agents have tether's MCP server in their
+// configuration.
 func checkAgents(_ context.Context, m *machine) []Check {
 	return []Check{agentsCheck(Check{Name: "agents", Doc: "docs/MCP.md"}, m.Agents)}
 }

@@ -18,7 +18,8 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// Run shows the screen on a person's terminal until the person quits or ctx ends. If ctx ends, it returns ctx's error.
+// Run shows the screen on a person's terminal until the person quits or ctx ends. If ctx
+// ends, it returns ctx's error.
 func Run(ctx context.Context, client *localclient.Client, in, out *os.File) error {
 	colours := display.Colours(out)
 	screen := model{backend: &daemon{client: client, colours: colours}, colours: colours}
@@ -41,7 +42,8 @@ type state struct {
 	err       error    // why the state could not be read; the other fields are then zero
 }
 
-// daemon is the backend that uses the daemon. Its methods are called concurrently, from goroutines of bubbletea's commands.
+// daemon is the backend that uses the daemon. Its methods are called concurrently, from
+// goroutines of bubbletea's commands.
 type daemon struct {
 	client  *localclient.Client
 	colours bool // previews keep their colours
@@ -101,7 +103,8 @@ func (d *daemon) list(ctx context.Context) (localapi.TerminalList, error) {
 	return list, err
 }
 
-// preview returns the end of a terminal's text, with its colours if d.colours. It may have more lines than the terminal.
+// preview returns the end of a terminal's text, with its colours if d.colours. It may
+// have more lines than the terminal.
 func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 	lines, err := d.lines(ctx, t)
 	if lines == nil && err == nil {
@@ -120,7 +123,8 @@ func (d *daemon) preview(ctx context.Context, t localapi.Terminal) []string {
 	return lines
 }
 
-// lines returns the last lines that a terminal has printed. It returns nil if the output needs a screen.
+// lines returns the last lines that a terminal has printed. It returns nil if the output
+// needs a screen.
 func (d *daemon) lines(ctx context.Context, t localapi.Terminal) ([]string, error) {
 	body, err := d.client.Read(ctx, t.ID, localclient.ReadOptions{Lines: previewLines}, nil)
 	if err != nil {
@@ -155,7 +159,8 @@ func (d *daemon) act(what action, id string) error {
 	return err
 }
 
-// lendTo lets people watch the terminal at the default host. It stops those whose names begin with "-" from watching, at all hosts.
+// lendTo lets people watch the terminal at the default host. It stops those whose names
+// begin with "-" from watching, at all hosts.
 func (d *daemon) lendTo(id string, names []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
 	defer cancel()
@@ -179,7 +184,8 @@ func (d *daemon) lendTo(id string, names []string) error {
 	return errors.Join(errs...)
 }
 
-// command returns a command that runs this program with the arguments, for commands that take the whole screen.
+// command returns a command that runs this program with the arguments, for commands that
+// take the whole screen.
 func (d *daemon) command(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {

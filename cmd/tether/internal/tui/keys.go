@@ -95,8 +95,8 @@ func (m model) onChosen(k string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// answer takes the answer to a yes-or-no question: y, n, or any other key for neither. y does not approve a question that is not shown
-// whole.
+// answer takes the answer to a yes-or-no question: y, n, or any other key for neither. y
+// does not approve a question that is not shown whole.
 func (m model) answer(k string) (tea.Model, tea.Cmd) {
 	asked, id := m.asking, m.about
 	switch {
@@ -135,7 +135,8 @@ func (m model) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.move(0)
 }
 
-// naming takes a key of the names of people who may watch the terminal. A "-" before a name stops that person from watching.
+// naming takes a key of the names of people who may watch the terminal. A "-" before a
+// name stops that person from watching.
 func (m model) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
@@ -168,10 +169,12 @@ func (m model) move(by int) (tea.Model, tea.Cmd) {
 	return m, func() tea.Msg { return peek(backend.look(chosen)) }
 }
 
-// peek is a state that was requested besides the regular ones, because another terminal was chosen.
+// peek is a state that was requested besides the regular ones, because another terminal
+// was chosen.
 type peek state
 
-// acting returns the command that acts on a terminal or a question. Its message names the object by name.
+// acting returns the command that acts on a terminal or a question. Its message names the
+// object by name.
 func (m model) acting(what action, id, name string) tea.Cmd {
 	backend := m.backend
 	return m.doing(what, name, func() error { return backend.act(what, id) })
@@ -186,7 +189,8 @@ func (m model) doing(what action, name string, do func() error) tea.Cmd {
 	}
 }
 
-// leaving returns the command that gives the screen to this program with other arguments until that ends.
+// leaving returns the command that gives the screen to this program with other arguments
+// until that ends.
 func (m model) leaving(args ...string) tea.Cmd {
 	c, err := m.backend.command(args...)
 	if err != nil {
@@ -195,7 +199,8 @@ func (m model) leaving(args ...string) tea.Cmd {
 	return tea.ExecProcess(c, func(err error) tea.Msg { return back{err} })
 }
 
-// ring returns the command that rings the terminal's bell if m has a question that the model before did not have.
+// ring returns the command that rings the terminal's bell if m has a question that the
+// model before did not have.
 func (m model) ring(before model) tea.Cmd {
 	isNew := func(q localapi.Approval) bool {
 		return !slices.ContainsFunc(before.state.questions, func(old localapi.Approval) bool { return old.ID == q.ID })

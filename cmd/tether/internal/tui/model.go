@@ -45,7 +45,8 @@ const (
 	askHelp           // nothing: the keys are shown
 )
 
-// backend is implemented by daemon and by the fake of the tests. Its methods may block, and may be called concurrently.
+// backend is implemented by daemon and by the fake of the tests. Its methods may block,
+// and may be called concurrently.
 type backend interface {
 	look(chosen string) state
 	act(what action, id string) error
@@ -53,7 +54,8 @@ type backend interface {
 	command(args ...string) (*exec.Cmd, error)
 }
 
-// model is the state of the whole screen. Update takes a message and returns another model. It shares no memory with concurrent code.
+// model is the state of the whole screen. Update takes a message and returns another
+// model. It shares no memory with concurrent code.
 type model struct {
 	backend backend
 	colours bool
@@ -81,7 +83,8 @@ type (
 // Init implements tea.Model.
 func (m model) Init() tea.Cmd { return m.looking() }
 
-// looking requests the state. The next request follows only after its answer, so that a slow daemon does not get two at once.
+// looking requests the state. The next request follows only after its answer, so that a
+// slow daemon does not get two at once.
 func (m model) looking() tea.Cmd {
 	backend, chosen := m.backend, m.chosen
 	return func() tea.Msg { return backend.look(chosen) }
@@ -126,7 +129,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take returns the model with another state. The chosen terminal stays chosen if it still exists.
+// take returns the model with another state. The chosen terminal stays chosen if it still
+// exists.
 func (m model) take(s state) model {
 	if s.err != nil { // keep the former state, which is shown again when the daemon answers
 		m.state.err, m.known = s.err, true
@@ -149,7 +153,8 @@ func (m *model) index() int {
 	return slices.IndexFunc(m.state.terminals, func(t localapi.Terminal) bool { return t.ID == m.chosen })
 }
 
-// list fills state.terminals with the terminals to list. It chooses the first of them if the chosen one is gone.
+// list fills state.terminals with the terminals to list. It chooses the first of them if
+// the chosen one is gone.
 func (m *model) list() {
 	m.state.terminals = nil
 	for _, t := range m.all {
@@ -166,7 +171,8 @@ func (m *model) list() {
 	}
 }
 
-// matches reports whether a field of a terminal contains the text: id, name, title, directory, owner or command. It ignores case.
+// matches reports whether a field of a terminal contains the text: id, name, title,
+// directory, owner or command. It ignores case.
 func matches(t localapi.Terminal, text string) bool {
 	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, display.OwnerOf(t), display.ShellLine(jsonspan.Words(t.Command, t.CommandBytes))}, "\n"))
 	return strings.Contains(shown, strings.ToLower(text))

@@ -135,7 +135,8 @@ func TestUIShows(t *testing.T) {
 	}
 }
 
-// In any window there are as many lines as it has, and the chosen terminal and the question are among them.
+// In any window there are as many lines as it has, and the chosen terminal and the
+// question are among them.
 func TestUIInAnyWindow(t *testing.T) {
 	for rows := range 30 {
 		for _, cols := range []int{1, 2, 20, 80, 300} {
@@ -236,7 +237,8 @@ func TestUIKeys(t *testing.T) {
 	}
 }
 
-// A question about a terminal that has gone meanwhile disappears: the answer would be about another one.
+// A question about a terminal that has gone meanwhile disappears: the answer would be
+// about another one.
 func TestUIQuestionIsGone(t *testing.T) {
 	f := threeTerminals()
 	m := press(screenOf(f), "a")
@@ -275,7 +277,8 @@ func TestUIHelpAndBell(t *testing.T) {
 	}
 }
 
-// A question that is cut, or hidden behind an error, is not shown whole: it cannot be approved here, however large the window is.
+// A question that is cut, or hidden behind an error, is not shown whole: it cannot be
+// approved here, however large the window is.
 func TestUIQuestionIsNotAllShown(t *testing.T) {
 	f := threeTerminals()
 	f.state.questions[0].Line = strings.Repeat("echo harmless; ", 1000) + "rm -rf ~"
@@ -296,7 +299,8 @@ func TestUIQuestionIsNotAllShown(t *testing.T) {
 	}
 }
 
-// Behind an error the screen shows neither the chosen terminal nor a question about it, so no key acts on it. q quits, as the screen says.
+// Behind an error the screen shows neither the chosen terminal nor a question about it,
+// so no key acts on it. q quits, as the screen says.
 func TestUIKeysBehindAnError(t *testing.T) {
 	gone := state{err: errors.New("nobody listens")}
 	for _, keys := range [][]string{{"l"}, {"x", "y"}, {"p"}, {"\r"}, {"t", "a", "\r"}, {"n"}} {

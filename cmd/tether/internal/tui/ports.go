@@ -7,17 +7,20 @@ import (
 	"tether/agent/localapi"
 )
 
-// portsEvery is the least time between two requests for listening ports. They take longer than other requests, on macOS some 100 ms.
+// portsEvery is the least time between two requests for listening ports. They take longer
+// than other requests, on macOS some 100 ms.
 const portsEvery = 5 * time.Second
 
-// ports remembers the terminals' listening ports between two requests for them. It is safe for concurrent use.
+// ports remembers the terminals' listening ports between two requests for them. It is
+// safe for concurrent use.
 type ports struct {
 	mu    sync.Mutex
 	asked time.Time
 	known map[string][]localapi.Listening // by the terminal's id
 }
 
-// due reports whether the ports are to be requested now. If so, the caller must request them.
+// due reports whether the ports are to be requested now. If so, the caller must request
+// them.
 func (p *ports) due() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"tether/cmd/tether/internal/display"
 )
 
-// fixedLines is the number of lines besides the list and the preview: the first line, the head of the list, the line between, and the
-// last two.
+// fixedLines is the number of lines besides the list and the preview: the first line, the
+// head of the list, the line between, and the last two.
 const fixedLines = 5
 
 // View implements tea.Model.
@@ -70,7 +70,8 @@ func (m *model) filled(lines []string, last ...string) string {
 	return strings.Join(append(lines, last...), "\n")
 }
 
-// listed returns the part of the list that fits into room lines, with the chosen terminal, and the number of omitted lines.
+// listed returns the part of the list that fits into room lines, with the chosen
+// terminal, and the number of omitted lines.
 func (m *model) listed(room int) (lines []string, hidden int) {
 	all := m.listLines()
 	shown := min(len(all), room)
@@ -78,8 +79,9 @@ func (m *model) listed(room int) (lines []string, hidden int) {
 	return all[from : from+shown], len(all) - shown
 }
 
-// question returns the agent's question in lines as wide as the window. whole reports whether the window shows the whole question: a person
-// must not approve a command that they cannot see.
+// question returns the agent's question in lines as wide as the window. whole reports
+// whether the window shows the whole question: a person must not approve a command that
+// they cannot see.
 func (m *model) question() (lines []string, whole bool) {
 	for _, q := range m.state.questions {
 		if q.ID != m.about {
@@ -93,7 +95,8 @@ func (m *model) question() (lines []string, whole bool) {
 	return lines, whole
 }
 
-// folded divides a line into pieces of at most cols columns. A character that is not ASCII counts as two columns, the most that one takes.
+// folded divides a line into pieces of at most cols columns. A character that is not
+// ASCII counts as two columns, the most that one takes.
 func folded(line string, cols int) (pieces []string) {
 	from, used := 0, 0
 	for i, r := range line {
@@ -133,7 +136,8 @@ func (m *model) summary() string {
 	return strings.Join(parts, " · ")
 }
 
-// listLines returns the lines of the list: the terminals, then declared terminals that are not running.
+// listLines returns the lines of the list: the terminals, then declared terminals that
+// are not running.
 func (m *model) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {
@@ -163,7 +167,8 @@ func (m *model) listLines() []string {
 	return lines
 }
 
-// row returns a line of the list. The columns have fixed widths, so that they do not move when their text changes.
+// row returns a line of the list. The columns have fixed widths, so that they do not move
+// when their text changes.
 func row(name, state, since, owner, lent, command string) string {
 	return strings.Join([]string{display.Fit(name, 24), display.Fit(state, 14), display.Fit(since, 5), display.Fit(owner, 8), display.Fit(lent, 16), command}, " ")
 }

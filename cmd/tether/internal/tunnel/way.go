@@ -89,7 +89,8 @@ func Found(look func(program string) (path string, err error)) (ways []Way) {
 	return append(ways, last)
 }
 
-// Tailscale prints the URL once the way is open, and removes it when it is ended. Before, it may print where to switch the feature on. See
+// Tailscale prints the URL once the way is open, and removes it when it is ended. Before,
+// it may print where to switch the feature on. See
 // https://tailscale.com/docs/reference/tailscale-cli/serve and …/funnel.
 func overTailscale(verb, readers string) Way {
 	return Way{

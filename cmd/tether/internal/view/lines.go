@@ -93,7 +93,8 @@ func (v *Lines) Action(a ahp.Action) error {
 	return nil
 }
 
-// Say shows a message on a line of its own. It shows an incomplete line of the terminal first.
+// Say shows a message on a line of its own. It shows an incomplete line of the terminal
+// first.
 func (v *Lines) Say(text string) error {
 	v.skip = 0
 	rest := v.text.Text(v.lines.Part)
@@ -105,7 +106,8 @@ func (v *Lines) Say(text string) error {
 	return v.print("── " + text)
 }
 
-// End says that the terminal is no longer shown, because of reason or, if that is nil, because the host no longer has it.
+// End says that the terminal is no longer shown, because of reason or, if that is nil,
+// because the host no longer has it.
 func (v *Lines) End(reason error) error {
 	if reason != nil {
 		return v.Say("can no longer be shown: " + display.Printable(reason.Error(), 300))

@@ -6,11 +6,13 @@ import (
 	"tether/agent/redact"
 )
 
-// watchImages bounds the images that a Safe passes on in total, in bytes: as much as lend.images allows per minute.
+// watchImages bounds the images that a Safe passes on in total, in bytes: as much as
+// lend.images allows per minute.
 const watchImages = 2 << 20
 
-// Safe passes output on to the person's own terminal without sequences that act on it, see redact.Safe: output of others, from another
-// machine or from a file, and earlier output of this machine.
+// Safe passes output on to the person's own terminal without sequences that act on it,
+// see redact.Safe: output of others, from another machine or from a file, and earlier
+// output of this machine.
 type Safe struct {
 	out  io.Writer
 	safe *redact.Safe
@@ -22,7 +24,8 @@ func NewSafe(out io.Writer) *Safe {
 	return &Safe{out: out, safe: redact.NewSafe(redact.Options{Images: watchImages})}
 }
 
-// NewSilent is NewSafe for output of this machine: links to files work, and neither bells nor notifications pass.
+// NewSilent is NewSafe for output of this machine: links to files work, and neither bells
+// nor notifications pass.
 func NewSilent(out io.Writer) *Safe {
 	return &Safe{out: out, safe: redact.NewSafe(redact.Options{Images: watchImages, FileLinks: true, Silent: true})}
 }
@@ -33,7 +36,8 @@ func (v *Safe) Write(p []byte) (int, error) {
 	return len(p), v.pass()
 }
 
-// Close passes on the text that was held back. The Safe must not be used afterwards. Close does not close the writer.
+// Close passes on the text that was held back. The Safe must not be used afterwards.
+// Close does not close the writer.
 func (v *Safe) Close() error {
 	v.buf = v.safe.End(v.buf[:0])
 	return v.pass()

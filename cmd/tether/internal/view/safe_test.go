@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Others' output is shown to a person without sequences that act on their terminal, in any division; the rest is unchanged.
+// Others' output is shown to a person without sequences that act on their terminal, in
+// any division; the rest is unchanged.
 func TestSafeView(t *testing.T) {
 	const good = "\x1b[31mred\x1b[0m \x1b]0;title\a\x1b]8;;https://x\alink\x1b]8;;\a é🙂\r\n"
 	const bad = "\x1b[c|\x1b[6n|\x1b]52;c;ZXZpbA==\a|\x1b]11;?\a|\x1bP$qm\x1b\\|\x1b[21t|\x1b[5i|\x05|\x1b_Ga=q,i=1;AAAA\x1b\\|"

@@ -13,8 +13,9 @@ import (
 	"tether/screen"
 )
 
-// Stream shows the output of one terminal. To a file or pipe, it writes the output unchanged. At a person's terminal, it adds lines where
-// commands begin and end, and removes sequences that would act on that terminal, see Safe.
+// Stream shows the output of one terminal. To a file or pipe, it writes the output
+// unchanged. At a person's terminal, it adds lines where commands begin and end, and
+// removes sequences that would act on that terminal, see Safe.
 type Stream struct {
 	out      io.Writer // for messages
 	text     io.Writer // for the output
@@ -29,7 +30,8 @@ type Stream struct {
 	before  *ahp.Screen  // the screen at an offset of the next output; nil: blank or unknown
 }
 
-// NewStream returns a view that writes to out. isTTY says that out is a terminal, coloured that messages may have colours.
+// NewStream returns a view that writes to out. isTTY says that out is a terminal,
+// coloured that messages may have colours.
 func NewStream(out io.Writer, isTTY, coloured bool) *Stream {
 	v := &Stream{out: out, text: out, isTTY: isTTY, coloured: coloured}
 	if isTTY {
@@ -80,7 +82,8 @@ func (v *Stream) Data(p []byte) error {
 	return err
 }
 
-// draw draws an earlier screen on the person's terminal. data is not output of the terminal, so it is not remembered as shown.
+// draw draws an earlier screen on the person's terminal. data is not output of the
+// terminal, so it is not remembered as shown.
 func (v *Stream) draw(data string) error {
 	if data == "" {
 		return nil
@@ -102,7 +105,8 @@ func (v *Stream) Action(a ahp.Action) error {
 	return nil
 }
 
-// maxShownMs is the longest duration of a command that is shown as it is, in milliseconds: a hundred years.
+// maxShownMs is the longest duration of a command that is shown as it is, in
+// milliseconds: a hundred years.
 const maxShownMs = 100 * 365.25 * 24 * 3600 * 1000
 
 // finishedText says how a command ended.
@@ -138,7 +142,8 @@ func (v *Stream) faint(text string) error {
 	return err
 }
 
-// Close restores the person's terminal and ends the last line. It does not close the writer.
+// Close restores the person's terminal and ends the last line. It does not close the
+// writer.
 func (v *Stream) Close() error {
 	if !v.isTTY {
 		return nil
@@ -152,8 +157,9 @@ func (v *Stream) Close() error {
 	return err
 }
 
-// trailBytes is the length of the remembered output, in bytes. It is long enough to occur only once in later output, except in output that
-// repeats itself, in which the place does not matter.
+// trailBytes is the length of the remembered output, in bytes. It is long enough to occur
+// only once in later output, except in output that repeats itself, in which the place
+// does not matter.
 const trailBytes = 4 << 10
 
 // trail remembers the end of the shown output.
@@ -170,8 +176,8 @@ func (t *trail) add(p []byte) {
 	t.last = append(t.last, p...)
 }
 
-// join returns the part of p after the shown output. p may begin at any earlier offset. If p does not contain the end of the shown output,
-// joined is false, and rest is p.
+// join returns the part of p after the shown output. p may begin at any earlier offset.
+// If p does not contain the end of the shown output, joined is false, and rest is p.
 func (t *trail) join(p []byte) (rest []byte, joined bool) {
 	if len(t.last) == 0 {
 		return p, true
