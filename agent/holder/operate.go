@@ -118,22 +118,22 @@ func (c *Client) Look() (l pty.Look, err error) {
 	if err != nil || l.Reading.Waits != proc.WaitsUnknown || c.features&featureReading == 0 {
 		return l, err
 	}
-	l.Reading = c.askReading()
-	return l, nil // this part is correct even if the holder did not answer
+	l.Reading, l.Late = c.askReading()
+	return l, nil
 }
 
 // askReading asks the holder who reads the keyboard, unless it still has not answered the
-// last time.
-func (c *Client) askReading() proc.Reading {
+// last time. It reports whether the answer is still to come.
+func (c *Client) askReading() (r proc.Reading, late bool) {
 	select {
 	case c.looking <- struct{}{}:
 	default:
-		return proc.Reading{}
+		return r, true
 	}
 	_, answer, err := c.begin(kindReading, nil)
 	if err != nil {
 		<-c.looking
-		return proc.Reading{}
+		return r, false
 	}
 	seen := make(chan proc.Reading, 1)
 	go func() { // ends with the answer, or when the connection ends, which closes answer
@@ -145,10 +145,10 @@ func (c *Client) askReading() proc.Reading {
 	timer := time.NewTimer(lookTime)
 	defer timer.Stop()
 	select {
-	case r := <-seen:
-		return r
+	case r = <-seen:
+		return r, false
 	case <-timer.C:
-		return proc.Reading{}
+		return r, true
 	}
 }
 

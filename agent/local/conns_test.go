@@ -104,6 +104,7 @@ func TestAgentsConnectionsAreBounded(t *testing.T) {
 	a[0].Close()
 	testkit.Eventually(t, patience, "room for another", func() bool { return w.refused("a") == "" })
 
+	w.wait(0, 63, "a") // the request for room has ended
 	w.wait(1, 64, "a")
 	w.wait(64, 64, "b")
 	w.wait(64, 64, "c")

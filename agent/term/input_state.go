@@ -79,7 +79,7 @@ func (e *evidence) isRelay() bool {
 
 // lookAfter are the times without output and input after which the state of a terminal is
 // examined. After the last of them it is examined only when somebody asks, until there is
-// output or input again.
+// output or input again, or when the last look had no answer, as on a busy machine.
 var lookAfter = [...]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
 
 // timedAfter is how long a program that waits for the keyboard for a limited time must
@@ -101,6 +101,7 @@ type attention struct {
 	timer   *time.Timer   // runs attend; nil before the first output
 	armed   bool
 	looked  time.Time     // when the last look ended
+	late    bool          // the last look had no answer from the holder in time
 	turn    chan struct{} // 1 slot: one look at a time
 
 	alt, dark bool  // whether the alternate screen is shown and the cursor is hidden, at modesTo
@@ -183,6 +184,10 @@ func (t *Terminal) attend() {
 			return
 		}
 	}
+	if t.attention.late {
+		t.attention.timer.Reset(lookAfter[len(lookAfter)-1])
+		return
+	}
 	t.attention.armed = false
 }
 
@@ -219,7 +224,7 @@ func (t *Terminal) lookNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.activity.last(t.origin.started).Equal(last) && t.ending.exit == nil {
-		t.attention.looked = time.Now()
+		t.attention.looked, t.attention.late = time.Now(), e.look.Late
 		if was := t.attention.input; was.Input == in.Input && in.Input.Awaits() {
 			in = was // typing does not end a question
 		}

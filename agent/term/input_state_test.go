@@ -150,6 +150,29 @@ func TestLooksAtInput(t *testing.T) {
 	})
 }
 
+// A holder that answers no look in time, as on a busy machine, is asked until it does.
+func TestLooksAgainWhereTheHolderIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f := startLooked(t, term.Options{}, term.Spec{})
+		f.look.Store(&pty.Look{Lines: true, Echo: true, Front: 1 << 22, Late: true})
+		f.Print("name: ")
+		time.Sleep(time.Minute)
+		if in, _ := h.LastInput(); in.Input != vocab.InputUnknown {
+			t.Errorf("without an answer: %+v", in)
+		}
+		f.reads(true, true, keys)
+		time.Sleep(3 * time.Second)
+		if in, _ := h.LastInput(); in.Input != vocab.InputAwaiting {
+			t.Errorf("with the answer: %+v", in)
+		}
+		n := f.looks.Load()
+		time.Sleep(time.Hour)
+		if more := f.looks.Load() - n; more > 0 {
+			t.Errorf("%d looks after the answer", more)
+		}
+	})
+}
+
 // A system that does not tell says so.
 func TestInputOfASystemWithoutReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

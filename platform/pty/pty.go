@@ -111,6 +111,7 @@ type Look struct {
 	Echo    bool // typed text is shown
 	Front   int  // leader of the process group in the foreground, or 0
 	Reading proc.Reading
+	Late    bool // who reads is asked and not answered yet: another look may tell
 }
 
 // Secret reports whether lines are taken and not shown, as programs ask for passwords.
