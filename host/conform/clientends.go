@@ -136,7 +136,10 @@ func (r *run) unsubscribed(print func() error) error {
 	if err := print(); err != nil {
 		return err
 	}
-	st, err := r.state(r.other) // messages in transit arrive before the answer
+	if err := r.settled(); err != nil { // a snapshot would take the place of what is not sent yet
+		return err
+	}
+	st, err := r.state(r.other)
 	if err != nil {
 		return err
 	}

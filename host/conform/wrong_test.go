@@ -520,7 +520,10 @@ func lookAt(t *testing.T, w wrong, o host.Options) (report *conform.Report, err 
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(o)
 		defer h.Close()
-		report, err = conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: "ws://nowhere"}, Connect: w.connect(h)})
+		report, err = conform.Run(t.Context(), conform.Options{
+			Endpoint: client.Endpoint{URL: "ws://nowhere"}, Connect: w.connect(h),
+			Settle: func(context.Context) error { synctest.Wait(); return nil },
+		})
 	})
 	return report, err
 }
