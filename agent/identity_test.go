@@ -92,8 +92,8 @@ func TestDamagedIdentity(t *testing.T) {
 	}
 }
 
-// An agent behind a wall cannot write the configuration, nor what was approved of it,
-// even where a directory around them is granted.
+// An agent behind a wall can write neither the configuration nor its approved part, even
+// where a directory around them is granted.
 func TestWallKeepsIdentity(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	self, err := os.Executable()

@@ -103,7 +103,7 @@ func checkReadyURL(text string) error {
 	return nil
 }
 
-// needProblems returns what is wrong with what terminals need: names that are not
+// needProblems returns the faults in the needs of declared terminals: names that are not
 // declared, and cycles.
 func (c *Config) needProblems() (all []Problem) {
 	g := needs{of: map[string][]string{}, done: map[string]bool{}}

@@ -24,7 +24,7 @@ type fake struct {
 	*testkit.Child
 	blocked chan struct{} // if not nil, Write waits for it
 	tough   bool          // Kill does nothing
-	leaves  bool          // Kill ends the child, and then waits for the grace of what it has left
+	leaves  bool          // Kill ends the child, and then gives the processes that it has left their grace
 }
 
 func (f fake) Read(p []byte) (int, error) {

@@ -54,9 +54,9 @@ func (s *session) publish() {
 	}
 }
 
-// due returns what is to be written now: control frames, or n bytes of output. If there
-// is too little output for a frame, n is 0, and pause is the time after which that output
-// is sent anyway. closing reports that the connection is to be closed instead.
+// due returns the control frames to write now, or the number n of bytes of output. If
+// there is too little output for a frame, n is 0, and pause is the time after which that
+// output is sent anyway. closing reports that the connection is to be closed instead.
 func (s *session) due() (control [][]byte, n int, pause time.Duration, closing bool) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()

@@ -19,7 +19,8 @@ import (
 const maxTail = 1 << 30 // bytes, as large as a log may be
 
 // attachment makes a client the screen of one terminal: it gets the terminal's own bytes,
-// and what it sends is typed. The client's run owns what is sent, its read what is typed.
+// and its messages are typed there. The client's run owns the fields for output, its read
+// line; terminal, seat, whole and offsets are set once.
 type attachment struct {
 	*client
 	terminal term.Handle

@@ -175,8 +175,8 @@ func TestFeedOfAChildThatReadsNoMore(t *testing.T) {
 	}
 }
 
-// What an agent pipes into a shell is judged as what it types there, whatever is typed
-// beside it; what it pipes into a program that runs none of it is not.
+// The policy judges an agent's input for a shell as if it were typed there, whatever is
+// typed beside it. It does not judge input for a program that runs none of it.
 func TestFeedOfAnAgentIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		program string

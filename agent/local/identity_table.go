@@ -125,7 +125,7 @@ func (e *evidence) showsTerminals(p proc.Ancestor) bool {
 }
 
 // fitting returns the name under which the tables may have a program, or "" if its file
-// does not fit that name: whoever names a program may choose any name.
+// does not fit that name: anybody can give a program any name.
 func (e *evidence) fitting(p proc.Ancestor) string {
 	if p.Exe == "" { // of another user, or with rights from its file
 		if e.system.privileged(p) {
