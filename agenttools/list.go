@@ -22,7 +22,7 @@ type Metadata struct {
 	Name      string           `json:"name,omitempty"`
 	Running   string           `json:"running,omitempty"` // command line that a shell runs now
 	Command   []string         `json:"command,omitempty"`
-	Checkout  *Checkout        `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists of terminals of this machine
+	Checkout  *vocab.Checkout  `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists of terminals of this machine
 	Awaits    vocab.InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
 	Ready     vocab.ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
 	AwaySince int64            `json:"awaySince,omitempty"` // Unix time in ms since when its machine is not connected and no output comes
@@ -157,9 +157,9 @@ func (s *Set) listTool() tool {
 	}}
 }
 
-func cleanCheckout(c *Checkout) *Checkout {
+func cleanCheckout(c *vocab.Checkout) *vocab.Checkout {
 	if c != nil {
-		c.Root, c.Branch = screen.Clean(c.Root), screen.Clean(c.Branch)
+		c.Show(screen.Clean)
 	}
 	return c
 }

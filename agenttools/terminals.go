@@ -24,15 +24,7 @@ type Placed interface {
 	Terminals
 	// Checkout returns the git work tree that the terminal's directory is in, nil if it
 	// is in none or must not be told.
-	Checkout(id string) *Checkout
-}
-
-// Checkout is a git work tree.
-type Checkout struct {
-	Root   string `json:"root"`
-	Branch string `json:"branch,omitempty"`
-	Commit string `json:"commit,omitempty"` // its first digits, if no branch is checked out
-	Linked bool   `json:"linked,omitempty"` // a further work tree of a repository, or a submodule
+	Checkout(id string) *vocab.Checkout
 }
 
 // Controller is a Terminals whose principal may start terminals and control them.

@@ -12,6 +12,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // agentTerminals has one agent's terminals and rights, for the MCP server. It does not
@@ -41,7 +42,7 @@ func (a *agentTerminals) List() []agenttools.Info {
 
 // Checkout implements agenttools.Placed. Of a directory that is masked for the agent, it
 // finds none.
-func (a *agentTerminals) Checkout(id string) *agenttools.Checkout {
+func (a *agentTerminals) Checkout(id string) *vocab.Checkout {
 	h, err := a.find(id)
 	if err != nil {
 		return nil
@@ -50,7 +51,8 @@ func (a *agentTerminals) Checkout(id string) *agenttools.Checkout {
 	if !ok {
 		return nil
 	}
-	return &agenttools.Checkout{Root: c.Root, Branch: h.Redaction().Redact(c.Branch), Commit: c.Commit, Linked: c.Linked}
+	c.Show(h.Redaction().Redact)
+	return &c
 }
 
 // Open implements agenttools.Terminals.

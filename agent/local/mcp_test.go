@@ -25,6 +25,7 @@ import (
 	"tether/agenttools"
 	"tether/internal/testkit"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 type args = map[string]any
@@ -212,10 +213,10 @@ func TestListTellsCheckouts(t *testing.T) {
 		}
 		<-w.children
 	}
-	var got []struct{ Checkout *agenttools.Checkout }
+	var got []struct{ Checkout *vocab.Checkout }
 	w.agent("claude").decode("list_terminals", nil, &got)
-	if len(got) != 3 || got[0].Checkout == nil || *got[0].Checkout != (agenttools.Checkout{Root: dir, Branch: "main"}) ||
-		got[1].Checkout == nil || got[1].Checkout.Root != filepath.Join(dir, "web") || !strings.HasPrefix(got[1].Checkout.Branch, "fix-ghp_*") || got[2].Checkout != nil {
+	if len(got) != 3 || got[0].Checkout == nil || *got[0].Checkout != (vocab.Checkout{Repository: dir, Worktree: dir, Branch: "main"}) ||
+		got[1].Checkout == nil || got[1].Checkout.Worktree != filepath.Join(dir, "web") || !strings.HasPrefix(got[1].Checkout.Branch, "fix-ghp_*") || got[2].Checkout != nil {
 		all, _ := json.Marshal(got)
 		t.Errorf("%s", all)
 	}

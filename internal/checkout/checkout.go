@@ -3,7 +3,7 @@
 //
 //	var f checkout.Finder
 //	if c, ok := f.Find("/home/me/src/app/web"); ok {
-//		fmt.Println(c.Root, c.Branch)
+//		fmt.Println(c.Worktree, c.Label())
 //	}
 package checkout
 
@@ -15,16 +15,12 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"tether/vocab"
 )
 
 // Checkout is the work tree that a directory is in.
-type Checkout struct {
-	Root string // of the work tree, absolute
-	// Branch is checked out there; Commit has the first 12 digits instead if it is none.
-	Branch string
-	Commit string
-	Linked bool // it is a further work tree of a repository (git worktree add), or a submodule
-}
+type Checkout = vocab.Checkout
 
 const (
 	maxFile    = 4 << 10 // bytes of .git or HEAD
@@ -82,7 +78,7 @@ func find(dir string) *Checkout {
 
 // at returns the checkout whose root is dir, or nil.
 func at(dir string) *Checkout {
-	c := &Checkout{Root: dir}
+	c := &Checkout{Worktree: dir}
 	git := filepath.Join(dir, ".git")
 	info, err := os.Stat(git)
 	switch {
@@ -96,8 +92,8 @@ func at(dir string) *Checkout {
 		if git = strings.TrimSpace(text); !filepath.IsAbs(git) {
 			git = filepath.Join(dir, git)
 		}
-		c.Linked = true
 	}
+	c.Repository = repository(git)
 	head := strings.TrimSpace(read(filepath.Join(git, "HEAD")))
 	if ref, ok := strings.CutPrefix(head, "ref:"); ok {
 		c.Branch = strings.TrimPrefix(strings.TrimSpace(ref), "refs/heads/")
@@ -106,8 +102,22 @@ func at(dir string) *Checkout {
 	if len(head) < 40 || strings.Trim(head, "0123456789abcdef") != "" {
 		return nil
 	}
-	c.Commit = head[:12]
+	c.Commit = head
 	return c
+}
+
+// repository returns what the work tree with this git directory belongs to.
+func repository(git string) string {
+	common := git
+	if name := strings.TrimSpace(read(filepath.Join(git, "commondir"))); name != "" {
+		if common = name; !filepath.IsAbs(name) {
+			common = filepath.Join(git, name)
+		}
+	}
+	if filepath.Base(common) == ".git" {
+		return filepath.Dir(common)
+	}
+	return common
 }
 
 // read returns a small text file, "" for anything else.

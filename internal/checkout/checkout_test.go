@@ -25,6 +25,7 @@ func TestFind(t *testing.T) {
 	write("app/.git/HEAD", "ref: refs/heads/fix/a-b\n")
 	write("app/web/src/x", "")
 	write("app/.git/worktrees/two/HEAD", "ref: refs/heads/two\n")
+	write("app/.git/worktrees/two/commondir", "../..\n")
 	write("two/.git", "gitdir: "+filepath.Join(top, "app", ".git", "worktrees", "two")+"\n")
 	write("app/lib/.git", "gitdir: ../.git/modules/lib")
 	write("app/.git/modules/lib/HEAD", hash+"\n")
@@ -35,17 +36,18 @@ func TestFind(t *testing.T) {
 	write("gone/.git", "gitdir: /nowhere")
 	var f checkout.Finder
 	for dir, want := range map[string]checkout.Checkout{
-		"app": {Root: "app", Branch: "fix/a-b"}, "app/web/src": {Root: "app", Branch: "fix/a-b"}, "app/nowhere": {}, "app/web/src/x": {},
-		"two": {Root: "two", Branch: "two", Linked: true}, "app/lib": {Root: "app/lib", Commit: "012345678901", Linked: true}, "alone": {Root: "alone", Commit: "012345678901"},
+		"app": {Repository: "app", Worktree: "app", Branch: "fix/a-b"}, "app/web/src": {Repository: "app", Worktree: "app", Branch: "fix/a-b"}, "app/nowhere": {}, "app/web/src/x": {},
+		"two": {Repository: "app", Worktree: "two", Branch: "two"}, "app/lib": {Repository: "app/.git/modules/lib", Worktree: "app/lib", Commit: hash}, "alone": {Repository: "alone", Worktree: "alone", Commit: hash},
 		"bad": {}, "large": {}, "odd": {}, "gone": {}, ".": {},
 	} {
 		got, ok := f.Find(filepath.Join(top, filepath.FromSlash(dir)))
-		if want.Root != "" {
-			want.Root = filepath.Join(top, filepath.FromSlash(want.Root))
-		} else if ok && !strings.HasPrefix(got.Root, top) {
+		if want.Worktree != "" {
+			want.Repository = filepath.Join(top, filepath.FromSlash(want.Repository))
+			want.Worktree = filepath.Join(top, filepath.FromSlash(want.Worktree))
+		} else if ok && !strings.HasPrefix(got.Worktree, top) {
 			continue // the temporary directory itself is in a checkout
 		}
-		if got != want || ok != (want.Root != "") {
+		if got != want || ok != (want.Worktree != "") {
 			t.Errorf("%s: %+v, %t; want %+v", dir, got, ok, want)
 		}
 	}

@@ -56,7 +56,7 @@ const layers = `
 	agent/term, ahp/client < agent/uplink;
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
-	NONE < internal/checkout;
+	vocab < internal/checkout;
 	internal/checkout < agent/local;
 	agent/localapi, agent/term, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
