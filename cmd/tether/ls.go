@@ -15,7 +15,7 @@ import (
 )
 
 func lsCommand(a *app) *cobra.Command {
-	var asJSON, everything bool
+	var asJSON, everything, watchers bool
 	c := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "list the terminals", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -40,12 +40,17 @@ func lsCommand(a *app) *cobra.Command {
 			if len(all.Crowded) > 0 {
 				a.notice("agents have the maximum of connections to the daemon: %s", display.Connections(all.Crowded))
 			}
-			a.printTerminals(all.Terminals, all.Declared, everything)
+			lent := display.Lent
+			if watchers {
+				lent = display.LentInFull
+			}
+			a.printTerminals(all.Terminals, all.Declared, everything, lent)
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&everything, "all", "a", false, "include all exited terminals; an interactive list shows only the last few")
+	c.Flags().BoolVar(&watchers, "watchers", false, "say who watches each shared terminal, and since when")
 	return c
 }
 
@@ -54,8 +59,8 @@ const shownExited = 5
 
 // printTerminals lists the terminals, then the declared ones that are not running. An
 // interactive list fits the window, and shows only the newest exited terminals unless all
-// is set.
-func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool) {
+// is set. lent says with whom one is shared.
+func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool, lent func(localapi.Terminal) string) {
 	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
 		return
@@ -71,7 +76,7 @@ func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Decla
 	t := display.Columns{Least: []int{0, 8, 0, 0, 6, 8, 10}, Rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"}}}
 	for _, x := range list {
 		state, since := display.StateOf(x)
-		t.Rows = append(t.Rows, []string{x.ID, display.Printable(x.Name, 0), state, display.Ago(time.Since(since)), display.OwnerOf(x), display.Lent(x),
+		t.Rows = append(t.Rows, []string{x.ID, display.Printable(x.Name, 0), state, display.Ago(time.Since(since)), display.OwnerOf(x), lent(x),
 			display.Command(x)})
 	}
 	for _, d := range declared {

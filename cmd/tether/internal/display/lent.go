@@ -12,10 +12,47 @@ import (
 	"tether/vocab"
 )
 
-// Lent says with whom a terminal is shared, for a column of a list: each host, the time
-// since the sharing began, the time left, the audience, the number and names of watchers
-// if the host reports them, and the state.
+// Lent says with whom a terminal is shared, in the few words that a column of a list has:
+// each host with the number of watchers, the time left, the first of the people whom the
+// person has named, and the state.
 func Lent(t localapi.Terminal) string {
+	return loansText(t, func(l localapi.Loan) (more []string) {
+		if n := watching(l); n > 0 {
+			more = append(more, strconv.Itoa(n))
+		}
+		if l.Audience != nil && l.Audience.GuestsOnly {
+			more = append(more, "to guests only")
+		} else if l.Audience != nil && len(l.Audience.To) > 0 {
+			more = append(more, "to "+Printable(l.Audience.To[0], 20))
+			if others := len(l.Audience.To) - 1; others > 0 {
+				more[len(more)-1] += fmt.Sprintf(" and %d more", others)
+			}
+		}
+		return more
+	})
+}
+
+// LentInFull is Lent with what takes more room: since when the terminal is shared, the
+// whole audience, and who watches since when, as far as the host says.
+func LentInFull(t localapi.Terminal) string {
+	return loansText(t, func(l localapi.Loan) (more []string) {
+		if l.Since.Sub(t.Started) > time.Second {
+			more = append(more, "since "+Ago(time.Since(l.Since)))
+		}
+		if to := audienceText(l.Audience); to != "" {
+			more = append(more, to)
+		}
+		if who := whoText(l.Watchers); who != "" {
+			more = append(more, fmt.Sprintf("%d watching, as the host says: %s", watchers(l.Watchers), who))
+		} else if n := watching(l); n > 0 {
+			more = append(more, fmt.Sprintf("%d watching", n))
+		}
+		return more
+	})
+}
+
+// loansText lists the hosts of a terminal, each with more, the time left and the state.
+func loansText(t localapi.Terminal, more func(localapi.Loan) []string) string {
 	switch {
 	case t.Private:
 		return "private"
@@ -24,31 +61,31 @@ func Lent(t localapi.Terminal) string {
 	}
 	var hosts []string
 	for _, l := range t.Loans {
-		var more []string
-		if l.Since.Sub(t.Started) > time.Second {
-			more = append(more, "since "+Ago(time.Since(l.Since)))
-		}
+		parts := more(l)
 		if l.Until != nil {
-			more = append(more, Ago(max(time.Until(*l.Until), 0))+" left")
-		}
-		if to := audienceText(l.Audience); to != "" {
-			more = append(more, to)
-		}
-		if who := whoText(l.Watchers); who != "" {
-			more = append(more, fmt.Sprintf("%d watching, as the host says: %s", watchers(l.Watchers), who))
-		} else if l.Observers != nil && *l.Observers > 0 {
-			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
+			parts = append(parts, Ago(max(time.Until(*l.Until), 0))+" left")
 		}
 		if state, ok := loanStates[l.State]; ok {
-			more = append(more, state)
+			parts = append(parts, state)
 		}
 		text := l.Host
-		if len(more) > 0 {
-			text += " (" + strings.Join(more, ", ") + ")"
+		if len(parts) > 0 {
+			text += " (" + strings.Join(parts, ", ") + ")"
 		}
 		hosts = append(hosts, text)
 	}
 	return strings.Join(hosts, ", ")
+}
+
+// watching returns the number of watchers of a loan, 0 if the host does not say.
+func watching(l localapi.Loan) int {
+	if l.Watchers != nil && len(l.Watchers.Watching) > 0 {
+		return watchers(l.Watchers)
+	}
+	if l.Observers != nil {
+		return *l.Observers
+	}
+	return 0
 }
 
 // loanStates are the words for the states in which a host does not have a shared
