@@ -5,28 +5,26 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
-	"io"
-	mrand "math/rand/v2"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"tether/host"
+	"tether/internal/deliver"
 	"tether/internal/jsonspan"
 	"tether/internal/retry"
 )
 
 const maxBody = 256 << 10 // bytes of an event
 
-// pauses are the pauses before each attempt to deliver an event. The first is short: a
-// receiver may be busy with a refresh of its own.
-var pauses = []time.Duration{0, 2 * time.Second, 15 * time.Second, 2 * time.Minute, 8 * time.Minute}
+// Bounds of requests and answers.
+const (
+	maxChallenge  = 64 << 10 // bytes read of the answer to a challenge
+	maxAnswer     = 4 << 10  // of any other answer
+	maxPerKey     = 8        // requests to one host, and of one principal, at a time
+	maxDeliveries = 64       // requests at a time, of all subscriptions
+)
 
 // message is one request to a receiver.
 type message struct {
@@ -37,19 +35,17 @@ type message struct {
 	body         []byte
 }
 
-// post sends a signed message, and returns at most most bytes of the receiver's answer.
-// failure is empty for a 2xx status. Otherwise unsure says that the receiver may have
-// taken the message nevertheless.
-func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure, unsure bool) {
-	done, err := h.slots.Take(ctx, "host "+hostOf(m.url), m.principal.Key())
+// post sends a signed message, and reads at most most bytes of the receiver's answer.
+func (h *Hub) post(ctx context.Context, m message, most int64) deliver.Result {
+	done, err := h.slots.Take(ctx, "host "+deliver.HostOf(m.url), m.principal.Key())
 	if err != nil {
-		return 0, nil, FailureTimeout, false
+		return deliver.Result{Failure: FailureTimeout}
 	}
 	defer done()
 	now := time.Now()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
 	if err != nil {
-		return 0, nil, FailureRefused, false
+		return deliver.Result{Failure: FailureRefused}
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "tether-host")
@@ -57,39 +53,7 @@ func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answ
 	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	r.Header.Set("webhook-signature", signatures(m.keys, m.id, now, m.body))
 	r.Header.Set("X-MCP-Subscription-Id", m.subscription)
-	got, err := h.client.Do(r)
-	if err != nil {
-		failure = failureOf(err)
-		op, ok := errors.AsType[*net.OpError](err)
-		return 0, nil, failure, failure != FailureTLS && !(ok && op.Op == "dial")
-	}
-	defer got.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(got.Body, most))
-	switch {
-	case got.StatusCode >= 500:
-		failure = Failure5xx
-	case got.StatusCode >= 300: // including redirects, which are never followed
-		failure = Failure4xx
-	case err != nil:
-		failure = failureOf(err)
-	}
-	return got.StatusCode, answer, failure, got.StatusCode < 300
-}
-
-// failureOf returns why there was no answer. It contains no text from the endpoint.
-func failureOf(err error) Failure {
-	var wrong *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var alert tls.AlertError
-	var name x509.HostnameError
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &wrong), errors.As(err, &record), errors.As(err, &alert), errors.As(err, &name):
-		return FailureTLS
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return FailureTimeout
-	}
-	return FailureRefused
+	return deliver.Send(h.client, r, most)
 }
 
 const (
@@ -105,23 +69,24 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	if _, ok := h.verified.Get(known); ok {
 		return nil
 	}
-	if spent, _ := h.failures.Spent(hostOf(target)); spent || !h.asks.Allow(who) {
+	if spent, _ := h.failures.Spent(deliver.HostOf(target)); spent || !h.asks.Allow(who) {
 		return ErrTooMany
 	}
 	challenge := rand.Text() + rand.Text()
 	body, _ := json.Marshal(map[string]string{"type": "verification", "challenge": challenge}) // strings always can be
-	_, answer, failure, _ := h.post(ctx, message{p, target, "msg_verification_" + rand.Text(), id, [][]byte{key}, body}, maxChallenge)
+	got := h.post(ctx, message{p, target, "msg_verification_" + rand.Text(), id, [][]byte{key}, body}, maxChallenge)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	var echo struct {
 		Challenge string `json:"challenge"`
 	}
-	if failure == "" && (jsonspan.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(challenge)) != 1) {
+	failure := got.Failure
+	if failure == "" && (jsonspan.Unmarshal(got.Answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(challenge)) != 1) {
 		failure = FailureChallenge
 	}
 	if failure != "" {
-		h.failures.Allow(hostOf(target))
+		h.failures.Allow(deliver.HostOf(target))
 		return &EndpointError{failure}
 	}
 	until := time.Now().Add(verifiedTime)
@@ -155,14 +120,9 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 	h.mu.Lock()
 	doubt := s.pending != nil // the receiver may have taken the event already
 	h.mu.Unlock()
-	for _, pause := range pauses[:tries] {
-		if pause > 0 {
-			pause = time.Duration(float64(pause) * (0.8 + 0.4*mrand.Float64()))
-			if !retry.Wait(ctx, pause) {
-				return false
-			}
-		}
-		if ctx.Err() != nil {
+	var got deliver.Result
+	for try := range tries {
+		if !retry.Wait(ctx, deliver.Pause(try, got.After)) || ctx.Err() != nil {
 			return false
 		}
 		if place != nil {
@@ -170,27 +130,19 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 			h.keep()
 		}
 		lasting, end := attempt(ctx)
-		status, _, failure, unsure := h.post(lasting, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
+		got = h.post(lasting, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
 		end()
-		if doubt = doubt || failure != "" && unsure; place != nil && failure != "" && !doubt {
+		failure := got.Failure
+		if doubt = doubt || failure != "" && got.Unsure; place != nil && failure != "" && !doubt {
 			h.setPending(s, nil)
 		}
 		if ctx.Err() != nil && failure != "" {
 			return false
 		}
 		h.note(s, failure)
-		if failure == "" || status == http.StatusGone || status == http.StatusRequestEntityTooLarge {
+		if failure == "" || got.Status == http.StatusGone || got.Status == http.StatusRequestEntityTooLarge {
 			return true
 		}
 	}
 	return true
-}
-
-// hostOf returns the host of a checked URL.
-func hostOf(target string) string {
-	u, err := url.Parse(target)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }

@@ -10,12 +10,14 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/internal/deliver"
 	"tether/mcp"
 )
 
-// askWithin bounds a request that another node answers: the receiver may take attemptTime
+// askWithin bounds a request that another node answers: the receiver may take
+// deliver.AttemptTime
 // to answer its challenge.
-const askWithin = attemptTime + 5*time.Second
+const askWithin = deliver.AttemptTime + 5*time.Second
 
 // Shared has the webhooks of a host of several nodes. One node, the leader, delivers for
 // all; clients may send requests to any node. It implements host.Webhooks, and is safe

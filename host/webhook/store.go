@@ -77,7 +77,7 @@ func (h *Hub) restore() error {
 		p, ok := h.opts.Find(k.Name, k.Role)
 		r := Request{Name: k.Event, Arguments: k.Arguments, URL: k.URL, Declared: k.Declared}
 		var err error
-		if r.URL, err = h.guard.check(k.URL); err != nil || !ok || p.Owner != k.Owner || !now.Before(k.Until) || k.Until.After(now.Add(MaxTTL)) || len(k.Secret) < minSecret || len(k.Secret) > maxSecret {
+		if r.URL, err = h.guard.Check(k.URL); err != nil || !ok || p.Owner != k.Owner || !now.Before(k.Until) || k.Until.After(now.Add(MaxTTL)) || len(k.Secret) < minSecret || len(k.Secret) > maxSecret {
 			continue
 		}
 		id := identify(p, r)

@@ -9,6 +9,7 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/internal/deliver"
 	"tether/mcp"
 )
 
@@ -207,7 +208,7 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 		case ev.Body == nil:
 		case len(ev.Body) > maxBody: // impossible, by the bounds of package events
 			h.log.Error().Str("event", ev.ID).Msg("an event is too long for a webhook")
-		case !h.deliver(ctx, s, ev.ID, ev.Body, ev.Cursor, len(pauses)):
+		case !h.deliver(ctx, s, ev.ID, ev.Body, ev.Cursor, deliver.Tries):
 			return ctx.Err()
 		}
 		if ev.Body != nil {

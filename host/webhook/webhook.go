@@ -20,6 +20,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/bounded"
+	"tether/internal/deliver"
 	"tether/internal/jsonspan"
 	"tether/internal/retry"
 )
@@ -95,15 +96,15 @@ type Status struct {
 }
 
 // Failure is why a receiver was not reached or did not take an event, in MCP's words.
-type Failure string
+type Failure = deliver.Failure
 
 // The failures.
 const (
-	FailureRefused   Failure = "connection_refused"
-	FailureTimeout   Failure = "timeout"
-	FailureTLS       Failure = "tls_error"
-	Failure4xx       Failure = "http_4xx"
-	Failure5xx       Failure = "http_5xx"
+	FailureRefused           = deliver.Refused
+	FailureTimeout           = deliver.Timeout
+	FailureTLS               = deliver.TLS
+	Failure4xx               = deliver.HTTP4xx
+	Failure5xx               = deliver.HTTP5xx
 	FailureChallenge Failure = "challenge_failed"
 )
 
@@ -160,7 +161,7 @@ const (
 type Hub struct {
 	opts   Options
 	log    zerolog.Logger
-	guard  guard
+	guard  deliver.Guard
 	client *http.Client
 	slots  bounded.Slots  // of requests, by the receiver's host and by principal, so that a receiver that hangs does not delay others
 	run    sync.WaitGroup // deliveries
@@ -183,14 +184,14 @@ type Hub struct {
 
 // New returns a Hub with the subscriptions in the file. Deliveries begin with Run.
 func New(o Options) (*Hub, error) {
-	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: bounded.Slots{All: maxDeliveries, Each: maxPerKey}, all: map[string]*subscription{},
+	h := &Hub{opts: o, log: zerolog.Nop(), guard: deliver.Guard{Allow: o.Allow}, slots: bounded.Slots{All: maxDeliveries, Each: maxPerKey}, all: map[string]*subscription{},
 		ended: bounded.Map[string, struct{}]{Most: maxAll}, verified: bounded.Map[string, time.Time]{Most: maxAll}, changed: make(chan struct{}, 1),
 		asks:     bounded.Rates{Burst: challengeBurst, Every: time.Minute / challengeBurst},
 		failures: bounded.Rates{Burst: failedBurst, Every: time.Hour / failedBurst}}
 	if o.Logger != nil {
 		h.log = *o.Logger
 	}
-	h.client = h.guard.client(o.TLS)
+	h.client = h.guard.Client(o.TLS)
 	h.doc.At, h.doc.What, h.doc.Version = o.Place, "webhooks", storeVersion
 	h.doc.Lost = func(why error) {
 		h.log.Error().Err(why).Msg("the kept webhook subscriptions cannot be used: clients subscribe again")
@@ -271,7 +272,7 @@ func (h *Hub) check(r *Request) (key []byte, err error) {
 	if key, err = secretKey(r.Secret); err != nil {
 		return nil, &InvalidError{"delivery.secret", err.Error()}
 	}
-	if r.URL, err = h.guard.check(r.URL); err != nil {
+	if r.URL, err = h.guard.Check(r.URL); err != nil {
 		return nil, &InvalidError{"delivery.url", err.Error()}
 	}
 	if len(r.Arguments) > maxArguments {
@@ -353,7 +354,7 @@ func (h *Hub) room(p host.Principal) error {
 // has expired in the last ten minutes.
 func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
 	var err error
-	if r.URL, err = h.guard.check(r.URL); err != nil {
+	if r.URL, err = h.guard.Check(r.URL); err != nil {
 		return &InvalidError{"delivery.url", err.Error()}
 	}
 	if r.Arguments, err = canonical(r.Arguments); err != nil {
@@ -410,6 +411,6 @@ func (h *Hub) changedLocked() {
 // audit writes a record, with the host of the URL but never its path or a secret.
 func (h *Hub) audit(kind string, s *subscription, detail string) {
 	if h.opts.Audit != nil {
-		h.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Name: s.principal.Name, Role: s.principal.Role, Detail: s.request.Name + " to " + hostOf(s.request.URL) + ": " + detail})
+		h.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Name: s.principal.Name, Role: s.principal.Role, Detail: s.request.Name + " to " + deliver.HostOf(s.request.URL) + ": " + detail})
 	}
 }

@@ -17,6 +17,7 @@ const layers = `
 	internal/change < internal/bounded;
 	internal/retry < ahp/client, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
+	internal/webproxy < internal/deliver;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc, internal/webproxy, platform/rawio < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
@@ -74,7 +75,7 @@ const layers = `
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
-	host/leader, events, mcp < host/webhook;
+	host/leader, events, mcp, internal/deliver < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
 	pairing, host/leader < host/oidc;
 	ahp/client, internal/change < host/conform;

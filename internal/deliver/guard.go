@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"context"
@@ -13,21 +13,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tether/internal/webproxy"
 )
 
 const (
-	maxURL        = 2048             // bytes
-	attemptTime   = 10 * time.Second // for one request with its answer
-	headerTime    = 8 * time.Second  // until the answer begins
-	maxChallenge  = 64 << 10         // bytes read of the answer to a challenge
-	maxAnswer     = 4 << 10          // of any other answer
-	maxHeaders    = 64 << 10
-	maxPerKey     = 8  // requests to one host, and of one principal, at a time
-	maxDeliveries = 64 // requests at a time, of all subscriptions
+	maxURL = 2048 // bytes
+	// AttemptTime bounds one request with its answer.
+	AttemptTime = 10 * time.Second
+	headerTime  = 8 * time.Second // until the answer begins
+	maxHeaders  = 64 << 10
 )
 
 // errAddress is the error of a connection to an address that is not allowed.
-var errAddress = errors.New("the address is not publicly reachable, and this host allows no others")
+var errAddress = errors.New("the address is not publicly reachable, and no others are allowed here")
 
 // special has the networks that are not globally routable, or that lead to such networks
 // (IANA's special-purpose registries; RFC 6890).
@@ -44,14 +43,22 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// guard decides where requests may go.
-type guard struct{ allow []netip.Prefix }
+// Guard decides where requests may go: by default only to addresses that are publicly
+// routed.
+type Guard struct {
+	// Allow has networks in which receivers may be besides. http is allowed if the URL
+	// names a loopback address in one of them.
+	Allow []netip.Prefix
+	// Any allows all addresses, for receivers that the person has named; http is allowed
+	// on loopback. Requests then go through the proxy that the environment names.
+	Any bool
+}
 
-// address reports whether a connection to an address is allowed.
-func (g guard) address(ip netip.Addr) bool {
+// Allowed reports whether a connection to an address is allowed.
+func (g Guard) Allowed(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	in := func(p netip.Prefix) bool { return p.Contains(ip) }
-	if slices.ContainsFunc(g.allow, in) {
+	if g.Any || slices.ContainsFunc(g.Allow, in) {
 		return true
 	}
 	return (ip.Is4() || global.Contains(ip)) && !slices.ContainsFunc(special, in)
@@ -60,7 +67,7 @@ func (g guard) address(ip netip.Addr) bool {
 // dial connects to an allowed one of the present addresses of a name. It resolves the
 // name itself and connects to the checked address, so that no later answer of a name
 // server can lead elsewhere.
-func (g guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (g Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -71,7 +78,7 @@ func (g guard) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	err = errAddress
 	for _, ip := range found {
-		if !g.address(ip) {
+		if !g.Allowed(ip) || name == localhost && !ip.IsLoopback() {
 			continue
 		}
 		var conn net.Conn
@@ -82,9 +89,12 @@ func (g guard) dial(ctx context.Context, network, address string) (net.Conn, err
 	return nil, err
 }
 
-// check returns the URL in its canonical form, or an error that says why events are not
-// sent there. It does not resolve names.
-func (g guard) check(text string) (string, error) {
+// localhost is the only name that stands for loopback, whatever it resolves to.
+const localhost = "localhost"
+
+// Check returns the URL in its canonical form, or an error that says why nothing is sent
+// there, without the URL. It does not resolve names.
+func (g Guard) Check(text string) (string, error) {
 	if len(text) > maxURL || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '\\' || r >= 0x7f }) {
 		return "", fmt.Errorf("a URL has at most %d bytes of ASCII, without spaces and backslashes", maxURL)
 	}
@@ -98,11 +108,14 @@ func (g guard) check(text string) (string, error) {
 	name := strings.ToLower(u.Hostname())
 	ip, err := netip.ParseAddr(name)
 	switch {
-	case err == nil && !g.address(ip):
+	case err == nil && !g.Allowed(ip):
 		return "", errAddress
 	case err != nil && numeric(name): // some resolvers treat names such as 0x7f.1 as addresses
 		return "", errors.New("an address must be a plain dotted quad")
-	case u.Scheme == "http" && err == nil && ip.IsLoopback(): // allowed by the operator
+	case u.Scheme == "http" && err == nil && ip.IsLoopback(): // which is allowed here
+	case u.Scheme == "http" && g.Any && name == localhost:
+	case u.Scheme == "http" && g.Any:
+		return "", errors.New("the URL must begin with https://; http is only for this machine, such as http://127.0.0.1:8080/")
 	case u.Scheme != "https":
 		return "", errors.New("the URL must begin with https://")
 	}
@@ -133,11 +146,24 @@ func numeric(name string) bool {
 	return err == nil
 }
 
-// client returns a client that connects only to allowed addresses. It uses no proxy,
-// which would resolve names by itself, follows no redirect, and keeps no connection.
-func (g guard) client(secure *tls.Config) *http.Client {
-	return &http.Client{Timeout: attemptTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DialContext: g.dial, TLSClientConfig: secure, TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: headerTime,
-			DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders, DisableCompression: true}}
+// Client returns a client that connects only to allowed addresses, follows no redirect,
+// and keeps no connection. Unless Any is set, it uses no proxy, which would resolve names
+// by itself. secure is for tests; nil means Go's defaults.
+func (g Guard) Client(secure *tls.Config) *http.Client {
+	t := &http.Transport{DialContext: g.dial, TLSClientConfig: secure, TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: headerTime,
+		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaders, DisableCompression: true}
+	if g.Any {
+		t.Proxy = webproxy.For
+	}
+	return &http.Client{Timeout: AttemptTime, Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// HostOf returns the host of a checked URL.
+func HostOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
