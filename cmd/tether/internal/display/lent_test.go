@@ -46,7 +46,7 @@ func TestMessagesAboutALoan(t *testing.T) {
 	said := &vocab.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
 		Watching: []vocab.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
 	for _, c := range []struct {
-		loans           []localapi.Loan
+		loans                []localapi.Loan
 		visible, short, full string
 	}{
 		{[]localapi.Loan{{Host: "lab", State: localapi.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2)", "lab (2 watching)"},
