@@ -8,25 +8,18 @@ import (
 
 // Values of ToolCall.Status:
 //
-//	streaming → (ready) pending-confirmation ⇄ running → (complete) pending-result-confirmation → completed
-//	                       ↘ cancelled ↙ (denied, or its turn has ended)
+//	streaming → (ready) running → completed
+//	       ↘ cancelled ↙ (its turn has ended)
 const (
-	ToolStreaming                 = "streaming"
-	ToolPendingConfirmation       = "pending-confirmation"
-	ToolRunning                   = "running"
-	ToolPendingResultConfirmation = "pending-result-confirmation"
-	ToolCompleted                 = "completed"
-	ToolCancelled                 = "cancelled"
-	toolAuthRequired              = "auth-required" // only for tools of MCP servers, which tether-host does not run
+	ToolStreaming = "streaming"
+	ToolRunning   = "running"
+	ToolCompleted = "completed"
+	ToolCancelled = "cancelled"
 )
 
-// Values of ToolCall.Confirmed. The host's value is advice: a client that runs a tool
-// asks its own person.
-const (
-	ConfirmedNotNeeded  = "not-needed"
-	ConfirmedUserAction = "user-action"
-	ConfirmedSetting    = "setting"
-)
+// ConfirmedNotNeeded is the value of ToolCall.Confirmed. It is advice: a client that runs
+// a tool asks its own person.
+const ConfirmedNotNeeded = "not-needed"
 
 // Values of ToolCall.Reason.
 const (
@@ -39,9 +32,8 @@ const ContributorClient = "client"
 
 // Contributor says whose tool is called.
 type Contributor struct {
-	Kind            string `json:"kind"`
-	ClientID        string `json:"clientId,omitempty"` // ContributorClient
-	CustomizationID string `json:"customizationId,omitempty"`
+	Kind     string `json:"kind"`
+	ClientID string `json:"clientId,omitempty"` // ContributorClient
 }
 
 // ToolCall is a call of a tool in a turn. Which fields count depends on Status.
@@ -50,37 +42,21 @@ type ToolCall struct {
 	ToolCallID        string          `json:"toolCallId"` // unique in the turn
 	ToolName          string          `json:"toolName"`
 	DisplayName       string          `json:"displayName"`
-	Intention         *string         `json:"intention,omitempty"`
 	Contributor       *Contributor    `json:"contributor,omitempty"` // nil = the host's tool
 	Meta              Meta            `json:"_meta,omitempty"`
-	PartialInput      *string         `json:"partialInput,omitempty"` // ToolStreaming
 	InvocationMessage *Text           `json:"invocationMessage,omitempty"`
 	ToolInput         json.RawMessage `json:"toolInput,omitempty"` // see Arguments
+	Confirmed         string          `json:"confirmed,omitempty"` // from ToolRunning on
 
-	ConfirmationTitle *Text           `json:"confirmationTitle,omitempty"` // ToolPendingConfirmation, like all up to Options
-	RiskAssessment    json.RawMessage `json:"riskAssessment,omitempty"`
-	Edits             json.RawMessage `json:"edits,omitempty"`
-	Editable          *bool           `json:"editable,omitempty"`
-	Options           json.RawMessage `json:"options,omitempty"`
-
-	Confirmed      string          `json:"confirmed,omitempty"` // from ToolRunning on
-	SelectedOption json.RawMessage `json:"selectedOption,omitempty"`
-	Auth           json.RawMessage `json:"auth,omitempty"`
-
-	// ToolCompleted and ToolPendingResultConfirmation; Content of ToolRunning, too.
+	// ToolCompleted; Content of ToolRunning, too.
 	Success           *bool           `json:"success,omitempty"`
 	PastTenseMessage  *Text           `json:"pastTenseMessage,omitempty"`
 	Content           []ToolContent   `json:"content,omitzero"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 	Error             *ToolError      `json:"error,omitempty"`
 
-	Reason         string          `json:"reason,omitempty"` // ToolCancelled
-	ReasonMessage  *Text           `json:"reasonMessage,omitempty"`
-	UserSuggestion json.RawMessage `json:"userSuggestion,omitempty"`
+	Reason string `json:"reason,omitempty"` // ToolCancelled
 }
-
-// Ended reports whether the call is completed or cancelled.
-func (c ToolCall) Ended() bool { return c.Status == ToolCompleted || c.Status == ToolCancelled }
 
 // CalledAt reports whether the called tool is that client's.
 func (c ToolCall) CalledAt(clientID string) bool {

@@ -105,15 +105,8 @@ const (
 // Kinds of session actions, as far as client tools and session claims need them; others
 // are kept as UnknownAction.
 const (
-	ActionSessionReady               = "session/ready"
-	ActionSessionCreationFailed      = "session/creationFailed"
 	ActionSessionTitleChanged        = "session/titleChanged"
-	ActionSessionActivityChanged     = "session/activityChanged"
-	ActionSessionDefaultChatChanged  = "session/defaultChatChanged"
-	ActionSessionServerToolsChanged  = "session/serverToolsChanged"
-	ActionSessionChatAdded           = "session/chatAdded"
 	ActionSessionChatUpdated         = "session/chatUpdated"
-	ActionSessionChatRemoved         = "session/chatRemoved"
 	ActionSessionActiveClientSet     = "session/activeClientSet"
 	ActionSessionActiveClientRemoved = "session/activeClientRemoved"
 	ActionSessionInputNeededSet      = "session/inputNeededSet"

@@ -8,48 +8,32 @@ import (
 // SessionStatus is a set of bits; unknown ones are kept.
 type SessionStatus int64
 
-// Bits of a SessionStatus. SessionInputNeeded includes SessionInProgress.
+// Bits of a SessionStatus.
 const (
-	SessionIdle        SessionStatus = 1
-	SessionError       SessionStatus = 2
-	SessionInProgress  SessionStatus = 8
-	SessionInputNeeded SessionStatus = 24
-	SessionIsRead      SessionStatus = 32
-	SessionIsArchived  SessionStatus = 64
+	SessionIdle       SessionStatus = 1
+	SessionInProgress SessionStatus = 8
+	SessionIsRead     SessionStatus = 32
+	SessionIsArchived SessionStatus = 64
 
 	sessionActivity SessionStatus = 31 // the bits that say what the session is doing
 )
 
-// SessionSummary is an entry of a host's session list. Fields that only a session's view
-// needs are kept as received.
+// SessionSummary is an entry of a host's session list.
 type SessionSummary struct {
-	Resource           string          `json:"resource"`
-	Provider           string          `json:"provider"`
-	Title              string          `json:"title"`
-	Status             SessionStatus   `json:"status"`
-	CreatedAt          string          `json:"createdAt"`  // ISO 8601
-	ModifiedAt         string          `json:"modifiedAt"` // ISO 8601
-	Activity           *string         `json:"activity,omitempty"`
-	Project            json.RawMessage `json:"project,omitempty"`
-	WorkingDirectories json.RawMessage `json:"workingDirectories,omitempty"`
-	Annotations        json.RawMessage `json:"annotations,omitempty"`
-	Changes            json.RawMessage `json:"changes,omitempty"`
-	Meta               Meta            `json:"_meta,omitempty"`
+	Resource           string        `json:"resource"`
+	Provider           string        `json:"provider"`
+	Title              string        `json:"title"`
+	Status             SessionStatus `json:"status"`
+	CreatedAt          string        `json:"createdAt"`                   // ISO 8601
+	ModifiedAt         string        `json:"modifiedAt"`                  // ISO 8601
+	WorkingDirectories []string      `json:"workingDirectories,omitzero"` // URIs
 }
 
 // PartialSessionSummary holds the changed members of a SessionSummary; nil = unchanged.
 type PartialSessionSummary struct {
-	Provider           *string         `json:"provider,omitempty"`
-	Title              *string         `json:"title,omitempty"`
-	Status             *SessionStatus  `json:"status,omitempty"`
-	CreatedAt          *string         `json:"createdAt,omitempty"`
-	ModifiedAt         *string         `json:"modifiedAt,omitempty"`
-	Activity           *string         `json:"activity,omitempty"`
-	Project            json.RawMessage `json:"project,omitempty"`
-	WorkingDirectories json.RawMessage `json:"workingDirectories,omitempty"`
-	Annotations        json.RawMessage `json:"annotations,omitempty"`
-	Changes            json.RawMessage `json:"changes,omitempty"`
-	Meta               Meta            `json:"_meta,omitempty"`
+	Title      *string        `json:"title,omitempty"`
+	Status     *SessionStatus `json:"status,omitempty"`
+	ModifiedAt *string        `json:"modifiedAt,omitempty"`
 }
 
 // CreateSessionParams asks for a session under a URI that the client chose. The result is

@@ -6,52 +6,21 @@ import "slices"
 // reachable from s.
 func ReduceSession(s SessionState, a Action) SessionState {
 	switch a := a.(type) {
-	case SessionReady:
-		s.Lifecycle = LifecycleReady
-	case SessionCreationFailed:
-		s.Lifecycle, s.CreationError = LifecycleCreationFailed, a.Error
 	case SessionTitleChanged:
 		s.Title = a.Title
-	case SessionActivityChanged:
-		s.Activity = a.Activity
-	case SessionDefaultChatChanged:
-		s.DefaultChat = a.DefaultChat
-	case SessionServerToolsChanged:
-		s.ServerTools = list(a.Tools)
-	case SessionChatAdded:
-		s.Chats = upsert(s.Chats, a.Summary, func(c ChatSummary) bool { return c.Resource == a.Summary.Resource })
 	case SessionChatUpdated:
 		s.Chats = updateChat(s.Chats, a)
-	case SessionChatRemoved:
-		s.Chats = without(s.Chats, func(c ChatSummary) bool { return c.Resource == a.Chat })
-		if s.DefaultChat == a.Chat {
-			s.DefaultChat = ""
-		}
 	case SessionActiveClientSet:
 		s.ActiveClients = upsert(s.ActiveClients, a.ActiveClient,
 			func(c ActiveClient) bool { return c.ClientID == a.ActiveClient.ClientID })
 	case SessionActiveClientRemoved:
 		s.ActiveClients = without(s.ActiveClients, func(c ActiveClient) bool { return c.ClientID == a.ClientID })
 	case SessionInputNeededSet:
-		s = needInput(s, upsert(s.InputNeeded, a.Request, func(r InputRequest) bool { return r.ID == a.Request.ID }))
+		s.InputNeeded = upsert(s.InputNeeded, a.Request, func(r InputRequest) bool { return r.ID == a.Request.ID })
 	case SessionInputNeededRemoved:
-		if left := without(s.InputNeeded, func(r InputRequest) bool { return r.ID == a.ID }); len(left) < len(s.InputNeeded) {
-			s = needInput(s, left)
+		if s.InputNeeded = without(s.InputNeeded, func(r InputRequest) bool { return r.ID == a.ID }); len(s.InputNeeded) == 0 {
+			s.InputNeeded = nil
 		}
-	}
-	return s
-}
-
-// needInput updates the status: a request that a client executes is work in progress, any
-// other waits for a person.
-func needInput(s SessionState, needed []InputRequest) SessionState {
-	if s.InputNeeded = needed; len(needed) == 0 {
-		s.InputNeeded = nil
-	}
-	if slices.ContainsFunc(needed, func(r InputRequest) bool { return r.Kind != InputToolClientExecution }) {
-		s.Status = s.Status&^sessionActivity | SessionInputNeeded
-	} else {
-		s.Status &^= SessionInputNeeded &^ SessionInProgress
 	}
 	return s
 }
@@ -61,31 +30,14 @@ func updateChat(chats []ChatSummary, a SessionChatUpdated) []ChatSummary {
 	if i < 0 {
 		return chats
 	}
-	next, c := chats[i], a.Changes
-	replace(&next.Title, c.Title)
-	replace(&next.Status, c.Status)
-	replace(&next.ModifiedAt, c.ModifiedAt)
-	replace(&next.ParentChat, c.ParentChat)
-	replace(&next.Interactivity, c.Interactivity)
-	if c.Activity != nil {
-		next.Activity = c.Activity
-	}
-	if c.Origin != nil {
-		next.Origin = c.Origin
-	}
-	if c.WorkingDirectories != nil {
-		next.WorkingDirectories = c.WorkingDirectories
-	}
 	chats = slices.Clone(chats)
-	chats[i] = next
-	return chats
-}
-
-// replace sets a field if the change has it.
-func replace[T any](to *T, from *T) {
-	if from != nil {
-		*to = *from
+	if a.Changes.Status != nil {
+		chats[i].Status = *a.Changes.Status
 	}
+	if a.Changes.ModifiedAt != nil {
+		chats[i].ModifiedAt = *a.Changes.ModifiedAt
+	}
+	return chats
 }
 
 // upsert returns a copy of items in which x replaces the first item that is the same, or

@@ -14,36 +14,21 @@ const (
 	ChatScheme    = "ahp-chat:/"
 )
 
-// Values of SessionState.Lifecycle. Newer hosts say "failed" for LifecycleCreationFailed.
-const (
-	LifecycleCreating       = "creating"
-	LifecycleReady          = "ready"
-	LifecycleCreationFailed = "creationFailed"
-)
+// LifecycleReady is the value of SessionState.Lifecycle for sessions that can be used:
+// all of tether's.
+const LifecycleReady = "ready"
 
-// SessionState is the state of a session's channel. Fields that only a session's view
-// needs are kept as received.
+// SessionState is the state of a session's channel.
 type SessionState struct {
-	Provider           string           `json:"provider"`
-	Title              string           `json:"title"`
-	Status             SessionStatus    `json:"status"`
-	Activity           *string          `json:"activity,omitempty"`
-	Origin             json.RawMessage  `json:"origin,omitempty"`
-	Project            json.RawMessage  `json:"project,omitempty"`
-	WorkingDirectories []string         `json:"workingDirectories,omitzero"` // URIs
-	Repositories       json.RawMessage  `json:"repositories,omitempty"`
-	Annotations        json.RawMessage  `json:"annotations,omitempty"`
-	Lifecycle          string           `json:"lifecycle"`
-	CreationError      json.RawMessage  `json:"creationError,omitempty"`
-	ServerTools        []ToolDefinition `json:"serverTools,omitzero"`
-	ActiveClients      []ActiveClient   `json:"activeClients"` // required, may be empty
-	Chats              []ChatSummary    `json:"chats"`         // required, may be empty
-	DefaultChat        string           `json:"defaultChat,omitempty"`
-	Config             json.RawMessage  `json:"config,omitempty"`
-	Customizations     json.RawMessage  `json:"customizations,omitempty"`
-	Changesets         json.RawMessage  `json:"changesets,omitempty"`
-	InputNeeded        []InputRequest   `json:"inputNeeded,omitzero"`
-	Meta               Meta             `json:"_meta,omitempty"`
+	Provider           string         `json:"provider"`
+	Title              string         `json:"title"`
+	Status             SessionStatus  `json:"status"`
+	WorkingDirectories []string       `json:"workingDirectories,omitzero"` // URIs
+	Lifecycle          string         `json:"lifecycle"`
+	ActiveClients      []ActiveClient `json:"activeClients"` // required, may be empty
+	Chats              []ChatSummary  `json:"chats"`         // required, may be empty
+	DefaultChat        string         `json:"defaultChat,omitempty"`
+	InputNeeded        []InputRequest `json:"inputNeeded,omitzero"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -139,62 +124,33 @@ func checkObject(name string, raw json.RawMessage, most int) error {
 // present reports whether an optional member was there; null counts as absent.
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// Kinds of an InputRequest that this package reads; others are kept as they came.
-const (
-	InputToolConfirmation    = "toolConfirmation"
-	InputToolClientExecution = "toolClientExecution"
-)
+// InputToolClientExecution is the kind of an InputRequest that asks a client to execute
+// its tool.
+const InputToolClientExecution = "toolClientExecution"
 
 // InputRequest is something that a session waits for. The session lists it, so that a
 // client need not follow the chats. A request to execute a client's tool is for that
-// client alone. The answer goes to the chat.
+// client alone. The answer goes to the chat. Of requests of other kinds, only ID, Kind
+// and Chat are read.
 type InputRequest struct {
-	ID       string    // of the request, in the session
-	Kind     string    // one of the constants above or another one
-	Chat     string    // where the answer goes
-	TurnID   string    // of the tool call
-	ClientID string    // InputToolClientExecution: the client that must execute it
-	ToolCall *ToolCall // of both kinds; running, for InputToolClientExecution
-
-	Raw json.RawMessage // a request of another kind, verbatim
-}
-
-type inputWire struct {
-	ID       string    `json:"id"`
+	ID       string    `json:"id"` // of the request, in the session
 	Kind     string    `json:"kind"`
-	Chat     string    `json:"chat"`
-	TurnID   string    `json:"turnId"`
-	ClientID string    `json:"clientId,omitempty"`
-	ToolCall *ToolCall `json:"toolCall,omitempty"`
+	Chat     string    `json:"chat"`               // where the answer goes
+	TurnID   string    `json:"turnId"`             // of the tool call
+	ClientID string    `json:"clientId,omitempty"` // the client that must execute it
+	ToolCall *ToolCall `json:"toolCall,omitempty"` // running
 }
 
-// MarshalJSON implements json.Marshaler.
-func (r InputRequest) MarshalJSON() ([]byte, error) {
-	if r.Raw != nil && !r.typed() {
-		return r.Raw, nil
-	}
-	return marshal(inputWire{r.ID, r.Kind, r.Chat, r.TurnID, r.ClientID, r.ToolCall}), nil
-}
-
-// UnmarshalJSON keeps requests of other kinds verbatim.
+// UnmarshalJSON implements json.Unmarshaler.
 func (r *InputRequest) UnmarshalJSON(raw []byte) error {
 	var head struct{ ID, Kind, Chat string }
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return err
 	}
 	*r = InputRequest{ID: head.ID, Kind: head.Kind, Chat: head.Chat}
-	if !r.typed() {
-		r.Raw = append(json.RawMessage(nil), raw...)
+	if r.Kind != InputToolClientExecution {
 		return nil
 	}
-	var w inputWire
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return err
-	}
-	r.TurnID, r.ClientID, r.ToolCall = w.TurnID, w.ClientID, w.ToolCall
-	return nil
-}
-
-func (r InputRequest) typed() bool {
-	return r.Kind == InputToolConfirmation || r.Kind == InputToolClientExecution
+	type fields InputRequest
+	return json.Unmarshal(raw, (*fields)(r))
 }

@@ -55,7 +55,6 @@ func TestClientToolActions(t *testing.T) {
 // Values for which this package has no type survive decoding and encoding.
 func TestUnknownSurvives(t *testing.T) {
 	for _, text := range []string{
-		`{"type":"session/inputNeededSet","request":{"id":"i","kind":"chatInput","chat":"a:b","request":{"id":"q","url":"x:y"}}}`,
 		`{"type":"chat/responsePart","turnId":"t","part":{"kind":"systemNotification","content":"n","_meta":{"k":[1]}}}`,
 		`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","_meta":{"ptyTerminal":{"input":"i"}},"content":[{"type":"subagent","resource":"a:b"}]}`,
 		`{"type":"session/activeClientSet","activeClient":{"clientId":"c","tools":[{"name":"n","outputSchema":{},"annotations":{"readOnlyHint":true},"_meta":{"x":1}}],"customizations":[{}]}}`,
@@ -77,26 +76,24 @@ func TestValidateSessionActions(t *testing.T) {
 		many[i] = `{"name":"a` + strings.Repeat("b", i) + `"}`
 	}
 	for name, tt := range map[string]struct{ action, want string }{
-		"tools":           {tools(`{"name":"run-it_2.0"}`), ""},
-		"no client":       {`{"type":"session/activeClientSet","activeClient":{"clientId":"","tools":[]}}`, "clientId is missing or empty"},
-		"no name":         {tools(`{"name":""}`), "name has 0 bytes"},
-		"a long name":     {tools(`{"name":"` + strings.Repeat("a", ahp.MaxToolName+1) + `"}`), "name has 129 bytes"},
-		"a strange name":  {tools(`{"name":"a\u001bb"}`), "may hold only letters"},
-		"one name twice":  {tools(`{"name":"a"}`, `{"name":"a"}`), `tool "a" is there twice`},
-		"too many":        {tools(many...), "65 tools, at most 64"},
-		"a schema":        {tools(`{"name":"a","inputSchema":[]}`), "inputSchema is not an object"},
-		"a large schema":  {tools(`{"name":"a","inputSchema":{"x":"` + strings.Repeat("a", ahp.MaxSchema) + `"}}`), "at most 65536 are allowed"},
-		"a description":   {tools(`{"name":"a","description":"` + strings.Repeat("a", ahp.MaxDescription+1) + `"}`), "description"},
-		"no turn":         {`{"type":"chat/toolCallComplete","turnId":"","toolCallId":"c","result":{}}`, "turnId is empty"},
-		"no call":         {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"","result":{}}`, "toolCallId is empty"},
-		"a long id":       {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"` + strings.Repeat("a", ahp.MaxID+1) + `","result":{}}`, "toolCallId"},
-		"no reason":       {`{"type":"chat/toolCallConfirmed","turnId":"t","toolCallId":"c","approved":false,"reason":"x"}`, `want "denied" or "skipped"`},
-		"blocks":          {`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","content":[` + strings.Repeat(`{"type":"text","text":""},`, ahp.MaxToolContents) + `{"type":"x"}]}`, "257 blocks"},
-		"no terminal":     {`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","content":[{"type":"terminal","resource":"","title":""}]}`, "resource is missing"},
-		"structured":      {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"c","result":{"structuredContent":[1]}}`, "structuredContent is not an object"},
-		"no time":         {`{"type":"chat/turnCancelled","turnId":"","duration":0}`, "turnId is empty"},
-		"request":         {`{"type":"session/inputNeededSet","request":{"id":"","kind":"x","chat":""}}`, "id is missing"},
-		"request, nobody": {`{"type":"session/inputNeededSet","request":{"id":"i","kind":"toolClientExecution","chat":"a:b"}}`, "toolCall is missing"},
+		"tools":          {tools(`{"name":"run-it_2.0"}`), ""},
+		"no client":      {`{"type":"session/activeClientSet","activeClient":{"clientId":"","tools":[]}}`, "clientId is missing or empty"},
+		"no name":        {tools(`{"name":""}`), "name has 0 bytes"},
+		"a long name":    {tools(`{"name":"` + strings.Repeat("a", ahp.MaxToolName+1) + `"}`), "name has 129 bytes"},
+		"a strange name": {tools(`{"name":"a\u001bb"}`), "may hold only letters"},
+		"one name twice": {tools(`{"name":"a"}`, `{"name":"a"}`), `tool "a" is there twice`},
+		"too many":       {tools(many...), "65 tools, at most 64"},
+		"a schema":       {tools(`{"name":"a","inputSchema":[]}`), "inputSchema is not an object"},
+		"a large schema": {tools(`{"name":"a","inputSchema":{"x":"` + strings.Repeat("a", ahp.MaxSchema) + `"}}`), "at most 65536 are allowed"},
+		"a description":  {tools(`{"name":"a","description":"` + strings.Repeat("a", ahp.MaxDescription+1) + `"}`), "description"},
+		"no turn":        {`{"type":"chat/toolCallComplete","turnId":"","toolCallId":"c","result":{}}`, "turnId is empty"},
+		"no call":        {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"","result":{}}`, "toolCallId is empty"},
+		"a long id":      {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"` + strings.Repeat("a", ahp.MaxID+1) + `","result":{}}`, "toolCallId"},
+		"no reason":      {`{"type":"chat/toolCallConfirmed","turnId":"t","toolCallId":"c","approved":false,"reason":"x"}`, `want "denied" or "skipped"`},
+		"blocks":         {`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","content":[` + strings.Repeat(`{"type":"text","text":""},`, ahp.MaxToolContents) + `{"type":"x"}]}`, "257 blocks"},
+		"no terminal":    {`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","content":[{"type":"terminal","resource":"","title":""}]}`, "resource is missing"},
+		"structured":     {`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"c","result":{"structuredContent":[1]}}`, "structuredContent is not an object"},
+		"no time":        {`{"type":"chat/turnCancelled","turnId":"","duration":0}`, "turnId is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := ahp.DecodeAction([]byte(tt.action))
@@ -126,28 +123,40 @@ func TestToolArguments(t *testing.T) {
 	}
 }
 
-// A request that a client executes does not need a person's input; all other requests do.
-func TestInputNeededStatus(t *testing.T) {
-	need := func(id, kind string) ahp.Action {
-		return ahp.SessionInputNeededSet{Request: ahp.InputRequest{ID: id, Kind: kind, Chat: "a:b"}}
+// Without a request, the state has no list of them, as at the beginning.
+func TestInputNeeded(t *testing.T) {
+	need := func(id string) ahp.InputRequest {
+		return ahp.InputRequest{ID: id, Kind: ahp.InputToolClientExecution, Chat: "a:b"}
 	}
-	s := ahp.SessionState{Status: ahp.SessionInProgress | ahp.SessionIsRead}
+	var s ahp.SessionState
 	for i, step := range []struct {
 		action ahp.Action
-		want   ahp.SessionStatus
+		want   []ahp.InputRequest
 	}{
-		{need("1", ahp.InputToolClientExecution), ahp.SessionInProgress | ahp.SessionIsRead},
-		{need("2", ahp.InputToolConfirmation), ahp.SessionInputNeeded | ahp.SessionIsRead},
-		{ahp.SessionInputNeededRemoved{ID: "9"}, ahp.SessionInputNeeded | ahp.SessionIsRead},
-		{ahp.SessionInputNeededRemoved{ID: "2"}, ahp.SessionInProgress | ahp.SessionIsRead},
-		{ahp.SessionInputNeededRemoved{ID: "1"}, ahp.SessionInProgress | ahp.SessionIsRead},
+		{ahp.SessionInputNeededSet{Request: need("1")}, []ahp.InputRequest{need("1")}},
+		{ahp.SessionInputNeededSet{Request: need("2")}, []ahp.InputRequest{need("1"), need("2")}},
+		{ahp.SessionInputNeededRemoved{ID: "9"}, []ahp.InputRequest{need("1"), need("2")}},
+		{ahp.SessionInputNeededRemoved{ID: "1"}, []ahp.InputRequest{need("2")}},
+		{ahp.SessionInputNeededRemoved{ID: "2"}, nil},
 	} {
-		if s = ahp.ReduceSession(s, step.action); s.Status != step.want {
-			t.Errorf("step %d: status %d, want %d", i, s.Status, step.want)
+		s = ahp.ReduceSession(s, step.action)
+		if diff := cmp.Diff(step.want, s.InputNeeded); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
-	if s.InputNeeded != nil {
-		t.Errorf("left: %+v", s.InputNeeded)
+}
+
+// Of a request of another kind, which no client here answers, the daemon reads only what
+// kind it is.
+func TestOtherRequests(t *testing.T) {
+	for _, text := range []string{
+		`{"id":"i","kind":"chatInput","chat":"a:b","turnId":7,"request":{"id":"q"}}`,
+		`{"id":"i","kind":"toolConfirmation","chat":"a:b","turnId":"t","toolCall":{"status":"pending-confirmation"}}`,
+	} {
+		a, ok := action(t, `{"type":"session/inputNeededSet","request":`+text+`}`).(ahp.SessionInputNeededSet)
+		if !ok || a.Request.ID != "i" || a.Request.Chat != "a:b" || a.Request.ToolCall != nil || a.Request.Kind == "" {
+			t.Errorf("%s: %+v", text, a)
+		}
 	}
 }
 
@@ -174,19 +183,15 @@ func TestReduceChatSharesNothing(t *testing.T) {
 
 // A snapshot shares memory with the state: a later change of a chat must not change it.
 func TestAChangedChatLeavesTheStateBefore(t *testing.T) {
-	chat := func(activity string) ahp.ChatSummary {
-		return ahp.ChatSummary{Resource: "ahp-chat:/1", Title: "one", Activity: &activity, Origin: []byte(`{"kind":"a"}`),
-			WorkingDirectories: []byte(`["file:///a"]`)}
+	chat := func(status ahp.SessionStatus, at string) ahp.ChatSummary {
+		return ahp.ChatSummary{Resource: "ahp-chat:/1", Title: "one", Status: status, ModifiedAt: at}
 	}
-	before := ahp.SessionState{Chats: []ahp.ChatSummary{chat("reads")}}
-	after := ahp.ReduceSession(before, action(t, `{"type":"session/chatUpdated","chat":"ahp-chat:/1","changes":{"title":"two","activity":"writes",`+
-		`"origin":{"kind":"b"},"workingDirectories":["file:///b"]}}`))
-	if diff := cmp.Diff([]ahp.ChatSummary{chat("reads")}, before.Chats); diff != "" {
+	before := ahp.SessionState{Chats: []ahp.ChatSummary{chat(1, "then")}}
+	after := ahp.ReduceSession(before, action(t, `{"type":"session/chatUpdated","chat":"ahp-chat:/1","changes":{"status":8,"modifiedAt":"now"}}`))
+	if diff := cmp.Diff([]ahp.ChatSummary{chat(1, "then")}, before.Chats); diff != "" {
 		t.Errorf("the state before has changed (-was +is):\n%s", diff)
 	}
-	want := chat("writes")
-	want.Title, want.Origin, want.WorkingDirectories = "two", []byte(`{"kind":"b"}`), []byte(`["file:///b"]`)
-	if diff := cmp.Diff([]ahp.ChatSummary{want}, after.Chats); diff != "" {
+	if diff := cmp.Diff([]ahp.ChatSummary{chat(8, "now")}, after.Chats); diff != "" {
 		t.Errorf("the state after (-want +got):\n%s", diff)
 	}
 }

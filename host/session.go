@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"maps"
 	"time"
@@ -174,12 +173,8 @@ func kill(procs []ServerProcess) {
 
 // summaryLocked is the session in the list.
 func (s *Session) summaryLocked() ahp.SessionSummary {
-	dirs, _ := json.Marshal(s.state.WorkingDirectories) // strings cannot fail
-	if s.state.WorkingDirectories == nil {
-		dirs = nil
-	}
 	return ahp.SessionSummary{Resource: s.uri, Provider: s.state.Provider, Title: s.state.Title, Status: s.talk.Status,
-		CreatedAt: ahp.FormatTime(s.created), ModifiedAt: ahp.FormatTime(s.modified), WorkingDirectories: dirs}
+		CreatedAt: ahp.FormatTime(s.created), ModifiedAt: ahp.FormatTime(s.modified), WorkingDirectories: s.state.WorkingDirectories}
 }
 
 // applyLocked changes the session and tells its subscribers; with only, that client and
