@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -26,10 +27,7 @@ func TestOnlyOne(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
 	first := start(t, agent.Config{Dirs: d})
-	second, err := agent.New(agent.Config{Dirs: d, AllowRoot: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(agent.New(agent.Config{Dirs: d, AllowRoot: true}))(t)
 	var running *agent.RunningError
 	if err := second.Run(t.Context()); !errors.As(err, &running) || running.Pid != os.Getpid() {
 		t.Errorf("a second daemon: %v, want a RunningError with this process", err)
@@ -52,10 +50,7 @@ func TestLockIsReplaced(t *testing.T) {
 	one := start(t, agent.Config{Dirs: d})
 	about := func() string {
 		t.Helper()
-		s, err := one.client.Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(one.client.Status(t.Context()))(t)
 		for _, g := range s.Degraded {
 			if g.Cause == agent.LockCause {
 				return g.Text
@@ -67,22 +62,15 @@ func TestLockIsReplaced(t *testing.T) {
 		t.Errorf("at first: %s", text)
 	}
 	path := filepath.Join(d.Runtime, localapi.LockName)
-	if err := os.Rename(path, path+".kept"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".kept"))
 	if text := about(); !strings.Contains(text, "removed or replaced") || strings.Contains(text, "process") {
 		t.Errorf("removed: %q", text)
 	}
-	other, err := ipc.Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(ipc.Lock(path))(t)
 	if text := about(); !strings.Contains(text, fmt.Sprintf("process %d", os.Getpid())) {
 		t.Errorf("replaced: %q", text)
 	}
-	if err := errors.Join(other.Close(), os.Remove(path), os.Rename(path+".kept", path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(other.Close(), os.Remove(path), os.Rename(path+".kept", path)))
 	if text := about(); text != "" {
 		t.Errorf("put right: %s", text)
 	}
@@ -97,10 +85,7 @@ func TestConfigIsChecked(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root is refused")
 	}
-	a, err := agent.New(agent.Config{Dirs: home(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(agent.New(agent.Config{Dirs: home(t)}))(t)
 	if err := a.Run(t.Context()); !errors.Is(err, agent.ErrRoot) {
 		t.Errorf("as root: %v", err)
 	}
@@ -157,13 +142,9 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 	testkit.Leaks(t)
 	url := startHost(t, "")
 	a := start(t, agent.Config{Dirs: home(t)})
-	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: url}))(t)
 	exits, shown := observe(t, url, "told")
-	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}))(t)
 	<-shown
 	a.stop()
 	select {
@@ -181,26 +162,14 @@ func TestLogHoldsNoContent(t *testing.T) {
 	url := startHost(t, "token-canary")
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d, LogLevel: "debug"})
-	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "token-canary"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "token-canary"}))(t)
 	a.status("the host is online", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
-	tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: testkit.Abs("/")}))(t)
+	at := must.Get(a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{}))(t)
 	defer at.Close()
-	if err := at.Write(t.Context(), []byte("typed-canary\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, at.Write(t.Context(), []byte("typed-canary\r")))
 	a.status("it has exited", func(s localapi.Status) bool { return s.Terminals.Exited == 1 })
-	if _, err := a.client.Unpair(t.Context(), "local"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "local"))(t)
 	a.end()
 	log, err := os.ReadFile(agent.LogPath(d))
 	if err != nil || !strings.Contains(string(log), `"message":"paired"`) {
@@ -236,13 +205,8 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := home(t)
-			if err := c.spoil(filepath.Dir(d.State)); err != nil {
-				t.Fatal(err)
-			}
-			a, err := agent.New(agent.Config{Dirs: d, AllowRoot: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.spoil(filepath.Dir(d.State)))
+			a := must.Get(agent.New(agent.Config{Dirs: d, AllowRoot: true}))(t)
 			if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q in it", err, c.want)
 			}
@@ -281,20 +245,11 @@ func TestSpawnRequests(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)
 		}
 	}
-	tm, err := run(localapi.SpawnRequest{Command: []string{"env"}, OnSlow: "hold",
-		Env: []string{"PATH=" + os.Getenv("PATH"), "TETHER_TOKEN=x", "TETHER_HOME=/h", "=odd", "odd", "GOOD=1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := a.client.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(run(localapi.SpawnRequest{Command: []string{"env"}, OnSlow: "hold",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "TETHER_TOKEN=x", "TETHER_HOME=/h", "=odd", "odd", "GOOD=1"}}))(t)
+	body := must.Get(a.client.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true}, nil))(t)
 	defer body.Close()
-	out, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(io.ReadAll(body))(t)
 	for text, want := range map[string]bool{"GOOD=1": true, "TERM=xterm-256color": true, "TETHER_HOME=/h": true, "TETHER_TERMINAL=" + tm.ID: true,
 		"TETHER_TOKEN": false, "odd": false} {
 		if strings.Contains(string(out), text) != want {

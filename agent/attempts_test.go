@@ -24,6 +24,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 	"tether/platform/keyring"
 	"tether/platform/secret"
@@ -53,10 +54,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	door := must.Get(devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)}))(t)
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
 	h.Handle(pairing.Path, door)
 	var away atomic.Bool
@@ -84,13 +82,8 @@ func (k *keyHost) pair(a *daemon, r localapi.PairRequest, as string) localapi.Ho
 	if err != nil || o.ID == "" || len(o.Code) != 6 || !strings.HasPrefix(o.HostKey, "SHA256:") {
 		k.t.Fatalf("offer %+v, %v", o, err)
 	}
-	if _, err := devices.Approve(access.OwnFile(k.pending), k.tokens, o.Code, as); err != nil {
-		k.t.Fatal(err)
-	}
-	h, err := a.client.Finish(k.t.Context(), o.ID)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.Get(devices.Approve(access.OwnFile(k.pending), k.tokens, o.Code, as))(k.t)
+	h := must.Get(a.client.Finish(k.t.Context(), o.ID))(k.t)
 	if _, err := a.client.Finish(k.t.Context(), o.ID); err == nil {
 		k.t.Error("a pairing is finished twice")
 	}
@@ -148,9 +141,7 @@ func TestPairingByKeys(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", r, o, err)
 		}
 	}
-	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}))(t)
 	a.status("a terminal is lent", func(s localapi.Status) bool { return len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].Problem == "" })
 	a.end()
 
@@ -161,16 +152,11 @@ func TestPairingByKeys(t *testing.T) {
 	if err != nil || !found || e.Token != "" {
 		t.Fatalf("endpoint: %+v, %v, %v", e, found, err)
 	}
-	conn, err := client.Connect(t.Context(), e, client.Options{ClientID: "another"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(client.Connect(t.Context(), e, client.Options{ClientID: "another"}))(t)
 	conn.Close()
 
 	// Revoked there, the link says so and the key opens nothing.
-	if _, err := k.tokens.Revoke("laptop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.tokens.Revoke("laptop"))(t)
 	if h := a.state("it is refused", "refused"); !strings.Contains(h.Error, "revoked") {
 		t.Errorf("it says %q", h.Error)
 	}
@@ -182,9 +168,7 @@ func TestPairingByKeys(t *testing.T) {
 	a.state("it is back", "online")
 
 	// Unpairing takes the key away there.
-	if _, err := a.client.Unpair(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "work"))(t)
 	all, err := k.tokens.List()
 	for _, i := range all {
 		if err != nil || i.Kind == access.KindDevice {
@@ -277,9 +261,7 @@ func TestPairingTokens(t *testing.T) {
 	if all, err := k.tokens.List(); err != nil || len(all) != 2 {
 		t.Errorf("the host knows %+v, %v; want the watcher and this machine", all, err)
 	}
-	if _, err := k.tokens.Revoke("laptop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.tokens.Revoke("laptop"))(t)
 	a.state("the host has seen that it was revoked", "refused")
 	refused(localapi.PairRequest{URL: k.url, Token: token}, localapi.CodeRefused)
 	a.end()
@@ -345,10 +327,7 @@ func TestHostsThatPairByTokensAlone(t *testing.T) {
 // seed is this machine's key as the file has it.
 func seed(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	_, rest, ok := strings.Cut(string(data), `"device_key": "`)
 	text, _, _ := strings.Cut(rest, `"`)
 	if raw, err := base64.StdEncoding.DecodeString(text); !ok || err != nil || len(raw) != ed25519.SeedSize {

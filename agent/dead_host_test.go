@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Output that an absent host lacks holds the child, up to ten minutes here, but does not
@@ -71,24 +72,16 @@ func (d *daemon) held() (id string) {
 	lab := host.New(host.Options{})
 	d.t.Cleanup(lab.Close)
 	url := serveHTTP(d.t, lab)
-	if _, err := d.client.Pair(d.t.Context(), localapi.PairRequest{Name: "lab", URL: url}); err != nil {
-		d.t.Fatal(err)
-	}
-	flood, err := d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: []string{"yes", "a line of the flood"}, Cwd: "/",
-		Env: []string{"PATH=/bin:/usr/bin"}, OnSlow: "hold"})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Get(d.client.Pair(d.t.Context(), localapi.PairRequest{Name: "lab", URL: url}))(d.t)
+	flood := must.Get(d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: []string{"yes", "a line of the flood"}, Cwd: "/",
+		Env: []string{"PATH=/bin:/usr/bin"}, OnSlow: "hold"}))(d.t)
 	d.status("it is lent", func(s localapi.Status) bool {
 		return len(s.Hosts) == 1 && len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].URI != ""
 	})
 	lab.Close()
 	var bytes int64
 	testkit.Eventually(d.t, patience, "the child stands still", func() bool {
-		now, err := d.client.Find(d.t.Context(), flood.ID)
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		now := must.Get(d.client.Find(d.t.Context(), flood.ID))(d.t)
 		before := bytes
 		bytes = now.Bytes
 		return before == bytes && bytes > 0

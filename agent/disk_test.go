@@ -17,6 +17,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 )
 
@@ -37,22 +38,15 @@ func (d *troubled) ticking(name string) {
 	d.t.Helper()
 	d.ticks = name
 	tick := []string{"sh", "-c", "n=0; while sleep 0.02; do n=$((n+1)); echo $n; done"}
-	if _, err := d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: name}); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Get(d.client.Spawn(d.t.Context(), localapi.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: name}))(d.t)
 }
 
 // ticked is how often the terminal has ticked as the host knows it.
 func (d *troubled) ticked() int {
-	c, err := client.Connect(d.t.Context(), client.Endpoint{URL: d.url}, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	c := must.Get(client.Connect(d.t.Context(), client.Endpoint{URL: d.url}, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}}))(d.t)
 	defer c.Close()
 	var root ahp.RootState
-	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, json.Unmarshal(c.Result().Snapshots[0].State, &root))
 	for _, i := range root.Terminals {
 		var s ahp.TerminalState
 		r, err := c.Subscribe(d.t.Context(), i.Resource)
@@ -100,10 +94,7 @@ func (d *troubled) goesOn(when, cause string) {
 func (d *troubled) fill() (filler string) {
 	filler = filepath.Join(d.disk, "filler")
 	_ = os.WriteFile(filler, make([]byte, 2<<20), 0o600) // as far as it goes
-	f, err := os.OpenFile(agent.LogPath(d.where), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(agent.LogPath(d.where), os.O_APPEND|os.O_WRONLY, 0))(d.t)
 	defer f.Close()
 	_, _ = f.Write([]byte(strings.Repeat("filler\n", 1<<10))) // the rest of its last block
 	return filler
@@ -135,18 +126,14 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 	where.State = filepath.Join(disk, "state")
 	d.where = where
 	d.daemon = start(t, withHolders(t, where))
-	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}))(t)
 	d.ticking("ticks")
 	d.goesOn("at first", "")
 
 	filler := d.fill()
 	d.goesOn("with a full disk", "log")
 	d.pairs("other", "no space left")
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filler))
 	d.pairs("other", "")
 	d.goesOn("with room again", "")
 
@@ -172,10 +159,7 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	d.status("status tells of the directory", func(s localapi.Status) bool {
 		return len(s.Degraded) > 0 && strings.Contains(s.Degraded[0].Text, "read-only")
 	})
-	kept, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Env: os.Environ(), Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Env: os.Environ(), Cwd: "/"}))(t)
 	d.end()
 	d.daemon = start(t, c)
 	if now := d.list(1).Terminals[0]; now.Pid != kept.Pid || now.Exit != nil {
@@ -183,12 +167,8 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	}
 	d.stop()
 	testkit.Remount(t, d.disk, "rw")
-	if err := os.Mkdir(where.State, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(where.State, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(where.State, 0o777))
+	must.Do(t, os.Chmod(where.State, 0o777))
 	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true})
 	if err == nil {
 		err = a.Run(t.Context())
@@ -214,18 +194,14 @@ func TestShellsStartWithoutTheirScripts(t *testing.T) {
 	shell := func() {
 		t.Helper()
 		r := localapi.SpawnRequest{Command: []string{"bash"}, Env: os.Environ(), Cwd: "/", Shell: true}
-		if _, err := d.client.Spawn(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.client.Spawn(t.Context(), r))(t)
 	}
 	shell()
 	s := d.status("status tells of the scripts", func(s localapi.Status) bool { return len(s.Degraded) == 1 })
 	if s.Degraded[0].Cause != "shell integration" || !strings.Contains(s.Degraded[0].Text, scripts) {
 		t.Errorf("status says %+v", s.Degraded)
 	}
-	if err := os.Remove(scripts); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(scripts))
 	shell()
 	d.status("all is well again", func(s localapi.Status) bool { return len(s.Degraded) == 0 })
 }

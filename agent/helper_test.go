@@ -18,6 +18,7 @@ import (
 	"tether/agent/term"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -30,11 +31,7 @@ const patience = testkit.Patience
 func home(t *testing.T) dirs.Dirs {
 	t.Helper()
 	testkit.Home(t)
-	d, err := dirs.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must.Get(dirs.Get())(t)
 }
 
 // daemon is one that runs in this process.
@@ -60,10 +57,7 @@ func start(t *testing.T, c agent.Config) *daemon {
 	c.Settings = &settings
 	ready := make(chan struct{})
 	c.Ready = func() { close(ready) }
-	a, err := agent.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(agent.New(c))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &daemon{t: t, client: localclient.New(agent.SocketPath(c.Dirs)), cancel: cancel, ended: make(chan error, 1)}
 	go func() { d.ended <- a.Run(ctx) }()
@@ -112,10 +106,7 @@ func (d *daemon) status(what string, ok func(localapi.Status) bool) localapi.Sta
 // outlives the test.
 func serveHTTP(t *testing.T, h http.Handler) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background()) // also ends upgraded connections, which the server no longer tracks
 	var mu sync.Mutex                                       // guards requests against one that comes when they are waited for
 	var requests sync.WaitGroup
@@ -175,19 +166,10 @@ func prints(t *testing.T, c *localclient.Client, r localapi.SpawnRequest) (strin
 	if r.Cwd == "" {
 		r.Cwd = testkit.Abs("/")
 	}
-	tm, err := c.Spawn(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := c.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(c.Spawn(t.Context(), r))(t)
+	body := must.Get(c.Read(t.Context(), tm.ID, localclient.ReadOptions{Follow: true}, nil))(t)
 	defer body.Close()
-	out, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(io.ReadAll(body))(t)
 	var exit *vocab.Exit
 	testkit.Eventually(t, patience, "the exit is known", func() bool {
 		tm, err := c.Find(t.Context(), tm.ID)
@@ -205,15 +187,10 @@ func shutDown(t *testing.T, command []string) (dirs.Dirs, []localapi.Terminal) {
 	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
 	var all []localapi.Terminal
 	for range 3 {
-		tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Env: os.Environ(), Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tm := must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Env: os.Environ(), Cwd: testkit.Abs("/")}))(t)
 		all = append(all, tm)
 	}
-	if err := a.client.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.client.Shutdown(t.Context()))
 	a.end()
 	if _, err := os.Lstat(agent.SocketPath(d)); err == nil {
 		t.Error("the socket is still there")

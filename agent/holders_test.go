@@ -21,6 +21,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/secret"
@@ -29,10 +30,7 @@ import (
 // withHolders is a daemon whose terminals are in holders, which are this test's program.
 func withHolders(t *testing.T, d dirs.Dirs) agent.Config {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	t.Cleanup(func() { // left by a failed test
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -61,28 +59,17 @@ func TestHandOver(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
 	first := start(t, c)
-	x, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}}))(t)
 	type_ := func(one *daemon, text string) {
 		t.Helper()
-		a, err := one.client.Attach(t.Context(), x.ID, localclient.AttachOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(one.client.Attach(t.Context(), x.ID, localclient.AttachOptions{}))(t)
 		defer a.Close()
-		if err := a.Write(t.Context(), []byte(text+"\n")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Write(t.Context(), []byte(text+"\n")))
 	}
 	sees := func(one *daemon, want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, "it has "+want, func() bool {
-			body, err := one.client.Read(t.Context(), x.ID, localclient.ReadOptions{}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(one.client.Read(t.Context(), x.ID, localclient.ReadOptions{}, nil))(t)
 			defer body.Close()
 			text, err := io.ReadAll(body)
 			return err == nil && strings.ReplaceAll(string(text), "\r", "") == want
@@ -162,18 +149,12 @@ func TestStoppedHolder(t *testing.T) {
 	first := start(t, c)
 	var ids []string
 	for range 2 {
-		x, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo $PPID; read x"}, Cwd: "/", Private: true, Env: []string{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo $PPID; read x"}, Cwd: "/", Private: true, Env: []string{}}))(t)
 		ids = append(ids, x.ID)
 	}
 	var pid string
 	testkit.Eventually(t, patience, "one says who holds it", func() bool {
-		body, err := first.client.Read(t.Context(), ids[0], localclient.ReadOptions{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(first.client.Read(t.Context(), ids[0], localclient.ReadOptions{}, nil))(t)
 		defer body.Close()
 		text, _ := io.ReadAll(body)
 		line, _, whole := strings.Cut(string(text), "\n")
@@ -230,10 +211,7 @@ func TestKillOutlivesAKilledHolder(t *testing.T) {
 func TestHolderOfAnotherTime(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
-	l, err := ipc.Listen(filepath.Join(d.Runtime, "h", "pty-newer.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(filepath.Join(d.Runtime, "h", "pty-newer.sock")))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -264,11 +242,8 @@ func TestManyAreAdopted(t *testing.T) {
 	first := start(t, c)
 	const many = 20
 	for n := range many {
-		_, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Name: fmt.Sprint("n", n), Cwd: testkit.Abs("/"),
-			Private: true, Env: os.Environ()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(first.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Name: fmt.Sprint("n", n), Cwd: testkit.Abs("/"),
+			Private: true, Env: os.Environ()}))(t)
 	}
 	const hello = int64(len("hello\r\n")) // a console of Windows prints more with it
 	testkit.Eventually(t, patience, "all have said hello", func() bool {
@@ -304,44 +279,24 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 	testkit.Leaks(t)
 	d := home(t)
 	c := withHolders(t, d)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	settings := config.Default()
 	settings.Policy.Rules = []config.PolicyRule{{Name: "intrude", Effect: "allow", Argv: []string{self}}}
 	c.Settings = &settings
 	first := start(t, c)
-	private, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}}))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	x, err := first.client.As("claude").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "intrude", l.Addr().String(), os.Getenv(dirs.HomeVar)}, Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(first.client.As("claude").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "intrude", l.Addr().String(), os.Getenv(dirs.HomeVar)}, Cwd: "/"}))(t)
+	conn := must.Get(l.Accept())(t)
 	first.end() // so that the lock is free
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.(*net.TCPConn).CloseWrite())
 	_, _ = io.Copy(io.Discard, conn) // until it has ended
 	conn.Close()
 	second := start(t, c)
 	defer second.stop()
 	read := func(id string) string {
-		body, err := second.client.Read(t.Context(), id, localclient.ReadOptions{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(second.client.Read(t.Context(), id, localclient.ReadOptions{}, nil))(t)
 		defer body.Close()
 		text, err := io.ReadAll(body)
 		if err != nil {
@@ -368,12 +323,8 @@ func TestNoTerminalWithoutAHolder(t *testing.T) {
 	d := start(t, c)
 	defer d.stop()
 	blocked := filepath.Join(where.Runtime, "h")
-	if err := os.RemoveAll(blocked); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(blocked))
+	must.Do(t, os.WriteFile(blocked, nil, 0o600))
 	spawn := func(c *localclient.Client) error {
 		_, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")})
 		return err
@@ -387,9 +338,7 @@ func TestNoTerminalWithoutAHolder(t *testing.T) {
 	if s.Degraded[0].Cause != "holders" || !strings.Contains(s.Degraded[0].Text, "no terminal can be started") {
 		t.Errorf("status says %+v", s.Degraded)
 	}
-	if err := os.Remove(blocked); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(blocked))
 	if err := spawn(d.client); err != nil {
 		t.Error(err)
 	}
@@ -402,24 +351,15 @@ func TestHoldersKey(t *testing.T) {
 	for _, damaged := range []string{"none", "short", "a directory"} {
 		t.Run(damaged, func(t *testing.T) {
 			d := home(t)
-			if err := secret.Dir(d.State); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, secret.Dir(d.State))
 			path := filepath.Join(d.State, "holders.key")
 			switch damaged {
 			case "a directory":
-				if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
 			case "short":
-				if err := secret.WriteFile(path, []byte("short")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, secret.WriteFile(path, []byte("short")))
 			}
-			first, err := agent.HolderKey(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := must.Get(agent.HolderKey(d))(t)
 			if second, err := agent.HolderKey(d); err != nil || len(first) != holder.KeyBytes || !bytes.Equal(first, second) {
 				t.Errorf("%d bytes, then %d others: %v", len(first), len(second), err)
 			}

@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The largest contents of one message of a host, and some room for the rest of it.
@@ -228,9 +229,7 @@ func echoes(t *testing.T, child *testkit.Child, out io.Reader, do func()) (most 
 	}()
 	do()
 	close(over)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-ended)
 	return most
 }
 
@@ -243,19 +242,11 @@ func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 	yardstick := testkit.LargeObject(hostileValues, hostileBytes)
 	h := newHostileHost(t)
 	c := h.machine.client
-	private, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}))(t)
 	child := <-h.machine.children
-	if _, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}}))(t)
 	<-h.machine.children
-	out, err := c.Read(t.Context(), private.ID, localclient.ReadOptions{Follow: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.Read(t.Context(), private.ID, localclient.ReadOptions{Follow: true}, nil))(t)
 	t.Cleanup(func() { out.Close() })
 	left := testkit.Load(1000, 6) // with the race detector a few of them, each time others
 	for name, deed := range h.deeds() {

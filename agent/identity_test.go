@@ -10,6 +10,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/sandbox"
 	"tether/platform/secret"
 )
@@ -76,13 +77,9 @@ func TestDamagedIdentity(t *testing.T) {
 	dirs := home(t)
 	c := config.Default()
 	c.Identity.Mine = []string{"mytool"}
-	if err := secret.Dir(dirs.State); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dirs.State))
 	for _, text := range []string{"", "{", `{"version":2,"mine":["mytool"],"agents":[]}`, strings.Repeat(" ", 5<<20)} {
-		if err := os.WriteFile(filepath.Join(dirs.State, "identity.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dirs.State, "identity.json"), []byte(text), 0o600))
 		d := start(t, agent.Config{Dirs: dirs, Settings: &c})
 		testkit.Eventually(t, patience, "the question", func() bool {
 			l, err := d.client.Approvals(t.Context(), nil)
@@ -96,10 +93,7 @@ func TestDamagedIdentity(t *testing.T) {
 // where a directory around them is granted.
 func TestWallKeepsIdentity(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if _, err := sandbox.Best(self); err != nil {
 		t.Skip(err)
 	}
@@ -109,9 +103,7 @@ func TestWallKeepsIdentity(t *testing.T) {
 	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto", Roots: []string{in}, Writable: []string{filepath.Dir(dirs.Config)}}}
 	d := start(t, agent.Config{Dirs: dirs, Settings: &c})
 	for _, file := range []string{filepath.Join(dirs.Config, "config.toml"), filepath.Join(dirs.State, "identity.json")} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		tm, err := d.client.As("boxed").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "echo x > " + file + "; mv " + filepath.Dir(file) + " " + in}, Cwd: in})
 		if err != nil {
 			t.Fatal(err)

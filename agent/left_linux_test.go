@@ -15,6 +15,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -82,9 +83,7 @@ func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 	})
 	first.end()
 	second := start(t, c)
-	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	var said []byte
 	testkit.Eventually(t, patience, "the program has asked", func() bool {
 		said, err = os.ReadFile(file)
@@ -93,14 +92,8 @@ func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 	if string(said) != "agent bob, <nil>" {
 		t.Errorf("it is %s, want agent bob", said)
 	}
-	text, err := os.ReadFile(file + ".pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file + ".pid"))(t)
+	pid := must.Get(strconv.Atoi(string(text)))(t)
 	second.stop()
 	testkit.Eventually(t, patience, "the program has ended", func() bool {
 		p, err := proc.Lookup(pid)

@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
 // Concurrent examinations of the lock, as by tether doctor, do not see each other.
 func TestLooksAtTheLockTogether(t *testing.T) {
 	d := home(t)
-	if err := secret.Dir(d.Runtime); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(d.Runtime))
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

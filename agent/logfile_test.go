@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/internal/testkit/must"
 )
 
 func TestLogIsBounded(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	const max = 1000
-	l, err := agent.OpenLog(name, max, func(trouble string) { t.Errorf("trouble: %s", trouble) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(agent.OpenLog(name, max, func(trouble string) { t.Errorf("trouble: %s", trouble) }))(t)
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -51,10 +49,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("the newest file has %q", data)
 	}
 
-	again, err := agent.OpenLog(name, max, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(agent.OpenLog(name, max, nil))(t)
 	defer again.Close()
 	fmt.Fprintln(again, "more")
 	if data, _ := os.ReadFile(name); string(data) != "last\nmore\n" {
@@ -67,14 +62,9 @@ func TestLogIsBounded(t *testing.T) {
 func TestLogIsNotRenamed(t *testing.T) {
 	const max = 1000
 	name := filepath.Join(t.TempDir(), "log")
-	if err := os.MkdirAll(filepath.Join(name+".1", "something"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(name+".1", "something"), 0o700))
 	var trouble []string
-	l, err := agent.OpenLog(name, max, func(s string) { trouble = append(trouble, s) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(agent.OpenLog(name, max, func(s string) { trouble = append(trouble, s) }))(t)
 	defer l.Close()
 	line := strings.Repeat("x", 99) + "\n"
 	for range 2 * max / len(line) {
@@ -86,9 +76,7 @@ func TestLogIsNotRenamed(t *testing.T) {
 	if fmt.Fprint(l, line); len(trouble) != 1 {
 		t.Errorf("after twice its size: %q", trouble)
 	}
-	if err := os.RemoveAll(name + ".1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(name+".1"))
 	fmt.Fprint(l, line)
 	if data, err := os.ReadFile(name); err != nil || string(data) != line || len(trouble) != 2 || trouble[1] != "" {
 		t.Errorf("%d bytes, %v, %q", len(data), err, trouble)

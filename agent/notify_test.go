@@ -10,6 +10,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/notify"
 )
 
@@ -113,9 +114,7 @@ func TestQuestionsAreAnsweredAtTheDesktop(t *testing.T) {
 				if err != nil || len(l.Approvals) != 1 {
 					t.Fatalf("%+v, %v", l, err)
 				}
-				if _, err := d.client.Approve(t.Context(), l.Approvals[0].ID, false, 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(d.client.Approve(t.Context(), l.Approvals[0].ID, false, 0))(t)
 			}
 			if c.press != "" {
 				at.press <- c.press

@@ -13,6 +13,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // roles lets in tokens that are a role, a dash and a name.
@@ -38,25 +39,16 @@ func TestPairingAgain(t *testing.T) {
 		_, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: token})
 		return err
 	}
-	if err := pair("machine-laptop"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "web"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pair("machine-laptop"))
+	must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "web"}))(t)
 	there := func(s localapi.Status) bool {
 		return len(s.Hosts) == 1 && len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].There
 	}
 	on := true
-	if _, err := a.client.ChangeHost(t.Context(), "local", localapi.HostChange{Tools: &on}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.ChangeHost(t.Context(), "local", localapi.HostChange{Tools: &on}))(t)
 	first := a.status("it is there", there)
 	kept := func() string {
-		data, err := os.ReadFile(filepath.Join(d.State, "hosts.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(d.State, "hosts.json")))(t)
 		return string(data)
 	}
 	before := kept()
@@ -78,16 +70,11 @@ func TestPairingAgain(t *testing.T) {
 
 	// Another token of the same machine, and one of another: neither waits for the grace
 	// time of the terminals that the former had lent.
-	watcher, err := client.Connect(t.Context(), client.Endpoint{URL: url, Token: "observer-ann"}, client.Options{ClientID: client.NewID(), Subscriptions: []string{ahp.RootURI}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watcher := must.Get(client.Connect(t.Context(), client.Endpoint{URL: url, Token: "observer-ann"}, client.Options{ClientID: client.NewID(), Subscriptions: []string{ahp.RootURI}}))(t)
 	defer watcher.Close()
 	former := first.Hosts[0].Lent[0].URI
 	for _, token := range []string{"admin-laptop", "machine-other"} {
-		if err := pair(token); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pair(token))
 		s := a.status("it is there again", there)
 		if uri := s.Hosts[0].Lent[0].URI; uri == former {
 			t.Errorf("%s: it is lent as %s again", token, uri)

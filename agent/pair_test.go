@@ -22,6 +22,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/pty"
@@ -100,12 +101,8 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 
 	// Pairing can be forced, but a terminal is only lent if the host then shows it as
 	// ours.
-	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}))(t)
+	must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}))(t)
 	testkit.Eventually(t, patience, "it was tried", func() bool { return plain.asked(ahp.MethodCreateTerminal) })
 	a.status("status tells the trouble", func(s localapi.Status) bool {
 		h := s.Hosts[0]
@@ -123,9 +120,7 @@ func TestLendToAHostThatTakesNoTerminals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: serveHTTP(t, plain), Name: "plain", AssumeClientTerminals: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: serveHTTP(t, plain), Name: "plain", AssumeClientTerminals: true}))(t)
 			a.state("it is linked", "online")
 			for _, when := range []string{"at first", "again"} {
 				_, err = a.client.Lend(t.Context(), tm.ID, localapi.LendRequest{Host: "plain"})
@@ -218,15 +213,9 @@ func TestNothingIsSentInTheClear(t *testing.T) {
 	if _, _, err := hosts.Endpoint(d, "x"); err == nil || !strings.Contains(err.Error(), "clear text") {
 		t.Errorf("whoever needs no daemon: %v", err)
 	}
-	mine, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer mine.Close()
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(l.Accept())(t)
 	defer first.Close()
 	if first.RemoteAddr().String() != mine.LocalAddr().String() {
 		t.Error("somebody has connected before")
@@ -239,11 +228,7 @@ func TestPairedHostsAreKept(t *testing.T) {
 	a := start(t, agent.Config{Dirs: d})
 	pair := func(r localapi.PairRequest) localapi.HostStatus {
 		t.Helper()
-		h, err := a.client.Pair(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
+		return must.Get(a.client.Pair(t.Context(), r))(t)
 	}
 	if h := pair(localapi.PairRequest{URL: one, Token: "1"}); h.Name != "local" || !h.Default {
 		t.Errorf("first: %+v", h)
@@ -252,19 +237,14 @@ func TestPairedHostsAreKept(t *testing.T) {
 		t.Errorf("second: %+v", h)
 	}
 	ids := func() string {
-		data, err := os.ReadFile(filepath.Join(d.State, "hosts.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(d.State, "hosts.json")))(t)
 		var f struct {
 			Hosts []struct {
 				Name     string `json:"name"`
 				ClientID string `json:"client_id"`
 			} `json:"hosts"`
 		}
-		if err := json.Unmarshal(data, &f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(data, &f))
 		text := ""
 		for _, h := range f.Hosts {
 			if len(h.ClientID) != 36 {
@@ -301,9 +281,7 @@ func TestPairedHostsAreKept(t *testing.T) {
 	if _, found, err := hosts.Endpoint(d, "other"); err != nil || found {
 		t.Errorf("endpoint of nobody: %t, %v", found, err)
 	}
-	if _, err := a.client.Unpair(t.Context(), "local-2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "local-2"))(t)
 	if s, _ := a.client.Status(t.Context()); len(s.Hosts) != 1 || !s.Hosts[0].Default {
 		t.Errorf("the last one left is the default: %+v", s.Hosts)
 	}
@@ -321,9 +299,7 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 	}}})
 	pair := func(url string) {
 		t.Helper()
-		if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Name: "lab"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Name: "lab"}))(t)
 	}
 	pair(url)
 	spawned := make(chan error)
@@ -332,13 +308,9 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 		spawned <- err
 	}()
 	<-starting
-	if _, err := a.client.Unpair(t.Context(), "lab"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "lab"))(t)
 	goOn <- true
-	if err := <-spawned; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-spawned)
 	pair(startHost(t, ""))
 	got, err := a.client.Find(t.Context(), "mine")
 	if err != nil || len(got.LentTo) > 0 {
@@ -349,18 +321,11 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 func TestUnpairWithdraws(t *testing.T) {
 	url := startHost(t, "")
 	a := start(t, agent.Config{Dirs: home(t)})
-	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url}); err != nil {
-		t.Fatal(err)
-	}
-	tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: url}))(t)
+	tm := must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"}))(t)
 	exits, shown := observe(t, url, "mine")
 	<-shown
-	if _, err := a.client.Unpair(t.Context(), "local"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "local"))(t)
 	<-exits // the host says that it is over
 	got, err := a.client.Find(t.Context(), tm.ID)
 	if err != nil || got.Exit != nil || len(got.LentTo) > 0 {

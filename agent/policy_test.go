@@ -20,6 +20,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
 	"tether/platform/secret"
@@ -47,20 +48,12 @@ func TestAuditOfADay(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
 	url := startHost(t, "")
-	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{Name: "h", URL: url}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{Name: "h", URL: url}))(t)
 	d.status("it is online", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
 	sleep := localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: append(os.Environ(), "SECRET=canary")}
-	lent, err := d.client.Spawn(t.Context(), sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lent := must.Get(d.client.Spawn(t.Context(), sleep))(t)
 	bob := d.client.As("bob")
-	own, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(bob.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")}))(t)
 	if _, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}); err == nil {
 		t.Error("rm was run")
 	}
@@ -147,25 +140,14 @@ func TestAuditOfRules(t *testing.T) {
 func TestAuditOfLending(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
-	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{Name: "h", URL: startHost(t, "")}); err != nil {
-		t.Fatal(err)
-	}
-	tm, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: os.Environ(), LendTo: []string{"h"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.client.Unlend(t.Context(), tm.ID, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.client.Lend(t.Context(), tm.ID, localapi.LendRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{Name: "h", URL: startHost(t, "")}))(t)
+	tm := must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: os.Environ(), LendTo: []string{"h"}}))(t)
+	must.Get(d.client.Unlend(t.Context(), tm.ID, ""))(t)
+	must.Get(d.client.Lend(t.Context(), tm.ID, localapi.LendRequest{}))(t)
 	if _, err := d.client.As("bob").Unlend(t.Context(), tm.ID, ""); err == nil {
 		t.Error("an agent has withdrawn it")
 	}
-	if _, err := d.client.Unlend(t.Context(), tm.ID, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Unlend(t.Context(), tm.ID, ""))(t)
 	d.end()
 	got := slices.DeleteFunc(events(t, dirs), func(s string) bool { return !strings.Contains(s, "lend") && !strings.HasPrefix(s, "refusal") })
 	if d := cmp.Diff([]string{"unlend user h", "lend user h", "refusal agent:bob", "unlend user h"}, got); d != "" {
@@ -178,20 +160,14 @@ func TestAuditOfTokens(t *testing.T) {
 	dirs := home(t)
 	d := start(t, agent.Config{Dirs: dirs})
 	ctx := t.Context()
-	made, err := d.client.CreateToken(ctx, "cursor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(d.client.CreateToken(ctx, "cursor"))(t)
 	if _, err := d.client.CreateToken(ctx, "cursor"); err == nil {
 		t.Error("an agent was given two tokens")
 	}
 	if _, err := d.client.As("bob").CreateToken(ctx, "bob"); err == nil {
 		t.Error("an agent has made itself a token")
 	}
-	own, err := d.client.UserToken(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(d.client.UserToken(ctx))(t)
 	again, err := d.client.UserToken(ctx)
 	if err != nil || again.Token != own.Token {
 		t.Errorf("the person's token has changed: %v", err)
@@ -225,10 +201,7 @@ func TestAuditOfTokens(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +log:\n%s", d)
 	}
-	text, err := os.ReadFile(agent.AuditPath(dirs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(agent.AuditPath(dirs)))(t)
 	for _, token := range []string{made.Token, own.Token, again.Token} {
 		if strings.Contains(string(text), strings.TrimPrefix(token, "tether_")) {
 			t.Error("the log has a token")
@@ -254,17 +227,13 @@ func TestAuditWithoutDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := start(t, agent.Config{Dirs: dirs})
-	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")}))(t)
 	d.status("degraded", func(s localapi.Status) bool {
 		return slices.ContainsFunc(s.Degraded, func(x localapi.Degraded) bool {
 			return x.Cause == "audit log" && strings.Contains(x.Text, "events are lost")
 		})
 	})
-	if err := os.Remove(agent.AuditPath(dirs)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(agent.AuditPath(dirs)))
 	testkit.Eventually(t, patience, "a log again", func() bool {
 		_, err := d.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"rm"}, Cwd: testkit.Abs("/")})
 		s, statusErr := d.client.Status(t.Context())
@@ -329,16 +298,12 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 	base := outside(t)
 	in, out := filepath.Join(base, "in"), filepath.Join(base, "out")
 	for _, dir := range []string{in, out} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o700))
 	}
 	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto", Roots: []string{"/"}}, {Name: "agent:rootless", Sandbox: "auto"},
 		{Name: "agent:writer", Sandbox: "auto", Writable: []string{in}}, {Name: "agent:free", Sandbox: "none"},
 		{Name: "agent:linker", Sandbox: "auto", Roots: []string{in}, Writable: []string{filepath.Join(in, "link")}}}
-	if err := os.Symlink(out, filepath.Join(in, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(out, filepath.Join(in, "link")))
 	daemon := start(t, agent.Config{Dirs: d, Settings: &c})
 	run := func(client *localclient.Client, cwd string) (int, error) {
 		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
@@ -354,10 +319,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		}
 		return tm.Exit.Code, nil
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if _, err := sandbox.Best(self); errors.Is(err, sandbox.ErrUnsupported) {
 		var e *localapi.Error
 		if _, err := run(daemon.client.As("boxed"), in); !errors.As(err, &e) || e.Code != localapi.CodeCannotStart {
@@ -391,9 +353,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		t.Errorf("linker: status %d, %v", code, err)
 	}
 	for _, wide := range []string{"/", d.Config, filepath.Dir(d.Config)} {
-		if err := os.MkdirAll(wide, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(wide, 0o700))
 		if _, err := run(daemon.client.As("boxed"), wide); err == nil || !strings.Contains(err.Error(), "would be writable from") {
 			t.Errorf("in %s: %v", wide, err)
 		}
@@ -404,15 +364,9 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 // sandbox lets programs write.
 func outside(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(".", "outside")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp(".", "outside"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	abs := must.Get(filepath.Abs(dir))(t)
 	for _, open := range sandbox.Temporary() {
 		if strings.HasPrefix(abs, open+"/") {
 			t.Skipf("%s, where the test runs, is a place for temporary files", abs)

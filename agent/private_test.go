@@ -9,6 +9,7 @@ import (
 	"tether/agent"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A private host gets the one terminal: it is not paired, no request can lend to it, and
@@ -20,9 +21,7 @@ func TestPrivateHost(t *testing.T) {
 		return err
 	}
 	for _, name := range []string{"shown", "other"} {
-		if err := spawn(name, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, spawn(name, nil))
 	}
 	url := startHost(t, "right")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,6 +16,7 @@ import (
 	"tether/agent/term"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -35,24 +36,17 @@ func TestProblemsAtTheHost(t *testing.T) {
 		children <- c
 		return c, nil
 	}}})
-	if _, err := d.client.Pair(t.Context(), localapi.PairRequest{URL: wsURL, Name: "lab", Token: string(secret)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{URL: wsURL, Name: "lab", Token: string(secret)}))(t)
 	d.status("the link", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
-	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"npm", "run", "watch"}, Name: "build", Cwd: testkit.Abs("/src")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"npm", "run", "watch"}, Name: "build", Cwd: testkit.Abs("/src")}))(t)
 	child := <-children
 	before := strings.Repeat("compiled one more module\r\n", 10_000)
 	child.Print(before)
 	const typescript = "\x1b[96msrc/cart.ts\x1b[0m(17,9): \x1b[91merror\x1b[0m TS2322: Type 'string' is not assignable to type 'number'.\r\n"
 	child.Print(typescript)
 
-	agentSession, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(),
-		&sdk.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: secret}, MaxRetries: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agentSession := must.Get(sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(),
+		&sdk.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: secret}, MaxRetries: -1}, nil))(t)
 	defer agentSession.Close()
 	call := func(tool string, args map[string]any, into any) {
 		t.Helper()
@@ -60,9 +54,7 @@ func TestProblemsAtTheHost(t *testing.T) {
 		if err != nil || r.IsError {
 			t.Fatalf("%s %v: %v %+v", tool, args, err, r)
 		}
-		if err := json.Unmarshal([]byte(r.Content[0].(*sdk.TextContent).Text), into); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(r.Content[0].(*sdk.TextContent).Text), into))
 	}
 	type problem struct {
 		Tool, File, Severity, Code, Message string
@@ -117,10 +109,7 @@ func TestProblemsAtTheHost(t *testing.T) {
 		t.Errorf("since that %+v", third)
 	}
 
-	got, err := (&http.Client{Transport: secret}).Get(url + "/terminals/" + id + "/problems")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get((&http.Client{Transport: secret}).Get(url + "/terminals/" + id + "/problems"))(t)
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
 	var page answer

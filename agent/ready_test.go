@@ -17,6 +17,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -47,10 +48,7 @@ func listens(address, gate string) {
 // freePort is a TCP port that nobody has now.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -58,10 +56,7 @@ func freePort(t *testing.T) int {
 // declared is how a declared terminal is.
 func (d *daemon) declared(name string) (x localapi.Declared) {
 	d.t.Helper()
-	list, err := d.client.List(d.t.Context())
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	list := must.Get(d.client.List(d.t.Context()))(d.t)
 	for _, x := range list.Declared {
 		if x.Name == name {
 			return x
@@ -81,10 +76,7 @@ func (d *daemon) awaitReady(name, ready string) localapi.Declared {
 // Each kind of condition, at a real program: not before it holds; terminals that need
 // this one start then.
 func TestReadiness(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if _, err := proc.Listens(proc.Terminal{Pid: os.Getpid()}, 1); err != nil {
 		t.Logf("this system does not tell who listens: %v", err)
 	}
@@ -110,10 +102,7 @@ func TestReadiness(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			port, file := freePort(t), filepath.Join(t.TempDir(), "go")
-			gate, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			gate := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer gate.Close()
 			settings := config.Default()
 			settings.Terminal = []config.Declared{
@@ -126,10 +115,7 @@ func TestReadiness(t *testing.T) {
 			if web := d.declared("web"); web.State != "blocked" || web.ID != "" {
 				t.Errorf("%+v", web)
 			}
-			conn, err := gate.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(gate.Accept())(t)
 			conn.Close()
 			if c.late != nil {
 				testkit.Eventually(t, patience, "it listens", func() bool {
@@ -142,9 +128,7 @@ func TestReadiness(t *testing.T) {
 				if got := d.declared("db"); got.Ready != "starting" {
 					t.Errorf("before the condition holds: %+v", got)
 				}
-				if err := c.late(port, file); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.late(port, file))
 			}
 			db = d.awaitReady("db", "ready")
 			testkit.Eventually(t, patience, "web runs", func() bool { return d.declared("web").State == "running" })
@@ -164,10 +148,7 @@ func TestSomebodyElsesPort(t *testing.T) {
 	if _, err := proc.Listens(proc.Terminal{Pid: os.Getpid()}, 1); err != nil {
 		t.Skipf("this system does not tell who listens: %v", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	settings := config.Default()

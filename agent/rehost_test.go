@@ -17,6 +17,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestHostsAreRenamedAndChosen(t *testing.T) {
@@ -25,9 +26,7 @@ func TestHostsAreRenamedAndChosen(t *testing.T) {
 	a := start(t, agent.Config{Dirs: d})
 	for name, r := range map[string]localapi.PairRequest{"one": {URL: one, Token: "1"}, "two": {URL: two, Token: "2"}} {
 		r.Name, r.Default = name, name == "one"
-		if _, err := a.client.Pair(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.client.Pair(t.Context(), r))(t)
 	}
 	change := func(name string, c localapi.HostChange, code localapi.Code) localapi.HostStatus {
 		t.Helper()
@@ -55,9 +54,7 @@ func TestHostsAreRenamedAndChosen(t *testing.T) {
 		t.Fatalf("lent to %v, %v", lent.LentTo, err)
 	}
 	change("two", localapi.HostChange{Name: "second"}, localapi.CodeExists)
-	if _, err := a.client.UnlendAll(t.Context(), "two"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.UnlendAll(t.Context(), "two"))(t)
 	change("two", localapi.HostChange{Name: "second"}, "")
 	if lent, err = a.client.Lend(t.Context(), lent.ID, localapi.LendRequest{}); err != nil || lent.LentTo[0] != "second" {
 		t.Errorf("lent again to %v, %v", lent.LentTo, err)
@@ -127,9 +124,7 @@ func TestAHostIsTriedAgainAtOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	a := start(t, agent.Config{Dirs: d})
 	request := localapi.PairRequest{Name: "lab", URL: "ws" + strings.TrimPrefix(server.URL, "http")}
-	if _, err := a.client.Pair(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Pair(t.Context(), request))(t)
 	refuses.Store(true)
 	h.Close()
 	for n := range 10 { // by itself it would take half an hour

@@ -12,20 +12,15 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // asAgent opens an MCP session of an agent.
 func (d *daemon) asAgent(name string) *sdk.ClientSession {
 	d.t.Helper()
-	stream, err := d.client.As(name).MCP(d.t.Context())
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	stream := must.Get(d.client.As(name).MCP(d.t.Context()))(d.t)
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	s, err := c.Connect(d.t.Context(), &sdk.IOTransport{Reader: stream, Writer: stream}, nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	s := must.Get(c.Connect(d.t.Context(), &sdk.IOTransport{Reader: stream, Writer: stream}, nil))(d.t)
 	d.t.Cleanup(func() { stream.Close(); s.Close() })
 	return s
 }
@@ -53,10 +48,7 @@ func TestAgentsRestart(t *testing.T) {
 	}
 	restart := func(ref string) (text string, failed bool) {
 		t.Helper()
-		r, err := bob.CallTool(t.Context(), &sdk.CallToolParams{Name: "restart_terminal", Arguments: map[string]any{"terminalId": ref}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(bob.CallTool(t.Context(), &sdk.CallToolParams{Name: "restart_terminal", Arguments: map[string]any{"terminalId": ref}}))(t)
 		return r.Content[0].(*sdk.TextContent).Text, r.IsError
 	}
 	before := d.declared("web").ID
@@ -84,9 +76,7 @@ func TestAgentsRestart(t *testing.T) {
 			t.Errorf("a private one: %s, an unknown one: %s", text, unknown)
 		}
 	}
-	if _, err := d.client.Declare(t.Context(), localapi.DeclareRequest{Do: localapi.DeclareDown, Names: []string{"web"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.client.Declare(t.Context(), localapi.DeclareRequest{Do: localapi.DeclareDown, Names: []string{"web"}}))(t)
 	if text, failed := restart("web"); !failed || !strings.Contains(text, "only the user starts it again") {
 		t.Errorf("what the user has ended: %s", text)
 	}

@@ -16,6 +16,7 @@ import (
 	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/roam"
 	"tether/platform/secret"
 )
@@ -23,10 +24,7 @@ import (
 // silentHost accepts connections and says nothing.
 func silentHost(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})
 	var conns []net.Conn
 	go func() {
@@ -62,16 +60,9 @@ func pairedWith(t *testing.T, state string, urls map[string]string) {
 	for name, url := range urls {
 		all = append(all, host{Name: name, URL: url, ClientID: "laptop-" + name, Default: name == "silent"})
 	}
-	data, err := json.Marshal(map[string]any{"version": 1, "hosts": all})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := secret.Dir(state); err != nil {
-		t.Fatal(err)
-	}
-	if err := secret.WriteFile(filepath.Join(state, "hosts.json"), data); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(map[string]any{"version": 1, "hosts": all}))(t)
+	must.Do(t, secret.Dir(state))
+	must.Do(t, secret.WriteFile(filepath.Join(state, "hosts.json"), data))
 }
 
 // In any state of the network, status asks nobody: it answers within 200 ms, and shows
@@ -83,9 +74,7 @@ func TestStatusIsQuickAndTrue(t *testing.T) {
 	pairedWith(t, d.State, map[string]string{"silent": silentHost(t), "closed": "ws://127.0.0.1:1", "nowhere": "wss://nowhere.invalid"})
 	a := start(t, agent.Config{Dirs: d})
 	for range 2 {
-		if _, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: testkit.Abs("/")}))(t)
 	}
 	s := a.status("failures of those that fail at once, and output that waits", func(s localapi.Status) bool {
 		failed, waits := 0, false
@@ -107,9 +96,7 @@ func TestStatusIsQuickAndTrue(t *testing.T) {
 	}
 	testkit.Eventually(t, patience, "status takes less than 200 ms", func() bool { // the slow ones are the machine's
 		began := time.Now()
-		if _, err := a.client.Status(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.client.Status(t.Context()))(t)
 		return time.Since(began) < 200*time.Millisecond
 	})
 }
@@ -124,10 +111,7 @@ func TestSettings(t *testing.T) {
 	spawn := func() (localapi.Terminal, error) {
 		return a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "head -c 1000000 /dev/zero; exec sleep 1000"}, Env: os.Environ(), Cwd: testkit.Abs("/")})
 	}
-	one, err := spawn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(spawn())(t)
 	if _, err := spawn(); err == nil {
 		t.Error("a second terminal was started, one is allowed")
 	}
@@ -191,9 +175,7 @@ func TestStatusReportsClockSkew(t *testing.T) {
 	}
 	a := start(t, agent.Config{Dirs: d})
 	for name, url := range urls {
-		if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "t", Name: name}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "t", Name: name}))(t)
 	}
 	s := a.status("all online", func(s localapi.Status) bool {
 		return len(s.Hosts) == len(urls) && !slices.ContainsFunc(s.Hosts, func(h localapi.HostStatus) bool { return h.State != "online" })

@@ -13,6 +13,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 )
 
@@ -26,18 +27,12 @@ func listening(d dirs.Dirs, address string) agent.Config {
 // statusOver asks for the status through TCP.
 func statusOver(t *testing.T, address, token string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v1/status", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v1/status", nil))(t)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(transport.RoundTrip(req))(t)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -63,10 +58,7 @@ func TestTCPIsServedWhereConfigured(t *testing.T) {
 		if err != nil || string(written) != s.TCP+"\n" {
 			t.Errorf("%s holds %q (%v), want %s", agent.AddressPath(dir), written, err, s.TCP)
 		}
-		token, err := os.ReadFile(local.UserTokenPath(dir.State))
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := must.Get(os.ReadFile(local.UserTokenPath(dir.State)))(t)
 		for given, want := range map[string]int{"": 401, "x": 401, strings.TrimSpace(string(token)): 200} {
 			if got := statusOver(t, s.TCP, given); got != want {
 				t.Errorf("token %q: %d, want %d", given, got, want)
@@ -88,10 +80,7 @@ func TestTCPIsServedWhereConfigured(t *testing.T) {
 
 func TestTCPFailureIsReported(t *testing.T) {
 	dir := home(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	degraded := func(d *daemon, cause string) {
 		t.Helper()
@@ -101,12 +90,8 @@ func TestTCPFailureIsReported(t *testing.T) {
 		d.end()
 	}
 	degraded(start(t, listening(dir, taken.Addr().String())), "loopback TCP")
-	if err := file(local.UserTokenPath(dir.State), "no token", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, file(local.UserTokenPath(dir.State), "no token", 0o600))
 	degraded(start(t, listening(dir, "127.0.0.1:0")), "loopback TCP")
-	if err := file(filepath.Join(dir.State, "tokens.json"), "{", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, file(filepath.Join(dir.State, "tokens.json"), "{", 0o600))
 	degraded(start(t, listening(dir, "127.0.0.1:0")), "tokens")
 }

@@ -23,6 +23,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/dirs"
@@ -145,11 +146,7 @@ func (h *toolHost) saidOf(words ...string) []string {
 // session makes a session in which an agent works.
 func (h *toolHost) session() *host.Session {
 	h.t.Helper()
-	s, err := h.NewSession("fix the tests")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return s
+	return must.Get(h.NewSession("fix the tests"))(h.t)
 }
 
 // laptop is a daemon with terminals whose children the test plays, paired with a host as
@@ -177,9 +174,7 @@ func newLaptop(t *testing.T, h *toolHost, change func(*config.Config)) *laptop {
 		return c, nil
 	}}}
 	l.daemon = start(t, l.config)
-	if _, err := l.client.Pair(t.Context(), localapi.PairRequest{URL: h.url, Name: "lab"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.client.Pair(t.Context(), localapi.PairRequest{URL: h.url, Name: "lab"}))(t)
 	l.status("the link", func(s localapi.Status) bool { return s.Hosts[0].State == "online" })
 	return l
 }
@@ -187,9 +182,7 @@ func newLaptop(t *testing.T, h *toolHost, change func(*config.Config)) *laptop {
 // tools switches them, and waits until that many sessions are offered them.
 func (l *laptop) tools(on bool, sessions int) {
 	l.t.Helper()
-	if _, err := l.client.ChangeHost(l.t.Context(), "lab", localapi.HostChange{Tools: &on}); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Get(l.client.ChangeHost(l.t.Context(), "lab", localapi.HostChange{Tools: &on}))(l.t)
 	l.offered(on, sessions)
 }
 
@@ -203,18 +196,13 @@ func (l *laptop) offered(on bool, sessions int) {
 // clientID is the one under which the host knows it.
 func (l *laptop) clientID() string {
 	l.t.Helper()
-	data, err := os.ReadFile(filepath.Join(l.dirs.State, "hosts.json"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(l.dirs.State, "hosts.json")))(l.t)
 	var f struct {
 		Hosts []struct {
 			ClientID string `json:"client_id"`
 		} `json:"hosts"`
 	}
-	if err := json.Unmarshal(data, &f); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, json.Unmarshal(data, &f))
 	return f.Hosts[0].ClientID
 }
 
@@ -271,9 +259,7 @@ func (l *laptop) approve() localapi.Approval {
 		asked = all.Approvals[0]
 		return true
 	})
-	if _, err := l.client.Approve(l.t.Context(), asked.ID, true, 0); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Get(l.client.Approve(l.t.Context(), asked.ID, true, 0))(l.t)
 	return asked
 }
 
@@ -323,9 +309,7 @@ func TestAnAgentAtAHost(t *testing.T) {
 	if shown.ExecutionTarget != ahp.TargetClient || !strings.Contains(contentOf(shown), "listening, the key is ***") {
 		t.Errorf("at the host it is %+v", shown)
 	}
-	if _, err := l.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}))(t)
 	<-l.children
 	if got, _ := l.answer(s, "list_terminals", `{}`); strings.Count(got, `"id"`) != 1 || !strings.Contains(got, made.ID) {
 		t.Errorf("it sees %s", got)
@@ -354,10 +338,7 @@ func (l *laptop) audited(t *testing.T, id string) {
 	if !strings.Contains(string(data), `"actor":"agent:lab/`) || !strings.Contains(string(data), `"who":"agent \"helper\" at lab"`) || !strings.Contains(string(data), id) {
 		t.Errorf("the audit log does not say who, or which terminal:\n%s", data)
 	}
-	log, err := os.ReadFile(agent.LogPath(l.dirs))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.ReadFile(agent.LogPath(l.dirs)))(t)
 	for name, text := range map[string][]byte{"audit log": data, "log": log} {
 		for _, word := range []string{"canary", "listening"} {
 			if strings.Contains(string(text), word) {
@@ -375,20 +356,12 @@ func (h *toolHost) await(uri, what string, state any, ok func() bool) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
 	go h.ServeChannel(ctx, far) // ends with the pipe
-	conn, err := client.ConnectChannel(ctx, near, client.Options{ClientID: "viewer"})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	conn := must.Get(client.ConnectChannel(ctx, near, client.Options{ClientID: "viewer"}))(h.t)
 	defer conn.Close()
 	testkit.Eventually(h.t, patience, what+" at the host", func() bool {
-		r, err := conn.Subscribe(ctx, uri)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		r := must.Get(conn.Subscribe(ctx, uri))(h.t)
 		reflect.ValueOf(state).Elem().SetZero()
-		if err := json.Unmarshal(r.Snapshot.State, state); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, json.Unmarshal(r.Snapshot.State, state))
 		return ok()
 	})
 }
@@ -411,9 +384,7 @@ func TestACallOutlivesItsLink(t *testing.T) {
 	text, _ := l.good(<-spawned)
 	child := <-l.children
 	var made struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &made))
 	waiting := l.call(s, "wait_terminal", `{"terminalId":"`+made.ID+`","pattern":"ready","timeoutMs":600000}`)
 	l.status("the call", func(s localapi.Status) bool { return s.Hosts[0].Tools.Running == 1 })
 	h.cut()
@@ -438,9 +409,7 @@ func TestToolsAreOffByDefault(t *testing.T) {
 	h := newToolHost(t)
 	s := h.session()
 	l := newLaptop(t, h, nil)
-	if _, err := l.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	child := <-l.children
 	h.session()
 	child.Print("hello\r\n")
@@ -527,14 +496,10 @@ func TestToolsOutliveTheDaemon(t *testing.T) {
 	l.daemon = start(t, l.config)
 	l.offered(true, 1)
 	l.answer(s, "list_terminals", `{}`)
-	if _, err := l.client.Pair(t.Context(), localapi.PairRequest{URL: h.url}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.client.Pair(t.Context(), localapi.PairRequest{URL: h.url}))(t)
 	l.offered(true, 1) // pairing again keeps the choice
 	before := len(h.saidOf("session/activeClientRemoved"))
-	if _, err := l.client.Unpair(t.Context(), "lab"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.client.Unpair(t.Context(), "lab"))(t)
 	withdrawn(before + 1)
 	if left, err := os.ReadDir(filepath.Join(l.dirs.State, "calls")); err != nil || len(left) != 0 {
 		t.Errorf("after unpairing, %d files of calls are left, %v", len(left), err)

@@ -15,6 +15,7 @@ import (
 	"tether/agent/hosts"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/keyring"
 	"tether/platform/secret"
 )
@@ -120,17 +121,13 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	a.status("both are online again", online)
 
 	// A host that is forgotten is forgotten there, too.
-	if _, err := a.client.Unpair(t.Context(), "plain"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "plain"))(t)
 	for _, v := range ring.values() {
 		if v == "canary-token" {
 			t.Error("the token of a host that was forgotten is still in the keyring")
 		}
 	}
-	if _, err := a.client.Unpair(t.Context(), "keys"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "keys"))(t)
 	if all := ring.values(); len(all) > 0 {
 		t.Errorf("no host is left, and %d secrets are in the keyring", len(all))
 	}
@@ -142,13 +139,9 @@ func TestAHostThatStaysKeepsItsToken(t *testing.T) {
 	d := home(t)
 	ring := &fakeRing{items: map[string]string{}}
 	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
-	if _, err := a.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}))(t)
 	name := filepath.Join(d.State, "hosts.json")
-	if err := errors.Join(os.Rename(name, name+".away"), os.MkdirAll(filepath.Join(name, "in the way"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(name, name+".away"), os.MkdirAll(filepath.Join(name, "in the way"), 0o700)))
 	if _, err := a.client.Unpair(t.Context(), "plain"); err == nil {
 		t.Fatal("a host was forgotten although nothing could be written")
 	}
@@ -224,9 +217,7 @@ func TestAKeyThatStaysIsNoticed(t *testing.T) {
 	ring.mu.Lock()
 	ring.broken = errors.New("the ring is stuck")
 	ring.mu.Unlock()
-	if _, err := a.client.Unpair(t.Context(), "keys"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.client.Unpair(t.Context(), "keys"))(t)
 	if len(ring.values()) != 1 {
 		t.Fatal("the key is gone: nothing is tested")
 	}

@@ -22,6 +22,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -74,14 +75,8 @@ func TestShellsOnWindows(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
 	for _, command := range [][]string{nil, {"cmd"}, {"cmd.exe"}} {
 		dir := t.TempDir()
-		tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Shell: true, Cwd: dir, Cols: 200, Rows: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tm := must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Shell: true, Cwd: dir, Cols: 200, Rows: 50}))(t)
+		at := must.Get(a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{}))(t)
 		if err := at.Write(t.Context(), []byte("exit 5\r")); err != nil {
 			t.Error(err)
 		}
@@ -101,28 +96,17 @@ func TestHandOverOnWindows(t *testing.T) {
 	first := start(t, c)
 	var all []localapi.Terminal
 	for _, name := range []string{"one", "two", "three"} {
-		x, err := first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cmd", "/d", "/q", "/k", "prompt $s"}, Name: name,
-			Cwd: testkit.Abs("/"), Private: true, Env: os.Environ(), Cols: 200, Rows: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(first.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"cmd", "/d", "/q", "/k", "prompt $s"}, Name: name,
+			Cwd: testkit.Abs("/"), Private: true, Env: os.Environ(), Cols: 200, Rows: 50}))(t)
 		all = append(all, x)
 	}
 	say := func(one *daemon, id, text, want string) {
 		t.Helper()
-		a, err := one.client.Attach(t.Context(), id, localclient.AttachOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(one.client.Attach(t.Context(), id, localclient.AttachOptions{}))(t)
 		defer a.Close()
-		if err := a.Write(t.Context(), []byte(text+"\r")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Write(t.Context(), []byte(text+"\r")))
 		testkit.Eventually(t, patience, "it prints "+want, func() bool {
-			body, err := one.client.Read(t.Context(), id, localclient.ReadOptions{}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(one.client.Read(t.Context(), id, localclient.ReadOptions{}, nil))(t)
 			defer body.Close()
 			text, err := io.ReadAll(body)
 			return err == nil && strings.Contains(string(text), want)
@@ -155,17 +139,10 @@ func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 	name := "bob" + strconv.Itoa(os.Getpid())
 	run := func(client *localclient.Client) localapi.Terminal {
 		t.Helper()
-		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"ping", "-n", "1000", "127.0.0.1"}, Cwd: outside(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tm
+		return must.Get(client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"ping", "-n", "1000", "127.0.0.1"}, Cwd: outside(t)}))(t)
 	}
 	bobs, mine := run(a.client.As(name)), run(a.client)
-	job, err := proc.AgentJob(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := must.Get(proc.AgentJob(name))(t)
 	defer job.Close()
 	if pids, err := job.Pids(); err != nil || !slices.Contains(pids, bobs.Pid) || slices.Contains(pids, mine.Pid) {
 		t.Errorf("in the job of %s: %v, %v; want %d and not %d", name, pids, err, bobs.Pid, mine.Pid)
@@ -211,19 +188,14 @@ func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, file := "bob"+strconv.Itoa(os.Getpid()), filepath.Join(t.TempDir(), "said")
-	tm, err := first.client.As(name).Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(first.client.As(name).Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)}))(t)
 	testkit.Eventually(t, patience, "the terminal has exited", func() bool {
 		tm, err = first.client.Find(t.Context(), tm.ID)
 		return err == nil && tm.Exit != nil
 	})
 	first.end()
 	second := start(t, c)
-	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	var said []byte
 	testkit.Eventually(t, patience, "the program has asked", func() bool {
 		said, err = os.ReadFile(file)
@@ -234,10 +206,7 @@ func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 		t.Errorf("it is %s, want agent %s", who, name)
 	}
 	second.stop()
-	n, err := strconv.Atoi(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(pid))(t)
 	testkit.Eventually(t, patience, "the program has ended", func() bool {
 		p, err := proc.Lookup(n)
 		return err != nil || p.Zombie
@@ -266,9 +235,7 @@ func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 			tm, err := daemon.client.Find(t.Context(), terminals[i].ID)
 			return err == nil && tm.Exit != nil
 		})
-		if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 		testkit.Eventually(t, patience, "the program has asked", func() bool {
 			said, err := os.ReadFile(file)
 			pid, _, _ := strings.Cut(string(said), " ")
@@ -293,10 +260,7 @@ func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 		t.Error(err)
 	}
 	daemon.stop()
-	log, err := os.ReadFile(agent.AuditPath(d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.ReadFile(agent.AuditPath(d)))(t)
 	if n := strings.Count(string(log), "what it had left running"); n != 1 {
 		t.Errorf("the audit log tells %d times of what was left:\n%s", n, log)
 	}

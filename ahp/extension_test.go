@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 func TestFindClientTerminals(t *testing.T) {
@@ -170,9 +171,7 @@ func TestState(t *testing.T) {
 	want := ahp.NewState("ahp-terminal:/a", ahp.InputQuiet, time.UnixMilli(5))
 	want.SetReady(ahp.ReadyFailed, time.UnixMilli(7), "not \"ready\"\u2028")
 	var got struct{ Params json.RawMessage }
-	if err := json.Unmarshal(ahp.AppendState(nil, want), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(ahp.AppendState(nil, want), &got))
 	var p ahp.StateParams
 	if err := ahp.DecodeParams(got.Params, &p); err != nil || p != want || !p.Since().Equal(time.UnixMilli(5)) || !p.BecameReady().Equal(time.UnixMilli(7)) {
 		t.Errorf("%s is %+v, %v", got.Params, p, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 // elsewhere is a folder outside the project that may have the published cases, too, newer
@@ -78,24 +79,16 @@ func encode(t *testing.T, state any, version string) []byte {
 	if s, ok := state.(interface{ MarshalFor(version string) []byte }); ok {
 		return s.MarshalFor(version)
 	}
-	raw, err := json.Marshal(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(state))(t)
 	return raw
 }
 
 func runReducer[S any](t *testing.T, c reducerCase, version string, reduce func(S, ahp.Action) S) {
 	var s S
-	if err := json.Unmarshal(c.Initial, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(c.Initial, &s))
 	equalJSON(t, "the initial state after decoding and encoding", c.Initial, encode(t, s, version))
 	for _, raw := range c.Actions {
-		a, err := ahp.DecodeAction(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(ahp.DecodeAction(raw))(t)
 		equalJSON(t, "the action after decoding and encoding", raw, ahp.AppendActionFor(nil, a, version))
 		before := encode(t, s, version)
 		next := reduce(s, a)
@@ -168,10 +161,7 @@ func TestRoundTripFixtures(t *testing.T) {
 				if listed {
 					return
 				}
-				got, err := run(c.Input)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Get(run(c.Input))(t)
 				equalExactly(t, c.AcceptableOutputs[0], got)
 			})
 		}
@@ -191,13 +181,8 @@ func TestTerminalBlockFixtures(t *testing.T) {
 		var e struct {
 			Action struct{ Content []json.RawMessage }
 		}
-		if err := json.Unmarshal(c.Input, &e); err != nil {
-			t.Fatal(err)
-		}
-		got, err := through[ahp.TerminalBlock](e.Action.Content[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(c.Input, &e))
+		got := must.Get(through[ahp.TerminalBlock](e.Action.Content[0]))(t)
 		equalExactly(t, e.Action.Content[0], got)
 	}
 }
@@ -219,9 +204,7 @@ func TestEnvelopedActionFixtures(t *testing.T) {
 			continue
 		}
 		var e ahp.Envelope
-		if err := json.Unmarshal(c.Input, &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(c.Input, &e))
 		got, err := throughAction(e.Action)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -242,10 +225,7 @@ func throughAction(raw []byte) ([]byte, error) {
 // none then; the project's own folder must have at least one.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(dir + "/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob(dir + "/*.json"))(t)
 	if len(found) == 0 && filepath.Dir(dir) == "testdata" {
 		t.Fatalf("%s holds no cases", dir)
 	}
@@ -254,10 +234,7 @@ func files(t *testing.T, dir string) []string {
 
 func decode(t *testing.T, file string, v any) (raw []byte) {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw = must.Get(os.ReadFile(file))(t)
 	if err := json.Unmarshal(raw, v); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

@@ -9,24 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 // seeds adds the actions and states of all reducer cases.
 func seeds(f *testing.F, pick func(c reducerCase) []json.RawMessage) {
 	for _, dir := range []string{"testdata/reducers", "testdata/derived"} {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			f.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir(dir))(f)
 		for _, e := range entries {
-			raw, err := os.ReadFile(dir + "/" + e.Name())
-			if err != nil {
-				f.Fatal(err)
-			}
+			raw := must.Get(os.ReadFile(dir + "/" + e.Name()))(f)
 			var c reducerCase
-			if err := json.Unmarshal(raw, &c); err != nil {
-				f.Fatal(err)
-			}
+			must.Do(f, json.Unmarshal(raw, &c))
 			for _, s := range pick(c) {
 				f.Add([]byte(s))
 			}

@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/must"
 )
 
 const channel = "ahp-terminal:/6d1e0c1e-9c0f-4a53-8f4e-0d1f5a7b2c3d"
@@ -170,13 +171,8 @@ func TestDecodeDispatch(t *testing.T) {
 	var reused ahp.Dispatch
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := ahp.DecodeDispatch([]byte(tt.params))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := reused.Decode([]byte(tt.params)); err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(ahp.DecodeDispatch([]byte(tt.params)))(t)
+			must.Do(t, reused.Decode([]byte(tt.params)))
 			if diff := cmp.Diff(got, reused); diff != "" {
 				t.Errorf("a Dispatch used before differs (-new +used):\n%s", diff)
 			}
@@ -196,9 +192,7 @@ func TestDecodeReuseSeesEscapes(t *testing.T) {
 		{`"a:\\u0062"`, `a:\u0062`}, {`"a:\u0062"`, `a:b`}, {`"a:b"`, `a:b`}, {"\"a:\xff\"", "a:\ufffd"}, {`"a:c"`, `a:c`},
 	} {
 		p := fmt.Sprintf(`{"channel":%s,"action":{"type":"terminal/cleared"}}`, tt.quoted)
-		if err := d.Decode([]byte(p)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode([]byte(p)))
 		if d.Channel != tt.want {
 			t.Errorf("channel %s reads as %q, want %q", tt.quoted, d.Channel, tt.want)
 		}
@@ -233,10 +227,7 @@ func TestDecodeEnvelope(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := ahp.DecodeEnvelope([]byte(tt.params))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(ahp.DecodeEnvelope([]byte(tt.params)))(t)
 			got.Action = nil
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -313,13 +304,8 @@ func FuzzAppendOutput(f *testing.F) {
 		}
 		raw := params(t, "dispatchAction", msg)
 		var p ahp.DispatchParams
-		if err := json.Unmarshal(raw, &p); err != nil {
-			t.Fatal(err)
-		}
-		a, err := ahp.DecodeAction(p.Action)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(raw, &p))
+		a := must.Get(ahp.DecodeAction(p.Action))(t)
 		want := ahp.TerminalOutput{Data: eachBad(string(data))}
 		if offset >= 0 {
 			want.Offset = &offset
@@ -497,14 +483,8 @@ func FuzzDecodeEnvelope(f *testing.F) {
 		if v.Rejected {
 			e.RejectionReason = &v.RejectionReason
 		}
-		again, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := ahp.DecodeEnvelope(again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(json.Marshal(e))(t)
+		w := must.Get(ahp.DecodeEnvelope(again))(t)
 		w.Action, w.Data, v.Action, v.Data = nil, nil, nil, nil // compacted and escaped by encoding/json
 		if diff := cmp.Diff(v, w); diff != "" {
 			t.Errorf("(-first +again):\n%s", diff)

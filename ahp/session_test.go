@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 // The messages of a client's tool call, from the tools that the client publishes to the
@@ -59,10 +60,7 @@ func TestUnknownSurvives(t *testing.T) {
 		`{"type":"chat/toolCallContentChanged","turnId":"t","toolCallId":"c","_meta":{"ptyTerminal":{"input":"i"}},"content":[{"type":"subagent","resource":"a:b"}]}`,
 		`{"type":"session/activeClientSet","activeClient":{"clientId":"c","tools":[{"name":"n","outputSchema":{},"annotations":{"readOnlyHint":true},"_meta":{"x":1}}],"customizations":[{}]}}`,
 	} {
-		a, err := ahp.DecodeAction([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(ahp.DecodeAction([]byte(text)))(t)
 		equalExactly(t, []byte(text), ahp.AppendAction(nil, a))
 	}
 }
@@ -198,9 +196,5 @@ func TestAChangedChatLeavesTheStateBefore(t *testing.T) {
 
 func action(t *testing.T, text string) ahp.Action {
 	t.Helper()
-	a, err := ahp.DecodeAction([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must.Get(ahp.DecodeAction([]byte(text)))(t)
 }

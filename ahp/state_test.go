@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 func TestBothShapes(t *testing.T) {
@@ -151,10 +152,7 @@ func TestAppendAction(t *testing.T) {
 
 func TestDecodedActionKeepsNoReference(t *testing.T) {
 	raw := []byte(`{"type":"future/x","y":1}`)
-	a, err := ahp.DecodeAction(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(ahp.DecodeAction(raw))(t)
 	clear(raw)
 	if got := string(ahp.AppendAction(nil, a)); got != `{"type":"future/x","y":1}` {
 		t.Errorf("after the input changed: %s", got)

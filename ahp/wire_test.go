@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 // wire checks that text decodes to value, and that value encodes to text.
@@ -16,10 +17,7 @@ func wire[T any](text string, value T) func(t *testing.T) {
 		if diff := cmp.Diff(value, reads[T](t, text)); diff != "" {
 			t.Errorf("decoded (-want +got):\n%s", diff)
 		}
-		got, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(json.Marshal(value))(t)
 		equalExactly(t, []byte(text), got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // TestMain lets the test's binary be the children that bench starts.
@@ -105,9 +106,7 @@ func TestTable(t *testing.T) {
 		Failed: []string{"echo: no terminal"},
 	}
 	var out bytes.Buffer
-	if err := r.table(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.table(&out))
 	want := []string{
 		"a CPU, 2 cores, go1", "",
 		"SPEED", "of something 0.76 ≥ 0.80 MISS why", "of another 1234 MB/s", "",
@@ -126,13 +125,9 @@ func TestTable(t *testing.T) {
 func TestJSON(t *testing.T) {
 	want := report{Machine: machine{CPU: "x", Cores: 2, Go: "go1"}, Rows: []row{row{Part: "a", Name: "b", Value: 2, Unit: "ms"}.most(3)}}
 	var out bytes.Buffer
-	if err := want.json(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, want.json(&out))
 	var got report
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out.Bytes(), &got))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
@@ -168,15 +163,9 @@ func TestParseStatus(t *testing.T) {
 // viewOf is an envelope of the terminal as the connection hands it to an observer.
 func viewOf(t *testing.T, seq int64, a ahp.Action) ahp.EnvelopeView {
 	t.Helper()
-	params, err := json.Marshal(map[string]any{"channel": "ahp-terminal:/1", "serverSeq": seq, "action": json.RawMessage(ahp.AppendAction(nil, a))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	params := must.Get(json.Marshal(map[string]any{"channel": "ahp-terminal:/1", "serverSeq": seq, "action": json.RawMessage(ahp.AppendAction(nil, a))}))(t)
 	var v ahp.EnvelopeView
-	err = v.Decode(params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Decode(params))
 	return v
 }
 
@@ -270,9 +259,7 @@ func TestRunRefuses(t *testing.T) {
 // buildAll makes the programs.
 func buildAll(t *testing.T) programs {
 	bin := t.TempDir()
-	if err := testkit.Build(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, testkit.Build(bin))
 	return built(bin)
 }
 
@@ -285,10 +272,7 @@ func TestParts(t *testing.T) {
 		t.Skip(err)
 	}
 	testkit.Leaks(t)
-	own, err := profiled(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(profiled(t.TempDir()))(t)
 	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, keys: 10, starts: 1, settle: 10 * time.Millisecond, idle: 10 * time.Millisecond, viewers: 3,
 		viewing: 100 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
 	for _, part := range parts {
@@ -306,10 +290,7 @@ func TestParts(t *testing.T) {
 			if slices.Contains([]string{"key", "fanout"}, part.name) {
 				small.programs = own // the others start programs that are not in this binary
 			}
-			rows, err := part.measure(t.Context(), small)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := must.Get(part.measure(t.Context(), small))(t)
 			for _, r := range rows {
 				// A difference may be negative or, of memory, nothing; a time less than a
 				// clock tells. On a busy machine a row may be not judged.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -90,10 +91,7 @@ func request(name string, args map[string]any, cursor string) *Request {
 
 func poll(t *testing.T, e *Engine, r *Request) (lines []string, page *Page) {
 	t.Helper()
-	page, err := e.Poll(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page = must.Get(e.Poll(t.Context(), r))(t)
 	return (&record{events: page.Events}).lines(), page
 }
 

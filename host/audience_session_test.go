@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // Tools of a machine are offered to its owner's operators alone, and a session belongs to
@@ -15,10 +16,7 @@ func TestSessionsBelongToPeople(t *testing.T) {
 	_, url := serve(t, host.Options{Access: s, People: s, Sessions: true})
 	own := map[string]*viewer{}
 	for _, token := range []string{"operator.doer.ann", "operator.other.bob"} {
-		agent, err := overLines(t, url, token, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(overLines(t, url, token, nil))(t)
 		if _, err := agent.ListTools(t.Context(), nil); err != nil { // so that it has a session
 			t.Fatal(err)
 		}
@@ -57,14 +55,8 @@ func TestSessionsBelongToPeople(t *testing.T) {
 		t.Fatal(why)
 	}
 	for token, want := range map[string]bool{"operator.doer.ann": true, "operator.other.bob": false} {
-		agent, err := overLines(t, url, token, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tools, err := agent.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(overLines(t, url, token, nil))(t)
+		tools := must.Get(agent.ListTools(t.Context(), nil))(t)
 		var names []string
 		for _, tool := range tools.Tools {
 			names = append(names, tool.Name)

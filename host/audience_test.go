@@ -21,6 +21,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -337,17 +338,12 @@ func (v *visitor) eventOf(method, kind, args string) string {
 	if v.mcp == nil {
 		return "no way in"
 	}
-	conn, err := wsconn.Dial(v.t.Context(), v.url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + v.token}}})
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	conn := must.Get(wsconn.Dial(v.t.Context(), v.url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + v.token}}}))(v.t)
 	defer conn.Close()
 	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{"name":%q,"cursor":null,"arguments":%s}}`, method, kind, args)} {
-		if err := conn.Send(v.t.Context(), []byte(line)); err != nil {
-			v.t.Fatal(err)
-		}
+		must.Do(v.t, conn.Send(v.t.Context(), []byte(line)))
 	}
 	for {
 		got, err := conn.Recv(v.t.Context())
@@ -378,15 +374,9 @@ func event(t *testing.T, url, token string) (status int, first string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(url, "ws")+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(url, "ws")+"/events", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return answer.StatusCode, ""
@@ -443,9 +433,7 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 	laptop.says(theLent.uri, ahp.InputAwaits, time.Now())
 	denied := []string{"dan", "agent:mole"}
 	for _, a := range []ahp.Audience{to("fay"), {Denied: denied}} {
-		if err := laptop.audience(theLent.uri, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.audience(theLent.uri, a))
 	}
 	during := to("bob", "group:web", "agent:ci", "max", "dan")
 	during.HostGrants, during.Denied = true, denied
@@ -457,9 +445,7 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 		if parked && phase.name != "before" {
 			laptop = lend() // it is back
 		}
-		if err := laptop.audience(theLent.uri, phase.a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.audience(theLent.uri, phase.a))
 		if parked {
 			laptop.close()
 			awaitParked(t, h, 1)
@@ -636,10 +622,7 @@ func TestEveryDoorAsks(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Body == nil {

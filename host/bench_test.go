@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -37,10 +38,7 @@ func overLoopback(h *host.Host) transport {
 	return func(b *testing.B) jsonrpc.Channel {
 		s := httptest.NewServer(h)
 		b.Cleanup(s.Close)
-		ch, err := wsconn.Dial(b.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), wsconn.Options{ReadLimit: 16 << 20})
-		if err != nil {
-			b.Fatal(err)
-		}
+		ch := must.Get(wsconn.Dial(b.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), wsconn.Options{ReadLimit: 16 << 20}))(b)
 		b.Cleanup(func() { ch.Close() })
 		return ch
 	}
@@ -70,16 +68,16 @@ func BenchmarkFanOut(b *testing.B) {
 // the acknowledgement, to observers that count them.
 func fanOut(b *testing.B, open transport, data []byte, observers int) {
 	owner := open(b)
-	must(b, owner, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://","protocolVersions":["1.0.0"],`+
+	succeed(b, owner, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://","protocolVersions":["1.0.0"],`+
 		`"clientId":"laptop","_meta":{"tether/clientTerminals":{"versions":[1]}}}}`)
-	must(b, owner, `{"jsonrpc":"2.0","id":2,"method":"createTerminal","params":{"channel":"`+uri+`","executionTarget":"client",`+
+	succeed(b, owner, `{"jsonrpc":"2.0","id":2,"method":"createTerminal","params":{"channel":"`+uri+`","executionTarget":"client",`+
 		`"claim":{"kind":"client","clientId":"laptop"}}}`)
 	var wg sync.WaitGroup
 	var skipped int64
 	var mu sync.Mutex
 	for i := range observers {
 		ch := open(b)
-		must(b, ch, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://",`+
+		succeed(b, ch, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://",`+
 			`"protocolVersions":["1.0.0"],"clientId":"watcher%d","initialSubscriptions":["%s"]}}`, i, uri))
 		wg.Go(func() {
 			n := observe(b, ch)
@@ -98,15 +96,11 @@ func fanOut(b *testing.B, open transport, data []byte, observers int) {
 			applied = awaitAck(b, owner)
 		}
 		buf = ahp.AppendOutput(buf[:0], uri, 1, data, sent)
-		if err := owner.Send(b.Context(), buf); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, owner.Send(b.Context(), buf))
 		sent += int64(len(data))
 	}
 	exit := []byte(`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","clientSeq":2,"action":{"type":"terminal/exited"}}}`)
-	if err := owner.Send(b.Context(), exit); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, owner.Send(b.Context(), exit))
 	wg.Wait()
 	b.StopTimer()
 	if observers > 0 {
@@ -135,31 +129,21 @@ func observe(b *testing.B, ch jsonrpc.Channel) (resyncs int64) {
 
 func awaitAck(b *testing.B, ch jsonrpc.Channel) int64 {
 	for {
-		msg, err := ch.Recv(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		msg := must.Get(ch.Recv(b.Context()))(b)
 		if _, tail, ok := bytes.Cut(msg, []byte(`"applied":`)); ok {
 			var n int64
-			if _, err := fmt.Sscanf(string(tail), "%d", &n); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(string(tail), "%d", &n))(b)
 			return n
 		}
 	}
 }
 
-// must sends a request and expects a result.
-func must(b *testing.B, ch jsonrpc.Channel, request string) {
+// succeed sends a request and expects a result.
+func succeed(b *testing.B, ch jsonrpc.Channel, request string) {
 	b.Helper()
-	if err := ch.Send(b.Context(), []byte(request)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, ch.Send(b.Context(), []byte(request)))
 	for {
-		msg, err := ch.Recv(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		msg := must.Get(ch.Recv(b.Context()))(b)
 		if bytes.Contains(msg, []byte(`"error"`)) {
 			b.Fatalf("%s: %s", request, msg)
 		}

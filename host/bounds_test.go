@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -172,10 +173,7 @@ func TestMarksOfLongLinesAreBounded(t *testing.T) {
 func TestACookieOnlyWatches(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
 	cookie := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
-	ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}, ReadLimit: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}, ReadLimit: 1 << 20}))(t)
 	v := newViewer(t, ch, "page")
 	defer v.close()
 	v.initialize(viewOptions{subs: []string{ahp.RootURI}})
@@ -308,9 +306,7 @@ func TestOneNameHasItsPart(t *testing.T) {
 	if err := held[4].call(ahp.MethodCreateTerminal, clientTerminal("ahp-terminal:/a4", "a4"), nil); code(err) != int64(jsonrpc.CodeOverloaded) {
 		t.Errorf("while a terminal waits for its owner: %v", err)
 	}
-	if err := held[1].call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: "ahp-terminal:/a1"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, held[1].call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: "ahp-terminal:/a1"}, nil))
 	held[4].create("ahp-terminal:/a4")
 	testkit.Eventually(t, patience, "the place of a connection is free again", func() bool {
 		ch, err := wsconn.Dial(t.Context(), url+"?tkn=machine-a", wsconn.Options{})
@@ -340,9 +336,7 @@ func TestCreatingInALoopIsLimited(t *testing.T) {
 					continue
 				}
 				count++
-				if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 			}
 			return count
 		}
@@ -395,22 +389,15 @@ func TestEveryWatcherIsOnRecord(t *testing.T) {
 	as(t, url, "observer-o", "first", viewOptions{subs: []string{uri}})
 	v := as(t, url, "observer-o", "later", viewOptions{})
 	for range 3 {
-		if err := v.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.subscribe(uri))
 	}
 	again := as(t, url, "observer-o", "first", viewOptions{noInit: true})
-	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "first", Subscriptions: []string{uri}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "first", Subscriptions: []string{uri}}, nil))
 	_, list := ask(t, url, visit{path: "/plain", token: "observer-o"})
 	_, rest, _ := strings.Cut(list, `href="/terminals/`)
 	id, _, _ := strings.Cut(rest, `"`)
 	ask(t, url, visit{path: "/terminals/" + id, token: "observer-o"})
-	agent, err := overHTTP(t, url, "observer-o", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(overHTTP(t, url, "observer-o", nil))(t)
 	for range 3 {
 		use(t, agent, "read_terminal", map[string]any{"terminalId": strings.TrimSuffix(id, ".txt")}, &struct{}{})
 	}
@@ -522,15 +509,9 @@ func TestOneNameHasItsPartOfRequests(t *testing.T) {
 	_, base := serve(t, host.Options{Access: newUsers("observer-ann", "observer-ben"), MaxConnections: 16})
 	follow := func(token string) (status int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(base, "ws")+"/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(base, "ws")+"/events", nil))(t)
 		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		leave = func() { cancel(); answer.Body.Close() }
 		t.Cleanup(leave)
 		return answer.StatusCode, leave

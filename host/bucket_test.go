@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // bucket is a document that all nodes share, which can be out of reach for changes.
@@ -121,9 +122,7 @@ func TestLinksWithoutTheBucket(t *testing.T) {
 	machine.create(uri)
 	const onceID = "bcdefghi"
 	for id, once := range map[string]bool{shareID: false, onceID: true} {
-		if err := machine.shares(uri, id, once, time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, machine.shares(uri, id, once, time.Now().Add(time.Hour)))
 	}
 	opens := func(id string) bool {
 		text, _ := linkSecret()
@@ -134,9 +133,7 @@ func TestLinksWithoutTheBucket(t *testing.T) {
 	if opens(onceID) {
 		t.Error("a link for one browser admits a guest of whom other nodes do not hear")
 	}
-	if err := machine.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil))
 	kept.reached(true)
 	testkit.Eventually(t, patience, "the link has ended in the bucket, too", func() bool {
 		return !slices.ContainsFunc(kept.Kept(), func(s host.Share) bool { return s.ID == shareID })

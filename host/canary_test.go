@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // No output, no messages to terminals, no input, request or refusal text is in the log at
@@ -31,9 +32,7 @@ func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
 	p := clientTerminal(uri, "laptop")
 	p.Name, p.Cwd = "canary-name", "file:///canary-cwd"
-	if err := laptop.call(ahp.MethodCreateTerminal, p, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 	laptop.output(uri, "canary-output\r\n", 0)
 	one := int64(1)
 	for _, a := range []ahp.Action{ahp.TerminalTitleChanged{Title: "canary-title"}, ahp.TerminalCwdChanged{Cwd: "file:///canary-cwd2"},
@@ -46,9 +45,7 @@ func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 
 	ann := as(t, url, "admin-ann", "ann", viewOptions{subs: []string{ahp.RootURI, uri}})
 	const shell = "ahp-terminal:/shell"
-	if err := ann.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shell, Claim: ahp.ClientClaim("ann"), Name: "canary-shell"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ann.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shell, Claim: ahp.ClientClaim("ann"), Name: "canary-shell"}, nil))
 	for _, where := range []string{shell, uri} { // accepted and refused
 		ann.dispatch(where, ahp.TerminalInput{Data: "canary-typed"})
 	}
@@ -61,10 +58,7 @@ func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 	}
 	ann.ping()
 
-	agent, err := overHTTP(t, url, "operator-bot", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(overHTTP(t, url, "operator-bot", nil))(t)
 	var all []listed
 	use(t, agent, "list_terminals", nil, &all)
 	for _, one := range all {

@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -71,9 +72,7 @@ func newStage(t *testing.T) *stage {
 	other.output(s.names["OTHER"], "printed in OTHER\r\n", 0)
 	other.ping()
 	s.looker = as(t, s.url, "admin-looker", "looker", viewOptions{})
-	if err := s.looker.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: s.names["SHELL"], Claim: ahp.ClientClaim("looker")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.looker.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: s.names["SHELL"], Claim: ahp.ClientClaim("looker")}, nil))
 	var shells struct{ Shells []struct{ ID string } }
 	_, body := ask(t, s.url, visit{path: "/shells", token: "admin-looker"})
 	if err := json.Unmarshal([]byte(body), &shells); err != nil || len(shells.Shells) != 1 {
@@ -97,9 +96,7 @@ func (s *stage) look() map[string]string {
 		all[name] = string(r.Snapshot.State)
 	}
 	var r json.RawMessage
-	if err := s.looker.call(ahp.MethodListSessions, ahp.ListSessionsParams{Channel: ahp.RootURI}, &r); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.looker.call(ahp.MethodListSessions, ahp.ListSessionsParams{Channel: ahp.RootURI}, &r))
 	all["sessions"] = string(r)
 	return all
 }
@@ -131,10 +128,7 @@ func (s *stage) try(c clientTry) (got, answer string) {
 	v := s.owner
 	if token != "owner" {
 		s.clients++
-		ch, err := wsconn.Dial(s.t.Context(), s.url+"?tkn="+token, wsconn.Options{ReadLimit: 16 << 20})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		ch := must.Get(wsconn.Dial(s.t.Context(), s.url+"?tkn="+token, wsconn.Options{ReadLimit: 16 << 20}))(s.t)
 		v = newViewer(s.t, ch, fmt.Sprint("client-", s.clients))
 		defer v.close()
 		if !early {

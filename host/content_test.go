@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/must"
 )
 
 // suffix tells whether short is the tail of long: the same parts from the back, except
@@ -115,9 +116,7 @@ func FuzzContent(f *testing.F) {
 			n := min(len(script)-1, int(op%17))
 			m.step(op, strings.ToValidUTF8(string(script[1:1+n]), "\ufffd"))
 			script = script[1+n:]
-			if err := m.check(int(limit)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.check(int(limit)))
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 func TestCreateTerminalIsChecked(t *testing.T) {
@@ -74,12 +75,8 @@ func TestHalfASize(t *testing.T) {
 		announce := func(uri, size string) (cols, rows int64) {
 			t.Helper()
 			members := `{"channel":"` + uri + `","executionTarget":"client","claim":{"kind":"client","clientId":"laptop"},` + size + `}`
-			if err := v.call(ahp.MethodCreateTerminal, jsonRaw(members), nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := watcher.subscribe(uri); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.call(ahp.MethodCreateTerminal, jsonRaw(members), nil))
+			must.Do(t, watcher.subscribe(uri))
 			s := watcher.state(uri)
 			return s.Cols, s.Rows
 		}
@@ -141,9 +138,7 @@ func TestVersionsSideBySide(t *testing.T) {
 					State map[string]jsonRaw `json:"state"`
 				} `json:"snapshot"`
 			}
-			if err := v.call(ahp.MethodSubscribe, ahp.SubscribeParams{Channel: uri}, &raw); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.call(ahp.MethodSubscribe, ahp.SubscribeParams{Channel: uri}, &raw))
 			lifecycle, exitCode := string(raw.Snapshot.State["lifecycle"]), string(raw.Snapshot.State["exitCode"])
 			list := string(v.lastOn(ahp.RootURI))
 			if v.result.ProtocolVersion < "0.9" {

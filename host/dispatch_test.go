@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // everyAction is one valid action of each kind, and two of none.
@@ -58,17 +59,13 @@ func dispatchAs(t *testing.T, role string, a ahp.Action, allowed bool) {
 		owner.dispatch(uri, ahp.TerminalExited{})
 		owner.ping()
 	}
-	if err := witness.subscribe(uri); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, witness.subscribe(uri))
 	who := owner
 	if !strings.HasPrefix(role, "owner") {
 		who = connect(t, h, "other", viewOptions{})
 	}
 	if role == "observer" {
-		if err := who.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, who.subscribe(uri))
 	}
 	before := witness.state(uri)
 	seq := who.dispatch(uri, a)
@@ -125,9 +122,7 @@ func TestOutputIsNotEchoedToItsOwner(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 2000})
 		owner := connect(t, h, "laptop", viewOptions{resume: true})
 		owner.create(uri)
-		if err := owner.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, owner.subscribe(uri))
 		// More than the log holds, so that a cursor left behind would fall off it.
 		for i := range 100 {
 			owner.output(uri, strings.Repeat("x", 100), int64(100*i))
@@ -152,9 +147,7 @@ func TestOffsets(t *testing.T) {
 		owner := connect(t, h, "laptop", viewOptions{resume: true})
 		watcher := connect(t, h, "watcher", viewOptions{})
 		owner.create(uri)
-		if err := watcher.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, watcher.subscribe(uri))
 		owner.output(uri, "0123", 0)
 		owner.output(uri, "0123", 0)                                                                         // a duplicate
 		owner.output(uri, "23456", 2)                                                                        // an overlap
@@ -252,9 +245,7 @@ func TestRefusalsAreLimited(t *testing.T) {
 		owner := connect(t, h, "laptop", viewOptions{})
 		other := connect(t, h, "other", viewOptions{})
 		owner.create(uri)
-		if err := owner.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, owner.subscribe(uri))
 		for range 1000 {
 			other.dispatch(uri, ahp.TerminalInput{Data: strings.Repeat("x", 1000)})
 		}

@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -30,9 +31,7 @@ func TestDrainSendsWaitingMessages(t *testing.T) {
 		owner := connect(t, h, "laptop", viewOptions{resume: true})
 		owner.create(uri)
 		const shell = "ahp-terminal:/shell"
-		if err := owner.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shell, Claim: ahp.ClientClaim("laptop")}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, owner.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shell, Claim: ahp.ClientClaim("laptop")}, nil))
 		v, g := slowViewer(t, h, "slow", uri, shell)
 		want := strings.Repeat("all of it\r\n", 1000)
 		for i := 0; i < len(want); i += 1100 {
@@ -131,15 +130,9 @@ func TestNewClientsAreRefusedAtTheEnd(t *testing.T) {
 	if err := owner.peer.Err(); err == nil || !strings.Contains(err.Error(), "going away") {
 		t.Errorf("the machine is told %v", err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(url, "ws"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(url, "ws"), nil))(t)
 	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-WebSocket-Version": {"13"}, "Sec-WebSocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("who comes then is answered %d, Retry-After %q", answer.StatusCode, answer.Header.Get("Retry-After"))

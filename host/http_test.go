@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -31,10 +32,7 @@ func serve(t *testing.T, o host.Options) (h *host.Host, url string) {
 
 func dial(t *testing.T, url, id string, o viewOptions) *viewer {
 	t.Helper()
-	ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{ReadLimit: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{ReadLimit: 16 << 20}))(t)
 	v := newViewer(t, ch, id)
 	t.Cleanup(v.close)
 	if !o.noInit {
@@ -110,10 +108,7 @@ func TestPagesThatCameByHTTP(t *testing.T) {
 // upgrade makes a request, as a WebSocket's handshake or plain, and returns the status.
 func upgrade(t *testing.T, url string, header http.Header, websocket bool) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", "http"+strings.TrimPrefix(url, "ws"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), "GET", "http"+strings.TrimPrefix(url, "ws"), nil))(t)
 	for k, v := range header {
 		r.Header[k] = v
 	}
@@ -128,10 +123,7 @@ func upgrade(t *testing.T, url string, header http.Header, websocket bool) int {
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(transport.RoundTrip(r))(t)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -238,19 +230,11 @@ func TestBadFrames(t *testing.T) {
 		{"response to nothing", `{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{}))(t)
 			defer ch.Close()
 			answerTo := func(frame string) string {
-				if err := ch.Send(t.Context(), []byte(frame)); err != nil {
-					t.Fatal(err)
-				}
-				msg, err := ch.Recv(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, ch.Send(t.Context(), []byte(frame)))
+				msg := must.Get(ch.Recv(t.Context()))(t)
 				return string(msg)
 			}
 			answerTo(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"bad"}}`)
@@ -265,10 +249,7 @@ func TestBadFrames(t *testing.T) {
 			// be refused before or after that.
 			got := answerTo(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 			for strings.Contains(got, `"rejectionReason"`) {
-				msg, err := ch.Recv(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				msg := must.Get(ch.Recv(t.Context()))(t)
 				got = string(msg)
 			}
 			if got != `{"jsonrpc":"2.0","id":"p","result":null}` {
@@ -342,21 +323,15 @@ func TestStalledSocketIsClosed(t *testing.T) {
 	owner := dial(t, url, "laptop", viewOptions{resume: true})
 	owner.create(uri)
 	// A client whose socket is not read from.
-	raw, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	raw := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err == nil {
 			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		}
 		return c, err
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	defer raw.Close()
-	err = raw.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"s","initialSubscriptions":["`+uri+`"]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"s","initialSubscriptions":["`+uri+`"]}}`)))
 	sent := int64(0)
 	text := strings.Repeat("x", 32<<10)
 	deadline := time.Now().Add(patience)

@@ -14,14 +14,13 @@ import (
 	"tether/events"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // says makes a client report how the program in a terminal uses its keyboard.
 func (v *viewer) says(uri, state string, since time.Time) {
 	v.t.Helper()
-	if err := v.peer.SendRaw(context.Background(), ahp.AppendState(nil, ahp.NewState(uri, state, since))); err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, v.peer.SendRaw(context.Background(), ahp.AppendState(nil, ahp.NewState(uri, state, since))))
 }
 
 // awaits is the state of a terminal in the catalogue.
@@ -44,10 +43,7 @@ func TestInputIsShown(t *testing.T) {
 	laptop.create(uri)
 	laptop.output(uri, "installs\r\nname: ", 0)
 	watcher := as(t, url, "observer-o", "watcher", viewOptions{subs: []string{ahp.RootURI}})
-	agent, err := overHTTP(t, url, "agent-bot", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
 	want := func(awaits string) {
 		t.Helper()
 		watcher.await("awaits "+awaits, func() bool {
@@ -98,9 +94,7 @@ func TestInputOfStrangers(t *testing.T) {
 	laptop.create(uri)
 	raw := func(params string) {
 		t.Helper()
-		if err := laptop.peer.Notify(t.Context(), ahp.MethodState, jsonRaw(params)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.peer.Notify(t.Context(), ahp.MethodState, jsonRaw(params)))
 		laptop.ping()
 	}
 	laptop.says(uri, ahp.InputAwaits, time.Now())
@@ -175,10 +169,7 @@ func TestReadyIsShown(t *testing.T) {
 	const uri = "ahp-terminal:/web"
 	laptop.create(uri)
 	watcher := as(t, url, "observer-o", "watcher", viewOptions{subs: []string{ahp.RootURI}})
-	agent, err := overHTTP(t, url, "agent-bot", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
 	var mu sync.Mutex
 	var heard []string
 	ctx, cancel := context.WithCancel(t.Context())
@@ -197,9 +188,7 @@ func TestReadyIsShown(t *testing.T) {
 		t.Helper()
 		p := ahp.NewState(uri, ahp.InputQuiet, time.Now())
 		p.SetReady(ready, time.Now(), why)
-		if err := laptop.peer.SendRaw(t.Context(), ahp.AppendState(nil, p)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.peer.SendRaw(t.Context(), ahp.AppendState(nil, p)))
 	}
 	want := func(ready string) {
 		t.Helper()
@@ -231,9 +220,7 @@ func TestReadyIsShown(t *testing.T) {
 	laptop.create("ahp-terminal:/second")
 	p := ahp.NewState("ahp-terminal:/second", ahp.InputQuiet, time.Now())
 	p.SetReady(ahp.ReadyFailed, time.Now(), "not ready within 5s: no program of it listens on port 5173")
-	if err := laptop.peer.SendRaw(t.Context(), ahp.AppendState(nil, p)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, laptop.peer.SendRaw(t.Context(), ahp.AppendState(nil, p)))
 	testkit.Eventually(t, testkit.Patience, "both events", func() bool { mu.Lock(); defer mu.Unlock(); return len(heard) == 2 })
 	if !slices.Equal(heard, []string{"ready: it listens on port 5173", "failed: not ready within 5s: no program of it listens on port 5173"}) {
 		t.Errorf("heard %q", heard)

@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -115,9 +116,7 @@ func sendInitialize(t *testing.T, ch jsonrpc.Channel, id string, subs []string) 
 	t.Helper()
 	p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: id, InitialSubscriptions: subs}
 	raw, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": ahp.MethodInitialize, "params": p})
-	if err := ch.Send(t.Context(), raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ch.Send(t.Context(), raw))
 }
 
 // mirrored lends so many terminals at a node that never sends their text.

@@ -16,6 +16,7 @@ import (
 	"tether/host"
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -263,9 +264,7 @@ func TestLoad(t *testing.T) {
 				if got := ann.seen(); err != nil || got != textOf(i, n) {
 					t.Fatalf("at the next host, %s has %d bytes of %d, %v", loadURI(i, n), len(got), len(textOf(i, n)), err)
 				}
-				if err := ann.conn.Unsubscribe(ctx, loadURI(i, n)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, ann.conn.Unsubscribe(ctx, loadURI(i, n)))
 			}
 		}
 	})

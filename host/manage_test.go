@@ -15,6 +15,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // shelf is a Register of a list.
@@ -93,25 +94,16 @@ func (m *managed) names() string {
 func end(t *testing.T, url, cookie, csrf, kind, id string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	at := "http" + strings.TrimPrefix(url, "ws")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/people/end", strings.NewReader(`{"kind":"`+kind+`","id":"`+id+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/people/end", strings.NewReader(`{"kind":"`+kind+`","id":"`+id+`"}`)))(t)
 	r.Header.Set("Origin", strings.TrimSuffix(at, "/"))
 	r.Header.Set("Cookie", cookie)
 	r.Header.Set("X-Tether-Csrf", csrf)
 	if change != nil {
 		change(r)
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(body)
 }
 

@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -60,9 +61,7 @@ func use(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any, i
 	if err != nil || r.IsError {
 		t.Fatalf("%s %v: %v %+v", tool, args, err, r)
 	}
-	if err := json.Unmarshal([]byte(r.Content[0].(*sdk.TextContent).Text), into); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(r.Content[0].(*sdk.TextContent).Text), into))
 }
 
 // listed is a part of the answer of list_terminals.
@@ -92,16 +91,10 @@ func TestAgentWatchesADevServer(t *testing.T) {
 			const uri = "ahp-terminal:/dev"
 			laptop.create(uri)
 			updated := make(chan string, 100)
-			agent, err := connect(t, url, "agent-bot", &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) {
+			agent := must.Get(connect(t, url, "agent-bot", &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) {
 				updated <- r.Params.URI
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			tools, err := agent.ListTools(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			}}))(t)
+			tools := must.Get(agent.ListTools(t.Context(), nil))(t)
 			var names []string
 			for _, tool := range tools.Tools {
 				names = append(names, tool.Name)
@@ -126,9 +119,7 @@ func TestAgentWatchesADevServer(t *testing.T) {
 			if w.Reason != "pattern" || w.Line != "ready at http://localhost:3000/" {
 				t.Errorf("waited for the URL: %+v", w)
 			}
-			if err := agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + id}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + id}))
 			one := int64(1)
 			laptop.dispatch(uri, ahp.TerminalCommandDetectionAvailable{})
 			laptop.dispatch(uri, ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "npm test", Timestamp: 1})
@@ -168,10 +159,7 @@ func TestAgentSeesAllMachines(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "machine-desktop", "agent-bot")})
-			agent, err := connect(t, url, "agent-bot", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(connect(t, url, "agent-bot", nil))(t)
 			machines := map[string]*viewer{}
 			for _, name := range []string{"laptop", "desktop"} {
 				machines[name] = as(t, url, "machine-"+name, name+"-id", viewOptions{})
@@ -193,10 +181,7 @@ func TestAgentSeesAllMachines(t *testing.T) {
 			}
 			machines["desktop"].dispatch("ahp-terminal:/dev-desktop", ahp.TerminalTitleChanged{Title: "vim"})
 			machines["desktop"].ping()
-			resources, err := agent.ListResources(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resources := must.Get(agent.ListResources(t.Context(), nil))(t)
 			titles := map[string]string{}
 			for _, r := range resources.Resources {
 				titles[strings.TrimPrefix(r.URI, "terminal:///")] = r.Title
@@ -263,10 +248,7 @@ func TestAgentWaitsForAMachineThatIsAway(t *testing.T) {
 			laptop.create(uri)
 			laptop.output(uri, "starting\r\n", 0)
 			laptop.ping()
-			agent, err := overHTTP(t, url, "agent-bot", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
 			var all []listed
 			use(t, agent, "list_terminals", nil, &all)
 			answers := make(chan waited, 1)
@@ -310,10 +292,7 @@ func TestWhoMayUseTheAgentsDoor(t *testing.T) {
 func TestARevokedAgentGetsTheReason(t *testing.T) {
 	users := newUsers("agent-bot")
 	_, url := serve(t, host.Options{Access: users})
-	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer agent-bot"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer agent-bot"}}}))(t)
 	defer conn.Close()
 	users.ends["agent-bot"](errors.New("the token was revoked"))
 	if _, err := conn.Recv(t.Context()); err == nil || !strings.Contains(err.Error(), "the token was revoked") {
@@ -338,18 +317,12 @@ func TestAnAgentWithoutSessionsIsRecordedOnce(t *testing.T) {
 		if version < "2026" {
 			body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/mcp", strings.NewReader(body)))(t)
 		for k, v := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 			"Mcp-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "list_terminals"} {
 			req.Header.Set(k, v)
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(req))(t)
 		defer resp.Body.Close()
 		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%v %d: %s", err, resp.StatusCode, text)
@@ -376,10 +349,7 @@ func TestARevokedAgentIsCutOff(t *testing.T) {
 			_, url := serve(t, host.Options{Access: users})
 			laptop := as(t, url, "machine-laptop", "c1", viewOptions{})
 			laptop.create("ahp-terminal:/a")
-			agent, err := connect(t, url, "agent-bot", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(connect(t, url, "agent-bot", nil))(t)
 			var all []listed
 			use(t, agent, "list_terminals", nil, &all)
 			ended := make(chan error, 1)

@@ -19,6 +19,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -241,14 +242,11 @@ func rawSocket(t *testing.T, url, token string) net.Conn {
 func rawSocketAt(t *testing.T, url string) net.Conn {
 	t.Helper()
 	var socket net.Conn
-	ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		socket = c
 		return c, err
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	t.Cleanup(func() { ch.Close() })
 	return socket
 }
@@ -301,10 +299,7 @@ func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 	frame = append(frame, strings.Repeat(" ", longest-100)...)
 	address, page := strings.TrimPrefix(url, "ws://"), h.TextPath(uri)
 	raw := func(head string) net.Conn {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", address))(t)
 		t.Cleanup(func() { c.Close() })
 		_, _ = io.WriteString(c, head)
 		return c
@@ -378,22 +373,13 @@ func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 func TestLongRequestsOfAgents(t *testing.T) {
 	h, url := serve(t, host.Options{Access: newUsers("operator-a"), Sessions: true})
 	ask := func(body string) (status int, text string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/mcp", strings.NewReader(body)))(t)
 		r.Header.Set("Authorization", "Bearer operator-a")
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		defer answer.Body.Close()
-		said, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := must.Get(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(said)
 	}
 	call := func(argument string) string {
@@ -435,9 +421,7 @@ func TestTheLargestMessagesDelayNobody(t *testing.T) {
 			h := steadyHost(t, host.Options{Sessions: true})
 			owner, observer := connect(t, h, "owner", viewOptions{}), connect(t, h, "observer", viewOptions{})
 			owner.create(uri)
-			if err := observer.subscribe(uri); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, observer.subscribe(uri))
 			printed := 0
 			// delay prints small pieces while do runs and returns how long the observer
 			// waited for one at most.
@@ -493,10 +477,7 @@ type caller struct {
 
 func newCaller(t *testing.T, url, token string) *caller {
 	t.Helper()
-	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}, WriteTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}, WriteTimeout: time.Minute}))(t)
 	t.Cleanup(func() { conn.Close() })
 	c := &caller{t, conn}
 	c.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
@@ -518,10 +499,7 @@ func (c *caller) call(id int, tool, args, beside string) {
 func (c *caller) hear(id string) (code int, text string) {
 	c.t.Helper()
 	for {
-		line, err := c.conn.Recv(c.t.Context())
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		line := must.Get(c.conn.Recv(c.t.Context()))(c.t)
 		var m struct {
 			ID     string
 			Result json.RawMessage
@@ -530,9 +508,7 @@ func (c *caller) hear(id string) (code int, text string) {
 				Message string
 			}
 		}
-		if err := json.Unmarshal(line, &m); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, json.Unmarshal(line, &m))
 		if m.ID == id {
 			return m.Error.Code, m.Error.Message + string(m.Result)
 		}
@@ -543,10 +519,7 @@ func (c *caller) hear(id string) (code int, text string) {
 func waitCall(t *testing.T, url string) (args string) {
 	t.Helper()
 	as(t, url, "machine-laptop", "laptop", viewOptions{resume: true}).create(uri)
-	looker, err := overLines(t, url, "agent-honest", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	looker := must.Get(overLines(t, url, "agent-honest", nil))(t)
 	var all []listed
 	use(t, looker, "list_terminals", nil, &all)
 	return fmt.Sprintf(`{"terminalId":%q,"timeoutMs":600000}`, all[0].ID)
@@ -652,16 +625,12 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 		served := make(chan struct{})
 		go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 		init, _ := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "viewer"})
-		if err := near.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+string(init)+`}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, near.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+string(init)+`}`)))
 		for _, msg := range []string{ // the second answer is not taken, so that the third one waits
 			`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 			`{"jsonrpc":"2.0","id":2,"method":"subscribe","params":{"channel":"` + uri + `"}}`,
 		} {
-			if err := near.Send(t.Context(), []byte(msg)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, near.Send(t.Context(), []byte(msg)))
 			synctest.Wait()
 		}
 		pull := h.Straggler()

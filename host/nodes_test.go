@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // engine is a cluster in which this node owns whatever comes.
@@ -58,9 +59,7 @@ func TestWatchersAtOtherNodes(t *testing.T) {
 		}
 		for _, who := range []string{"bob", "cyd"} {
 			r := host.FeedRequest{From: "other", URI: uri, Epoch: epoch, Offset: -1, Most: 1000, Watching: 1, Watchers: []ahp.Watcher{{Who: who, Kind: ahp.WatcherPerson}}}
-			if _, err := h.Feed(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(h.Feed(t.Context(), r))(t)
 			if got := watching(); got != who {
 				t.Errorf("%q watches, want %q", got, who)
 			}
@@ -158,10 +157,8 @@ func TestEpochOfAConnectionThatEnds(t *testing.T) {
 func TestAgentsOfOtherNodes(t *testing.T) {
 	h := testHost(t, host.Options{Sessions: true, Nodes: &engine{}})
 	laptop := connect(t, h, "laptop", viewOptions{resume: true})
-	if err := laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
-		ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
+		ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil))
 	stated := h.AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"},{"name":"ann","role":"observer"}]}`))
 	if got := string(stated); !strings.Contains(got, `"agent":{"name":"bot","role":"operator"},"client":"laptop"`) || strings.Contains(got, "ann") {
 		t.Errorf("offered %s", got)
@@ -190,10 +187,8 @@ func TestNodesThatAskNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true, Nodes: &engine{}})
 		laptop := connect(t, h, "laptop", viewOptions{resume: true})
-		if err := laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
-			ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
+			ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil))
 		state := func() {
 			h.AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"}]}`))
 		}
@@ -231,9 +226,7 @@ func TestLongEntriesComeInParts(t *testing.T) {
 		const uri = "ahp-terminal:/web"
 		laptop.create(uri)
 		e := h.NodeChanges(t.Context(), 0, 1).Entries[0]
-		if err := other.Mirror("owner", false, e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.Mirror("owner", false, e))
 		const room = 256 << 10
 		r := host.FeedRequest{}
 		follow := func() {
@@ -244,19 +237,14 @@ func TestLongEntriesComeInParts(t *testing.T) {
 					t.Fatal("nobody follows it")
 				}
 				next.From, next.Most, next.Room, next.Number, next.Index = "other", room, room, r.Number, r.Index
-				a, err := h.Feed(t.Context(), next)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(h.Feed(t.Context(), next))(t)
 				if len(a.Items) > room+1<<10 {
 					t.Errorf("%d bytes in one answer", len(a.Items))
 				}
 				if len(a.Items) == 0 {
 					return
 				}
-				if err := other.ApplyFeed(uri, node, e.Epoch, a.Items); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, other.ApplyFeed(uri, node, e.Epoch, a.Items))
 				r.Number, r.Index = a.Number, a.Index
 			}
 			t.Error("it is asked without end")
@@ -329,9 +317,7 @@ func TestNodeThatIsNotReached(t *testing.T) {
 	connect(t, owner, "laptop", viewOptions{resume: true}).create("ahp-terminal:/web")
 	other, url := serve(t, host.Options{Access: newUsers("agent-bot"), Nodes: &engine{}})
 	c := owner.NodeChanges(t.Context(), 0, 10)
-	if err := other.Mirror("owner", c.On, c.Entries[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Mirror("owner", c.On, c.Entries[0]))
 	agent, _ := overLines(t, url, "agent-bot", nil)
 	listed := func() (all []struct {
 		AwaySince int64

@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // The owner is told how many watch, whenever that changes and when it comes back, and
@@ -27,9 +28,7 @@ func TestObserversAreCounted(t *testing.T) {
 		}
 		one, two := connect(t, h, "one", viewOptions{resume: true}), connect(t, h, "two", viewOptions{})
 		for n, v := range []*viewer{one, two} {
-			if err := v.subscribe(uri); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.subscribe(uri))
 			want(owner, int64(n+1))
 		}
 		if err := one.subscribe(uri); err != nil { // again
@@ -37,9 +36,7 @@ func TestObserversAreCounted(t *testing.T) {
 		}
 		owner.ping()
 		want(owner, 2)
-		if err := one.peer.Notify(t.Context(), ahp.MethodUnsubscribe, ahp.UnsubscribeParams{Channel: uri}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, one.peer.Notify(t.Context(), ahp.MethodUnsubscribe, ahp.UnsubscribeParams{Channel: uri}))
 		want(owner, 1)
 		again, _, err := reconnect(t, h, owner)
 		if err != nil {
@@ -73,10 +70,7 @@ func TestAgentsAreCountedAsObservers(t *testing.T) {
 				owner.await(what, func() bool { got, told := owner.observers[uri]; return told && got == n })
 			}
 			want("nobody watches", 0)
-			agent, err := connect(t, url, "agent-bot", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(connect(t, url, "agent-bot", nil))(t)
 			var all []listed
 			use(t, agent, "list_terminals", nil, &all)
 			use(t, agent, "read_terminal", map[string]any{"terminalId": all[0].ID}, &struct{}{})
@@ -89,9 +83,7 @@ func TestAgentsAreCountedAsObservers(t *testing.T) {
 			owner.output(uri, "ready\r\n", 10)
 			<-ended
 			want("the agent has what it waited for", 0)
-			if err := agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + all[0].ID}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + all[0].ID}))
 			want("the agent follows it", 1)
 			ann := as(t, url, "observer-ann", "ann", viewOptions{subs: []string{uri}})
 			want("a person, too", 2)
@@ -109,9 +101,7 @@ func TestObserverCountsNeedTheMarker(t *testing.T) {
 		h := testHost(t, host.Options{})
 		owner := connect(t, h, "other", viewOptions{})
 		owner.create(uri)
-		if err := connect(t, h, "one", viewOptions{}).subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, connect(t, h, "one", viewOptions{}).subscribe(uri))
 		owner.ping()
 		synctest.Wait()
 		owner.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // A host that is started again gets the text that its owner still has. Offsets mean the
@@ -46,10 +47,7 @@ func TestOffsetsOutliveTheHost(t *testing.T) {
 		}
 		owner.ping()
 		x := only(t, h)
-		r, err := x.Read(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(x.Read(0))(t)
 		defer r.Close()
 		seen, ended := map[string]int64{}, 0
 		for {
@@ -103,10 +101,7 @@ func TestReaderInAGap(t *testing.T) {
 	owner.ping()
 	x := only(t, h)
 	for from, want := range map[int64]bool{0: true, 7: true, 500: true, 1000: false, 1003: false} {
-		r, err := x.Read(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(x.Read(from))(t)
 		missing, text := false, ""
 		for {
 			ev, ok, err := r.TryNext(make([]byte, 256))

@@ -10,16 +10,14 @@ import (
 	"tether/host"
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Text that a program has drawn long ago is on the screen, although the host has not kept
 // it, until output is missing.
 func TestScreenOfTrimmedText(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot"), Scrollback: 64 << 10})
-	agent, err := overHTTP(t, url, "agent-bot", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
 	const uri = "ahp-terminal:/dev"
 	laptop := as(t, url, "machine-laptop", "laptop-id", viewOptions{})
 	laptop.create(uri)

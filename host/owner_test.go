@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // A client that followed a terminal to its end can find it again where it was created
@@ -25,12 +26,8 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 			h := steadyHost(t, host.Options{})
 			owner := connect(t, h, "laptop", viewOptions{resume: true})
 			p := clientTerminal(uri, "laptop")
-			if err := json.Unmarshal([]byte(test.meta), &p.Meta); err != nil {
-				t.Fatal(err)
-			}
-			if err := owner.call(ahp.MethodCreateTerminal, p, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(test.meta), &p.Meta))
+			must.Do(t, owner.call(ahp.MethodCreateTerminal, p, nil))
 			owner.output(uri, "later", 100)
 			owner.ping()
 			watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI, uri}})
@@ -63,9 +60,7 @@ func TestTheFormerTerminalIsTheOwners(t *testing.T) {
 		if former != "" {
 			p.Meta = ahp.NewTerminalMeta(former, false)
 		}
-		if err := v.call(ahp.MethodCreateTerminal, p, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodCreateTerminal, p, nil))
 		v.ping()
 	}
 	says := func(uri, want string) {
@@ -82,9 +77,7 @@ func TestTheFormerTerminalIsTheOwners(t *testing.T) {
 	}
 	dispose := func(v *viewer, uri string) {
 		t.Helper()
-		if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 	}
 
 	announce(laptop, "laptop", uri, "")
@@ -128,15 +121,11 @@ func TestAnOwnerIsToldThatItsExitedTerminalIsGone(t *testing.T) {
 		for i, by := range []*viewer{watcher, owner} {
 			owner.create(uri)
 			for _, v := range []*viewer{owner, watcher} {
-				if err := v.subscribe(uri); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, v.subscribe(uri))
 			}
 			owner.dispatch(uri, ahp.TerminalExited{ExitCode: &code})
 			owner.ping()
-			if err := by.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, by.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 			synctest.Wait()
 			if got := heard(owner); len(got) != 1 || got[0] != 3 {
 				t.Errorf("disposal %d: the owner heard of exits %v, want that of the one disposed of by somebody else", i, got)
@@ -205,9 +194,7 @@ func TestAnOwnerIsNotSentItsOwnHistory(t *testing.T) {
 			owner.dispatch(uri, commandExecuted(2))
 			owner.ping()
 			watcher := connect(t, h, "watcher", viewOptions{subs: []string{uri}})
-			if err := owner.subscribe(uri); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, owner.subscribe(uri))
 			if n := len(watcher.textOf(uri)); n != 320000 {
 				t.Errorf("an observer is sent %d bytes, want all", n)
 			}

@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -270,12 +271,8 @@ func TestAShellOfTheHostWaitsForAllObservers(t *testing.T) {
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 		h := testHost(t, host.Options{Runner: runner, LogBytes: 128 << 10})
 		v := connect(t, h, "person", viewOptions{})
-		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "person"), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "person"), nil))
+		must.Do(t, v.subscribe(uri))
 		v.forget()
 		slow, g := slowViewer(t, h, "slow", uri)
 		slow.forget()

@@ -18,6 +18,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -34,10 +35,7 @@ func ask(t *testing.T, url string, v visit) (*http.Response, string) {
 	if v.method == "" {
 		v.method = http.MethodGet
 	}
-	r, err := http.NewRequestWithContext(t.Context(), v.method, "http"+strings.TrimPrefix(url, "ws")+v.path, strings.NewReader(v.form))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), v.method, "http"+strings.TrimPrefix(url, "ws")+v.path, strings.NewReader(v.form)))(t)
 	for name, value := range map[string]string{"Origin": v.origin, "Sec-Fetch-Site": v.site, "Sec-Fetch-Mode": v.mode, "Sec-Fetch-Dest": v.dest, "Cookie": v.cookie} {
 		if value != "" {
 			r.Header.Set(name, value)
@@ -53,15 +51,9 @@ func ask(t *testing.T, url string, v visit) (*http.Response, string) {
 		r.Host = v.host
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(client.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(io.LimitReader(answer.Body, 1<<20)))(t)
 	return answer, string(body)
 }
 
@@ -190,15 +182,9 @@ func TestCookiesGoByHTTPSAlone(t *testing.T) {
 			client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 			_, code, _ := strings.Cut(h.Launch(host.Principal{}), "#")
 			for by, value := range map[string]string{"code": code, "token": secret} {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{by: {value}}.Encode()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{by: {value}}.Encode())))(t)
 				r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {s.URL}}
-				answer, err := client.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				answer := must.Get(client.Do(r))(t)
 				answer.Body.Close()
 				all := answer.Cookies()
 				if len(all) != 1 || all[0].Secure != c.want || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Domain != "" {
@@ -243,10 +229,7 @@ func TestSessionsOfThePage(t *testing.T) {
 		t.Errorf("after the token was revoked: %d", got)
 	}
 	cookie = launchedAs(t, h, url, host.Principal{})
-	c, err := wsconn.Dial(t.Context(), url+"/ahp", wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(wsconn.Dial(t.Context(), url+"/ahp", wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}}))(t)
 	page := newViewer(t, c, "another-page")
 	t.Cleanup(page.close)
 	page.initialize(viewOptions{})
@@ -353,15 +336,9 @@ func TestListOfThePage(t *testing.T) {
 	laptop := dial(t, base+"?tkn="+secret, "laptop", viewOptions{resume: true})
 	const uri = "ahp-terminal:/a"
 	laptop.create(uri)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(base, "ws")+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(base, "ws")+"/events", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+secret)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
 	type row struct {
@@ -377,9 +354,7 @@ func TestListOfThePage(t *testing.T) {
 				continue
 			}
 			var got struct{ Rows []row }
-			if err := json.Unmarshal([]byte(data), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(data), &got))
 			if len(got.Rows) == 1 {
 				if last = got.Rows[0]; ok(last) {
 					return

@@ -17,6 +17,7 @@ import (
 	"tether/events"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -30,9 +31,7 @@ func awaitParked(t *testing.T, h *host.Host, n int) {
 // that is not empty.
 func (v *viewer) lend(uri, former string) {
 	v.t.Helper()
-	if err := v.announce(uri, former); err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, v.announce(uri, former))
 }
 
 func (v *viewer) announce(uri, former string) error {

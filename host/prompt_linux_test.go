@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/platform/rawio"
 )
 
@@ -47,10 +48,7 @@ func (c watchedConn) Write(p []byte) (int, error) {
 func TestShortOutputIsWrittenByTheReader(t *testing.T) {
 	h := host.New(host.Options{})
 	t.Cleanup(h.Close)
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l := &watchedListener{Listener: rawio.Listener{Listener: tcp}} // as in tether-host: the socket is below two connections
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
 	server.Start()

@@ -17,6 +17,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -35,21 +36,14 @@ func only(t testing.TB, h *host.Host) agenttools.Terminal {
 	if len(all) != 1 {
 		t.Fatalf("%d terminals", len(all))
 	}
-	x, err := host.Catalogue(h).Open(all[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return must.Get(host.Catalogue(h).Open(all[0].ID))(t)
 }
 
 // drain reads available text from an offset, with rooms of the given sizes in turn, as
 // one line per event.
 func drain(t testing.TB, x agenttools.Terminal, from int64, rooms ...int) (events []string, next int64) {
 	t.Helper()
-	r, err := x.Read(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(x.Read(from))(t)
 	defer r.Close()
 	next = from
 	var text strings.Builder
@@ -211,10 +205,7 @@ func TestReaderWaits(t *testing.T) {
 		defer h.Close()
 		c := host.NewFeed(h, "ahp-terminal:/a")
 		x := only(t, h)
-		r, err := x.Read(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(x.Read(0))(t)
 		events := make(chan agenttools.Event)
 		go func() {
 			defer close(events)
@@ -257,14 +248,8 @@ func TestReaderWaits(t *testing.T) {
 		cancel()
 		d := host.NewFeed(h, "ahp-terminal:/b")
 		defer d.Text("")
-		other, err := host.Catalogue(h).Open(host.Catalogue(h).List()[1].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		waiting, err := other.Read(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(host.Catalogue(h).Open(host.Catalogue(h).List()[1].ID))(t)
+		waiting := must.Get(other.Read(0))(t)
 		if _, err := waiting.Next(ctx, make([]byte, 64)); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
@@ -297,9 +282,7 @@ func TestMachineNames(t *testing.T) {
 		v := connect(t, h, c.id, viewOptions{noInit: true})
 		p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: c.id, Meta: ahp.NewClientMeta(),
 			ClientInfo: &ahp.Implementation{Name: "tether", Title: c.title}}
-		if err := v.call(ahp.MethodInitialize, p, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodInitialize, p, nil))
 		v.create("ahp-terminal:/a")
 		if got := host.Catalogue(h).List()[0].Machine; got != c.want {
 			t.Errorf("%q of %s is called %q, want %q", c.title, c.id, got, c.want)

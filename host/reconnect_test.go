@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -194,9 +195,7 @@ func TestOwnerComesBack(t *testing.T) {
 				second := connect(t, h, "laptop", viewOptions{resume: true})
 				p := clientTerminal(uri, "laptop")
 				p.Name = "renamed"
-				if err := second.call(ahp.MethodCreateTerminal, p, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, second.call(ahp.MethodCreateTerminal, p, nil))
 				want := map[bool]int64{true: 10, false: 0}[test.again]
 				second.await("an acknowledgement", func() bool { n, ok := second.acks[uri]; return ok && n == want })
 				second.output(uri, "56789abc", 5)
@@ -244,12 +243,8 @@ func TestDispose(t *testing.T) {
 		owner := connect(t, h, "laptop", viewOptions{resume: true})
 		watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI}})
 		owner.create(uri)
-		if err := watcher.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
-		if err := watcher.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, watcher.subscribe(uri))
+		must.Do(t, watcher.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 		owner.await("terminal/exited, without a subscription", func() bool {
 			return len(owner.envelopes) == 1 && owner.envelopes[0].Channel == uri &&
 				string(owner.envelopes[0].Action) == `{"type":"terminal/exited","exitCode":-1}`
@@ -276,18 +271,11 @@ func deafOwner(t *testing.T, h *host.Host, output string) jsonrpc.Channel {
 	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 	t.Cleanup(func() { near.Close(); <-served })
 	send := func(msg string) {
-		if err := near.Send(t.Context(), []byte(msg)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, near.Send(t.Context(), []byte(msg)))
 	}
 	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"laptop","_meta":{"tether/clientTerminals":{"versions":[1]}}}}`)
-	if _, err := near.Recv(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	params, err := json.Marshal(clientTerminal(uri, "laptop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(near.Recv(t.Context()))(t)
+	params := must.Get(json.Marshal(clientTerminal(uri, "laptop")))(t)
 	send(`{"jsonrpc":"2.0","id":2,"method":"createTerminal","params":` + string(params) + `}`)
 	for i := range output { // each is acknowledged, but nobody listens
 		send(string(ahp.AppendOutput(nil, uri, int64(i), []byte(output[i:i+1]), int64(i))))
@@ -305,9 +293,7 @@ func TestAcknowledgementsThatWereNotReadAreSentAgain(t *testing.T) {
 				v := connect(t, h, "laptop", viewOptions{resume: true, noInit: how == "reconnect"})
 				if how == "reconnect" {
 					p := ahp.ReconnectParams{ClientID: "laptop", LastSeenServerSeq: 0}
-					if err := v.call(ahp.MethodReconnect, p, nil); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, v.call(ahp.MethodReconnect, p, nil))
 				} else {
 					v.create(uri)
 				}
@@ -349,14 +335,10 @@ func TestTheCatalogueIsSentForTheRootAlone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := testHost(t, host.Options{Sessions: true})
 			v := connect(t, h, "v", viewOptions{})
-			if err := v.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil))
 			all := append([]string{sessionURI}, subs...)
 			for _, uri := range all {
-				if err := v.subscribe(uri); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, v.subscribe(uri))
 			}
 			synctest.Wait()
 			v.close()

@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -136,10 +137,8 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	_, last := a.received()
 	again := as(t, url, "machine-a", "a", viewOptions{noInit: true})
 	var r ahp.ReconnectResult
-	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "a", LastSeenServerSeq: last,
-		Subscriptions: []string{ahp.RootURI, "ahp-terminal:/a0", "ahp-terminal:/b0"}}, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "a", LastSeenServerSeq: last,
+		Subscriptions: []string{ahp.RootURI, "ahp-terminal:/a0", "ahp-terminal:/b0"}}, &r))
 	if r.Type == ahp.ReconnectReplay && !cmp.Equal(r.Missing, []string{"ahp-terminal:/b0"}) {
 		t.Errorf("missing %v, want b0 alone", r.Missing)
 	}
@@ -156,9 +155,7 @@ func TestAMachineWatchesItself(t *testing.T) {
 	other.create("ahp-terminal:/other")
 	daemon.output(uri, "hello", 0)
 	v.await("the terminal is listed", func() bool { return len(v.root.Terminals) == 1 && v.root.Terminals[0].Resource == uri })
-	if err := v.subscribe(uri); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.subscribe(uri))
 	daemon.output(uri, " world", 5)
 	v.awaitText(uri, "hello world")
 	if err := v.subscribe("ahp-terminal:/other"); code(err) != int64(ahp.CodeNotFound) {
@@ -180,10 +177,8 @@ func TestAMachineWatchesItself(t *testing.T) {
 	_, last := v.received()
 	again := as(t, url, "machine-a", "watch", viewOptions{noInit: true})
 	var r ahp.ReconnectResult
-	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "watch", LastSeenServerSeq: last,
-		Subscriptions: []string{ahp.RootURI, uri, "ahp-terminal:/other"}}, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "watch", LastSeenServerSeq: last,
+		Subscriptions: []string{ahp.RootURI, uri, "ahp-terminal:/other"}}, &r))
 	if r.Type == ahp.ReconnectReplay && !cmp.Equal(r.Missing, []string{"ahp-terminal:/other"}) {
 		t.Errorf("missing %v, want the other machine's alone", r.Missing)
 	}
@@ -395,9 +390,7 @@ func TestAuditHoldsNoContent(t *testing.T) {
 	a.create("ahp-terminal:/a")
 	a.output("ahp-terminal:/a", "canary-text", 0)
 	o := as(t, url, "observer-o", "ann", viewOptions{})
-	if err := o.subscribe("ahp-terminal:/a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.subscribe("ahp-terminal:/a"))
 	if err := o.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: "ahp-terminal:/a"}, nil); code(err) != int64(ahp.CodePermissionDenied) {
 		t.Errorf("dispose by an observer: %v", err)
 	}
@@ -452,9 +445,7 @@ func TestAConnectionThatIsClosedAsksNothing(t *testing.T) {
 		old := newViewer(t, near, "admin")
 		old.initialize(viewOptions{})
 		now := connect(t, h, "admin", viewOptions{}) // it takes the place of the first
-		if err := now.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, now.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil))
 		for method, params := range map[string]any{
 			ahp.MethodDisposeTerminal: ahp.DisposeTerminalParams{Channel: uri},
 			ahp.MethodDisposeSession:  ahp.DisposeSessionParams{Channel: sessionURI},

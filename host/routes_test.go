@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 var updateRoutes = flag.Bool("update-routes", false, "rewrite testdata/routes.txt")
@@ -94,14 +95,9 @@ func TestRoutes(t *testing.T) {
 	}
 	file := filepath.Join("testdata", "routes.txt")
 	if *updateRoutes {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, got.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	lines := strings.Split(strings.ReplaceAll(string(want), "\r\n", "\n"), "\n")
 	for i, line := range strings.Split(got.String(), "\n") {
 		if i >= len(lines) || line != lines[i] {

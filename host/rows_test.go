@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // pageList is the list of a page that is sent updates.
@@ -36,9 +37,7 @@ func (p *pageList) update(t testing.TB) int {
 		Rows  []json.RawMessage
 		Gone  []string
 	}
-	if err := json.Unmarshal(data, &u); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &u))
 	if u.Whole {
 		p.whole++
 		p.rows = map[string]json.RawMessage{}
@@ -48,9 +47,7 @@ func (p *pageList) update(t testing.TB) int {
 	}
 	for _, r := range u.Rows {
 		var row struct{ ID string }
-		if err := json.Unmarshal(r, &row); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(r, &row))
 		p.rows[row.ID] = r
 	}
 	return len(u.Rows)
@@ -89,9 +86,7 @@ func TestUpdatesAddUp(t *testing.T) {
 			}
 		}
 		var want []json.RawMessage
-		if err := json.Unmarshal(h.PageRows(), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(h.PageRows(), &want))
 		for n, p := range pages {
 			p.update(t)
 			if diff := cmp.Diff(sorted(slices.Values(want)), sorted(maps.Values(p.rows))); diff != "" {
@@ -166,9 +161,7 @@ func TestRowsOfLongCommandLines(t *testing.T) {
 	f.Act(ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: line})
 	data, _ := h.PageUpdate(0)
 	var u struct{ Rows []struct{ Running string } }
-	if err := json.Unmarshal(data, &u); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &u))
 	if got := u.Rows[0].Running; len(data) > 8<<10 || len(got) < 1<<10 || !strings.HasPrefix(line, got) {
 		t.Errorf("it has %d bytes, %d of the line", len(data), len(got))
 	}

@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -47,9 +48,7 @@ func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.P
 			if n == 0 {
 				p.Meta = ahp.AddAudience(nil, to("n1", "n2", "n3", "n4"))
 			}
-			if err := v.call(ahp.MethodCreateTerminal, p, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.call(ahp.MethodCreateTerminal, p, nil))
 		}
 	}
 	var pages []*host.Page

@@ -10,6 +10,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/screen"
 )
 
@@ -83,9 +84,7 @@ func TestObserversJoinAtTheScreen(t *testing.T) {
 				continue
 			}
 			v := connect(t, h, fmt.Sprint("observer ", random.Int64()), viewOptions{})
-			if err := v.subscribe(uri); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.subscribe(uri))
 			if got, want := seen(t, v.state(uri)), string(whole.Replay()); got != want {
 				t.Fatalf("round %d: seen is\n%q, want\n%q", round, got, want)
 			}
@@ -211,9 +210,7 @@ func TestOwnersSayTheScreen(t *testing.T) {
 		laptop := connect(t, h, "laptop", viewOptions{resume: true})
 		laptop.create(uri)
 		early := connect(t, h, "early", viewOptions{})
-		if err := early.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, early.subscribe(uri))
 		laptop.dispatch(uri, ahp.TerminalResized{Cols: 120, Rows: 40})
 		laptop.dispatch(uri, ahp.TerminalResized{Cols: 30, Rows: 5})
 		at := ahp.Screen{Cols: 30, Rows: 5, Data: "\x1b[?1049hTHE HEADER\x1b[2;1H"}
@@ -230,9 +227,7 @@ func TestOwnersSayTheScreen(t *testing.T) {
 		want.Resize(40, 6)
 		want.Write([]byte("\r\nlast"))
 		late := connect(t, h, "late", viewOptions{})
-		if err := late.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, late.subscribe(uri))
 		for _, v := range []*viewer{early, late} {
 			state := v.state(uri)
 			if got := seen(t, state); got != string(want.Replay()) {

@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // fakeRunner runs processes that echo their input and end at "exit".
@@ -82,16 +83,12 @@ func TestServerExecutedTerminal(t *testing.T) {
 		h := testHost(t, host.Options{Runner: runner})
 		v := connect(t, h, "typist", viewOptions{subs: []string{ahp.RootURI}})
 		other := connect(t, h, "other", viewOptions{})
-		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "typist"), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "typist"), nil))
 		if got := runner.procs[uri].asked; got.Cols != 80 || got.Rows != 24 || got.Name != "shell" {
 			t.Errorf("started %+v, want 80×24", got)
 		}
 		for _, viewer := range []*viewer{v, other} {
-			if err := viewer.subscribe(uri); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, viewer.subscribe(uri))
 		}
 		if st := other.state(uri); st.ExecutionTarget != ahp.TargetServer || !st.Claim.HeldBy("typist") {
 			t.Errorf("state %+v", st)
@@ -135,9 +132,7 @@ func TestServerExecutedTerminalOutlivesItsClientAndEndsByDisposal(t *testing.T) 
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 		h := testHost(t, host.Options{Runner: runner})
 		first := connect(t, h, "first", viewOptions{})
-		if err := first.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil))
 		if err := first.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); code(err) != ahp.CodeAlreadyExists {
 			t.Errorf("creating twice: %v", err)
 		}
@@ -146,9 +141,7 @@ func TestServerExecutedTerminalOutlivesItsClientAndEndsByDisposal(t *testing.T) 
 		if second.state(uri).Lifecycle.Exited() {
 			t.Error("it has exited with its client")
 		}
-		if err := second.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, second.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 		<-runner.procs[uri].killed
 		second.await("the exit", func() bool { return second.states[uri].Lifecycle.Exited() })
 		runner.fail = errors.New("no shell in /secret/place")
@@ -164,12 +157,8 @@ func TestServerExecutedFloodIsPaced(t *testing.T) {
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 		h := testHost(t, host.Options{Runner: runner})
 		v := connect(t, h, "first", viewOptions{})
-		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil))
+		must.Do(t, v.subscribe(uri))
 		p := runner.procs[uri]
 		pieces := testkit.Load(900, 200)
 		for range pieces {

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -93,9 +94,7 @@ func TestSessionsAreReplayed(t *testing.T) {
 func rejoin(t *testing.T, v, before *viewer, uris ...string) {
 	t.Helper()
 	var r ahp.ReconnectResult
-	if err := v.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: v.id, LastSeenServerSeq: before.lastSeq, Subscriptions: uris}, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: v.id, LastSeenServerSeq: before.lastSeq, Subscriptions: uris}, &r))
 	for _, s := range r.Snapshots {
 		v.load(s)
 	}
@@ -161,10 +160,7 @@ func TestBoundsOfCalls(t *testing.T) {
 	if _, err := s.Begin(host.CallInfo{Name: "x", Input: []byte(`7`)}); err == nil {
 		t.Error("an input that is no object is taken")
 	}
-	call, err := s.Begin(host.CallInfo{Name: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	call := must.Get(s.Begin(host.CallInfo{Name: "x"}))(t)
 	if _, err := call.Open(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "no terminals of its own") {
 		t.Errorf("a terminal without a runner: %v", err)
 	}
@@ -220,19 +216,14 @@ func TestManyChatsInOneAnswer(t *testing.T) {
 	laptop := connect(t, h, "laptop", viewOptions{})
 	var chats []string
 	for i := range 12 {
-		s, err := h.NewSession(fmt.Sprint(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(h.NewSession(fmt.Sprint(i)))(t)
 		laptop.join(s.URI(), "run")
 		chats = append(chats, laptop.session(s.URI()).DefaultChat)
 		laptop.execute(s.URI(), func(n int, r ahp.InputRequest) ahp.Action {
 			return done(r, ahp.TextContent(fmt.Sprint(n)+strings.Repeat(".", 200<<10)))
 		})
 		for range 5 {
-			if _, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}))(t)
 		}
 	}
 	all := connect(t, h, "all", viewOptions{subs: chats})
@@ -301,9 +292,7 @@ func TestWhenSessionsEnd(t *testing.T) {
 		}, true},
 		"it holds a terminal": {func(t *testing.T, h *host.Host, creator *viewer) {
 			claim := ahp.Claim{Kind: ahp.ClaimSession, Session: sessionURI}
-			if err := creator.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shellURI, Claim: claim}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, creator.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shellURI, Claim: claim}, nil))
 		}, true},
 		"its creator is back": {func(t *testing.T, h *host.Host, creator *viewer) {
 			creator.close()
@@ -314,9 +303,7 @@ func TestWhenSessionsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := testHost(t, host.Options{Sessions: true, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
 				creator := connect(t, h, "creator", viewOptions{})
-				if err := creator.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, creator.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil))
 				tt.before(t, h, creator)
 				creator.close()
 				time.Sleep(29 * time.Second)
@@ -336,9 +323,7 @@ func TestAgentsHaveSessionsOfTheirOwn(t *testing.T) {
 	_, url := serve(t, host.Options{Sessions: true, Access: users})
 	for range 2 {
 		for _, token := range []string{"operator-a", "operator-b"} {
-			if _, err := overHTTP(t, url, token, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(overHTTP(t, url, token, nil))(t)
 		}
 	}
 	admin := as(t, url, "admin-r", "r", viewOptions{})

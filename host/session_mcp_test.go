@@ -15,14 +15,12 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func toolNames(t *testing.T, s *sdk.ClientSession) (names []string) {
 	t.Helper()
-	tools, err := s.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := must.Get(s.ListTools(t.Context(), nil))(t)
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)
 	}
@@ -38,12 +36,9 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			var audited auditLog
 			_, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-lap.top", "operator-bot"), Audit: audited.add})
 			changed := make(chan struct{}, 100)
-			agent, err := connect(t, url, "operator-bot", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			agent := must.Get(connect(t, url, "operator-bot", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 				changed <- struct{}{}
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}}))(t)
 			if names := toolNames(t, agent); len(names) != 4 {
 				t.Errorf("before a machine is there: %v", names)
 			}
@@ -115,10 +110,7 @@ func TestWhoIsOfferedMachinesTools(t *testing.T) {
 			if (err == nil) != tt.sessions {
 				t.Fatalf("createSession: %v", err)
 			}
-			agent, err := overHTTP(t, url, tt.token, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(overHTTP(t, url, tt.token, nil))(t)
 			if got := toolNames(t, agent); len(got) != tt.want {
 				t.Errorf("offered %v, want %d", got, tt.want)
 			}
@@ -184,10 +176,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
 		t.Run(name, func(t *testing.T) {
 			h, url := serve(t, host.Options{Sessions: true, Access: newUsers("operator-bot", "admin-ann", "machine-laptop")})
-			agent, err := connect(t, url, "operator-bot", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(connect(t, url, "operator-bot", nil))(t)
 			laptop := as(t, url, "machine-laptop", "laptop", viewOptions{})
 			person := as(t, url, "admin-ann", "person", viewOptions{})
 			first := listSessions(t, person)[0].Resource
@@ -195,9 +184,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 5 })
 			dispose := func(uri string) {
 				t.Helper()
-				if err := person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: uri}, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: uri}, nil))
 			}
 			dispose(first)
 			if all := listSessions(t, person); len(all) != 0 {

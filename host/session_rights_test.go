@@ -10,15 +10,14 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
 func listSessions(t *testing.T, v *viewer) []ahp.SessionSummary {
 	t.Helper()
 	var r ahp.ListSessionsResult
-	if err := v.call(ahp.MethodListSessions, ahp.ListSessionsParams{Channel: ahp.RootURI}, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.call(ahp.MethodListSessions, ahp.ListSessionsParams{Channel: ahp.RootURI}, &r))
 	return r.Items
 }
 
@@ -85,10 +84,7 @@ func TestRightsOfEachRoleOnSessions(t *testing.T) {
 // a replay nor in a snapshot.
 func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-a", "machine-b", "operator-o")})
-	s, err := h.NewSession("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(h.NewSession(""))(t)
 	a, b := as(t, url, "machine-a", "a", viewOptions{}), as(t, url, "machine-b", "b", viewOptions{})
 	a.join(s.URI(), "secret_tool")
 	b.join(s.URI(), "run")
@@ -120,9 +116,7 @@ func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	b.close()
 	again := as(t, url, "machine-b", "b", viewOptions{noInit: true})
 	var r json.RawMessage
-	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "b", LastSeenServerSeq: seen, Subscriptions: []string{s.URI(), call.Chat}}, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "b", LastSeenServerSeq: seen, Subscriptions: []string{s.URI(), call.Chat}}, &r))
 	if !strings.Contains(string(r), `"missing":["`+call.Chat) {
 		t.Errorf("reconnect: %s", r)
 	}
@@ -195,9 +189,7 @@ func TestWrongSessionRequests(t *testing.T) {
 	seen := map[string]bool{}
 	for p, pages := (ahp.ListSessionsParams{Limit: 7}), 1; ; pages++ {
 		var r ahp.ListSessionsResult
-		if err := operator.call(ahp.MethodListSessions, p, &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, operator.call(ahp.MethodListSessions, p, &r))
 		for _, s := range r.Items {
 			seen[s.Resource] = true
 		}

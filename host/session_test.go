@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -139,11 +140,7 @@ func done(r ahp.InputRequest, contents ...ahp.ToolContent) ahp.Action {
 // opened returns a host's session of that URI.
 func opened(t *testing.T, h *host.Host, uri string) *host.Session {
 	t.Helper()
-	s, err := h.Session(uri)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(h.Session(uri))(t)
 }
 
 // flow is one flow of the protocol's guide to terminals: a host with a session, and a
@@ -164,34 +161,22 @@ func newFlow(t *testing.T) *flow {
 	f.person.join(sessionURI)
 	f.session = opened(t, h, sessionURI)
 	f.chatURI = f.person.session(sessionURI).DefaultChat
-	if err := f.person.subscribe(f.chatURI); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.person.subscribe(f.chatURI))
 	return f
 }
 
 // begin begins a call that uses a terminal and returns both, with the person subscribed.
 func (f *flow) begin() (*host.Call, string) {
 	f.t.Helper()
-	call, err := f.session.Begin(host.CallInfo{Name: "run", Message: "run make", Agent: "bot"})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	uri, err := call.Open(f.t.Context(), "make", "")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := f.person.subscribe(uri); err != nil {
-		f.t.Fatal(err)
-	}
+	call := must.Get(f.session.Begin(host.CallInfo{Name: "run", Message: "run make", Agent: "bot"}))(f.t)
+	uri := must.Get(call.Open(f.t.Context(), "make", ""))(f.t)
+	must.Do(f.t, f.person.subscribe(uri))
 	return call, uri
 }
 
 func (f *flow) end(call *host.Call) {
 	f.t.Helper()
-	if err := call.End(ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "ran"}}); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, call.End(ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "ran"}}))
 }
 
 // awaitClaim waits for the holder of a terminal: in its channel and in the list of
@@ -322,10 +307,7 @@ func clientInteracts(f *flow) {
 	f.says(uri, ahp.TerminalInput{Data: "ls\r\n"}, "")
 	f.person.awaitText(uri, "ls\r\n")
 	f.awaitClaim(uri, ahp.ClientClaim("person"))
-	again, err := f.session.Begin(host.CallInfo{Name: "run"})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	again := must.Get(f.session.Begin(host.CallInfo{Name: "run"}))(f.t)
 	if err := again.Claim(uri); err != host.ErrDetached {
 		f.t.Errorf("an agent takes what a person holds: %v", err)
 	}
@@ -334,10 +316,7 @@ func clientInteracts(f *flow) {
 func sessionReclaims(f *flow) {
 	call, uri := f.begin()
 	f.end(call)
-	again, err := f.session.Begin(host.CallInfo{Name: "check", Title: "Check\x1b[31m"})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	again := must.Get(f.session.Begin(host.CallInfo{Name: "check", Title: "Check\x1b[31m"}))(f.t)
 	if err := again.Claim(uri); err != nil {
 		f.t.Fatalf("reclaim: %v", err)
 	}
@@ -367,9 +346,7 @@ func terminalsAreCleanedUp(f *flow) {
 	f.says(kept, ahp.TerminalClaimed{Claim: ahp.ClientClaim("person")}, "")
 	waited := make(chan error, 1)
 	go func() { waited <- call.Wait(f.t.Context(), used) }()
-	if err := f.person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: sessionURI}, nil); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, f.person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: sessionURI}, nil))
 	if err := <-waited; err != host.ErrDetached {
 		f.t.Errorf("who waits in a session that is disposed of: %v", err)
 	}
@@ -407,18 +384,11 @@ func clientGives(f *flow) {
 			f.t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	if err := f.person.call(ahp.MethodCreateTerminal, serverTerminal(shellURI, "person"), nil); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := f.person.subscribe(shellURI); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, f.person.call(ahp.MethodCreateTerminal, serverTerminal(shellURI, "person"), nil))
+	must.Do(f.t, f.person.subscribe(shellURI))
 	f.says(shellURI, ahp.TerminalClaimed{Claim: f.background()}, "")
 	f.awaitClaim(shellURI, f.background())
-	again, err := f.session.Begin(host.CallInfo{Name: "check"})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	again := must.Get(f.session.Begin(host.CallInfo{Name: "check"}))(f.t)
 	if err := again.Claim(shellURI); err != nil {
 		f.t.Errorf("an agent takes what it was given: %v", err)
 	}
@@ -431,9 +401,7 @@ func TestClientTool(t *testing.T) {
 	laptop.join(sessionURI, "run")
 	watcher := as(t, url, "operator-ann", "ann", viewOptions{subs: []string{sessionURI}})
 	chat := watcher.session(sessionURI).DefaultChat
-	if err := watcher.subscribe(chat); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, watcher.subscribe(chat))
 	result := make(chan ahp.ToolResult, 1)
 	var failure sync.WaitGroup
 	failure.Go(func() {

@@ -19,6 +19,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -68,24 +69,15 @@ type guest struct {
 // openLink opens a link as a program does, or as a browser with these headers.
 func openLink(t *testing.T, url, id, secret string, header http.Header) (g guest, status int, cookies []*http.Cookie, text string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/s/open", strings.NewReader(fmt.Sprintf(`{"id":%q,"secret":%q}`, id, secret)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/s/open", strings.NewReader(fmt.Sprintf(`{"id":%q,"secret":%q}`, id, secret))))(t)
 	r.Header.Set("Content-Type", "application/json")
 	for name, values := range header {
 		r.Header[name] = values
 	}
 	r.Host = header.Get("Host")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(answer.Body))(t)
 	if answer.StatusCode == http.StatusOK {
 		if err := json.Unmarshal(body, &g); err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -104,9 +96,7 @@ func TestGuestsSeeOneTerminal(t *testing.T) {
 	other := uri + "-other"
 	machine.create(other)
 	machine.output(other, "not for guests\n", 0)
-	if err := machine.shares(uri, shareID, false, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri, shareID, false, time.Now().Add(time.Hour)))
 	secretText, _ := linkSecret()
 	r, err := http.Post("http"+strings.TrimPrefix(url, "ws")+"/s/open", "application/json", strings.NewReader(`{"id":"`+shareID+`","secret":"`+secretText+`","x":"\ud800"}`))
 	if err != nil || r.StatusCode < 400 || r.Body.Close() != nil {
@@ -147,9 +137,7 @@ func TestGuestsSeeOneTerminal(t *testing.T) {
 			t.Errorf("%s: %d %.200s", path, r.StatusCode, body)
 		}
 	}
-	if err := machine.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil))
 	<-v.done // the guest's connection has ended
 	if _, status, _, _ := openLink(t, url, shareID, secretText, nil); status != http.StatusForbidden {
 		t.Errorf("an ended link: %d", status)
@@ -169,9 +157,7 @@ func TestLinksThatDoNotWork(t *testing.T) {
 	}})
 	machine := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
 	machine.create(uri)
-	if err := machine.shares(uri, shareID, false, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri, shareID, false, time.Now().Add(time.Hour)))
 	secretText, _ := linkSecret()
 	var texts []string
 	for name, c := range map[string][2]string{"another secret": {shareID, secretText[1:] + "B"}, "no secret": {shareID, ""}, "half a secret": {shareID, secretText[:20]}, "another id": {"zzzzzzzz", secretText}, "no id": {"", secretText}} {
@@ -210,9 +196,7 @@ func TestLinkForOneBrowser(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret, Shares: kept})
 	machine := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
 	machine.create(uri)
-	if err := machine.shares(uri, shareID, true, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri, shareID, true, time.Now().Add(time.Hour)))
 	secretText, _ := linkSecret()
 	page := http.Header{"Origin": {"http" + strings.TrimPrefix(url, "ws")}}
 	for _, preview := range []string{"/s/", "/s/state"} { // programs that look at links
@@ -267,9 +251,7 @@ func TestLinksOutliveTheHost(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret, Shares: kept})
 	machine := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
 	machine.create(uri)
-	if err := machine.shares(uri, shareID, true, until); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri, shareID, true, until))
 	_, _, cookies, _ := openLink(t, url, shareID, secretText, http.Header{"Origin": {"http" + strings.TrimPrefix(url, "ws")}})
 	h.Close()
 	_, url = serve(t, host.Options{Token: secret, Shares: kept})
@@ -279,9 +261,7 @@ func TestLinksOutliveTheHost(t *testing.T) {
 	}
 	machine = dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
 	machine.create(uri + "-2")
-	if err := machine.shares(uri+"-2", shareID, true, until); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri+"-2", shareID, true, until))
 	if g, status, _, _ := openLink(t, url, shareID, secretText, back); status != http.StatusOK || g.Terminal != uri+"-2" || g.Row == nil {
 		t.Errorf("after that: %d, %+v", status, g)
 	}
@@ -298,9 +278,7 @@ func TestWhoShares(t *testing.T) {
 	machine := dial(t, url+"?tkn=machine.laptop.ann", "laptop", viewOptions{})
 	machine.create(uri)
 	soon := time.Now().Add(time.Hour)
-	if err := machine.shares(uri, shareID, false, soon); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri, shareID, false, soon))
 	other, eve := dial(t, url+"?tkn=machine.desktop.bob", "desktop", viewOptions{}), dial(t, url+"?tkn=observer.eve.eve", "eve", viewOptions{})
 	other.create(uri + "-b")
 	for what, err := range map[string]error{
@@ -341,9 +319,7 @@ func TestGuestsPrograms(t *testing.T) {
 	machine := dial(t, url, "laptop", viewOptions{})
 	machine.create(uri)
 	machine.create(uri + "-other")
-	if err := machine.shares(uri, shareID, false, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.shares(uri, shareID, false, time.Now().Add(time.Hour)))
 	secretText, _ := linkSecret()
 	g, status, _, _ := openLink(t, url, shareID, secretText, http.Header{"Host": {"other.example"}})
 	if status != http.StatusOK {
@@ -366,9 +342,7 @@ func TestGuestsPrograms(t *testing.T) {
 			t.Errorf("%s is let in below /s/", name)
 		}
 	}
-	if err := machine.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 	<-v.done
 	if v.states[uri].Lifecycle.Exited() {
 		t.Error("the end of a link is told as the terminal's")

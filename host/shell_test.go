@@ -13,6 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // shellRunner runs shells that report their commands: "serve" prints a line and goes on
@@ -167,13 +168,9 @@ func (d *desk) look() {
 		d.t.Fatalf("sessions %+v", all)
 	}
 	d.session = all[0].Resource
-	if err := d.person.subscribe(d.session); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, d.person.subscribe(d.session))
 	d.chat = d.person.session(d.session).DefaultChat
-	if err := d.person.subscribe(d.chat); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, d.person.subscribe(d.chat))
 }
 
 func (d *desk) run(args map[string]any) (o outcome) {
@@ -325,9 +322,7 @@ func shellIsDetached(d *desk) {
 	answered := make(chan outcome, 1)
 	go func() { answered <- d.run(map[string]any{"command": "serve"}) }()
 	uri := d.held(ahp.ClaimSession, true)
-	if err := d.person.subscribe(uri); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, d.person.subscribe(uri))
 	d.person.awaitText(uri, "ready at http://localhost:3000/\r\n")
 	d.says(uri, ahp.TerminalInput{Data: "q"}, "in use by a tool call")
 	d.says(uri, d.sessionClaim(), "")
@@ -344,9 +339,7 @@ func shellIsDetached(d *desk) {
 func shellIsTaken(d *desk) {
 	o := d.run(map[string]any{"command": "make"})
 	uri := d.held(ahp.ClaimSession, false)
-	if err := d.person.subscribe(uri); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, d.person.subscribe(uri))
 	d.says(uri, ahp.TerminalInput{Data: "ls\r"}, "held by a session: claim it first")
 	d.says(uri, ahp.TerminalClaimed{Claim: ahp.ClientClaim("person")}, "")
 	d.says(uri, ahp.TerminalInput{Data: "ls\r"}, "")
@@ -374,9 +367,7 @@ func shellsEnd(d *desk) {
 		all := d.person.root.Terminals
 		return len(all) == 2 && all[1].Claim.ToolCallID != ""
 	})
-	if err := d.person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: before}, nil); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, d.person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: before}, nil))
 	if got := <-answered; !strings.Contains(got, "was cancelled") {
 		d.t.Errorf("the call is answered %q", got)
 	}
@@ -399,9 +390,7 @@ func shellsEnd(d *desk) {
 func TestAgentShellMistakes(t *testing.T) {
 	d := newDesk(t, overHTTP)
 	d.person.create("ahp-terminal:/lent")
-	if err := d.person.call(ahp.MethodCreateTerminal, serverTerminal("ahp-terminal:/persons", "person"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.person.call(ahp.MethodCreateTerminal, serverTerminal("ahp-terminal:/persons", "person"), nil))
 	var all []listed
 	use(t, d.agent, "list_terminals", nil, &all)
 	for _, tt := range []struct {
@@ -529,10 +518,7 @@ func TestWhoMayRunCommandsAtTheHost(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, sessions %v, agent shells %v, runner %v", tt.token, tt.sessions, tt.commands, tt.runner != nil), func(t *testing.T) {
 			_, url := serve(t, host.Options{Sessions: tt.sessions, AgentShells: tt.commands, Runner: tt.runner, Access: newUsers(tt.token)})
-			agent, err := overHTTP(t, url, tt.token, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			agent := must.Get(overHTTP(t, url, tt.token, nil))(t)
 			names := toolNames(t, agent)
 			for _, name := range []string{"run_command", "write_terminal", "kill_terminal"} {
 				if slices.Contains(names, name) != tt.want {

@@ -11,6 +11,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func (p *fakeProcess) Command() []string { return []string{"/bin/fake", "-l"} }
@@ -53,18 +54,14 @@ func TestShellsWithoutAClientEnd(t *testing.T) {
 			}
 		}
 		v := connect(t, h, "first", viewOptions{})
-		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil))
 		shell := runner.procs[uri]
 		pass(time.Hour)
 		expect("with its client", false)
 		v.close()
 		pass(9 * time.Minute)
 		other := connect(t, h, "other", viewOptions{})
-		if err := other.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.subscribe(uri))
 		pass(time.Hour)
 		expect("while somebody watches", false)
 		other.close()
@@ -94,9 +91,7 @@ func TestShellsWaitForTheirClient(t *testing.T) {
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 		h := testHost(t, host.Options{Runner: runner})
 		v := connect(t, h, "first", viewOptions{})
-		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil))
 		v.close()
 		time.Sleep(1000 * time.Hour)
 		synctest.Wait()
@@ -112,9 +107,7 @@ func TestListOfShells(t *testing.T) {
 	runner := &fakeRunner{procs: map[string]*fakeProcess{}}
 	_, url := serve(t, host.Options{Token: secret, Runner: runner, Access: newUsers("observer-ann")})
 	v := dial(t, url+"?tkn="+secret, "first", viewOptions{resume: true})
-	if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil))
 	v.create("ahp-terminal:/lent")
 	list := func() []host.Shell {
 		t.Helper()

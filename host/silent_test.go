@@ -14,6 +14,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -40,10 +41,7 @@ func (e *ends) at(id string) time.Time {
 // via connects a client over WebSockets in memory.
 func via(t *testing.T, id string, dial func() (net.Conn, error)) *viewer {
 	t.Helper()
-	ch, err := wsconn.Dial(t.Context(), "ws://localhost/", wsconn.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ch := must.Get(wsconn.Dial(t.Context(), "ws://localhost/", wsconn.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}))(t)
 	v := newViewer(t, ch, id)
 	t.Cleanup(v.close)
 	v.initialize(viewOptions{resume: true, subs: []string{ahp.RootURI}})
@@ -103,15 +101,10 @@ func TestASilentSocketIsNoticed(t *testing.T) {
 	address := strings.TrimPrefix(url, "ws://")
 	p := testkit.NewProxy(t, func() (net.Conn, error) { return net.Dial("tcp", address) },
 		func(int) testkit.Fault { return testkit.Fault{Kind: testkit.BlackHole} })
-	c, err := net.Dial("tcp", p.Listen(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", p.Listen(t)))(t)
 	defer c.Close()
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: "+address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, "GET / HTTP/1.1\r\nHost: "+address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))(t)
 	testkit.Eventually(t, testkit.Patience, "the host notices", func() bool { return !ended.at("").IsZero() })
 }
 

@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -278,9 +279,7 @@ func TestManyRepliesUnreadStopTheReader(t *testing.T) {
 			return near.Send(ctx, []byte(msg))
 		}
 		init, _ := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "g2"})
-		if err := send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":` + string(init) + `}`); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+string(init)+`}`))
 		for i := 1; i < 100_000; i++ {
 			err := send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscribe","params":{"channel":"ahp-terminal:/t1"}}`, i))
 			if err != nil {
@@ -298,21 +297,11 @@ func stalledClient(t *testing.T, h *host.Host) (served chan struct{}) {
 	served = make(chan struct{})
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r); close(served) })}
 	go func() { _ = server.Serve(l) }() // until it is closed
-	near, err := wsconn.Dial(t.Context(), "ws://localhost/", wsconn.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	near := must.Get(wsconn.Dial(t.Context(), "ws://localhost/", wsconn.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}))(t)
 	t.Cleanup(func() { near.Close(); server.Close(); <-served })
-	init, err := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "stalled",
-		InitialSubscriptions: []string{uri}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := near.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+string(init)+`}`)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := near.Recv(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	init := must.Get(json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "stalled",
+		InitialSubscriptions: []string{uri}}))(t)
+	must.Do(t, near.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+string(init)+`}`)))
+	must.Get(near.Recv(t.Context()))(t)
 	return served
 }

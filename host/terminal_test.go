@@ -7,6 +7,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 const uri = "ahp-terminal:/t1"
@@ -18,9 +19,7 @@ func TestObserverSeesTheOwnersOutput(t *testing.T) {
 		watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI}})
 		owner.create(uri)
 		watcher.await("the terminal in the catalogue", func() bool { return len(watcher.root.Terminals) == 1 })
-		if err := watcher.subscribe(uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, watcher.subscribe(uri))
 		owner.output(uri, "hello \x1b[1mwörld\x1b[m\r\n", 0)
 		watcher.awaitText(uri, "hello \x1b[1mwörld\x1b[m\r\n")
 		st := watcher.state(uri)
@@ -55,9 +54,7 @@ func TestOwnerGoneEndsItsTerminal(t *testing.T) {
 				owner := connect(t, h, "laptop", viewOptions{resume: test.resume})
 				watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI}})
 				owner.create(uri)
-				if err := watcher.subscribe(uri); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, watcher.subscribe(uri))
 				began := time.Now()
 				owner.close()
 				synctest.Wait()
@@ -82,10 +79,7 @@ func TestOwnerGoneEndsItsTerminal(t *testing.T) {
 func TestTimesOfOwners(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot")})
 	laptop := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
-	agent, err := overHTTP(t, url, "agent-bot", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
 	now := time.Now()
 	for _, c := range []struct {
 		name                       string
@@ -100,9 +94,7 @@ func TestTimesOfOwners(t *testing.T) {
 	} {
 		p := clientTerminal("ahp-terminal:/times", "laptop")
 		p.Meta = ahp.AddTime(nil, ahp.CreatedKey, c.created)
-		if err := laptop.call(ahp.MethodCreateTerminal, p, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 		laptop.dispatch(p.Channel, ahp.TerminalExited{ExitCode: new(int64(3)), Meta: ahp.AddTime(nil, ahp.ExitedKey, c.exited)})
 		laptop.ping()
 		var all []struct{ CreatedAt, ExitedAt int64 }
@@ -118,8 +110,6 @@ func TestTimesOfOwners(t *testing.T) {
 		}
 		check("created", all[0].CreatedAt, c.created, c.createdArrival)
 		check("exited", all[0].ExitedAt, c.exited, c.exitedHere)
-		if err := laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: p.Channel}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: p.Channel}, nil))
 	}
 }

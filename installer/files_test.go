@@ -8,22 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 func TestWriteLeavesNothingBehind(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "dir", "unit")
-	if err := errors.Join(write(path, "one"), write(path, "two")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(write(path, "one"), write(path, "two")))
 	if b, err := os.ReadFile(path); err != nil || string(b) != "two" {
 		t.Errorf("%q, %v", b, err)
 	}
 	// A directory in its place cannot be replaced by a file.
 	taken := filepath.Join(root, "taken")
-	if err := os.MkdirAll(filepath.Join(taken, "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(taken, "x"), 0o755))
 	p, ok := errors.AsType[*Problem](write(taken, "three"))
 	if !ok || !strings.Contains(p.Next, "nothing was changed") {
 		t.Errorf("got %v", p)
@@ -73,9 +71,7 @@ func TestNotify(t *testing.T) {
 			t.Errorf("%s would be inherited", name)
 		}
 	}
-	if err := notify("READY=1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, notify("READY=1"))
 	b := make([]byte, 64)
 	if n, err := conn.Read(b); err != nil || string(b[:n]) != "READY=1" {
 		t.Errorf("heard %q, %v", b[:n], err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 // fakeLaunchd answers launchctl as its manual page and published logs show it. It was not
@@ -135,9 +137,7 @@ func TestLaunchdHalfInstalled(t *testing.T) {
 		t.Errorf("left %q", left)
 	}
 	f.fail = ""
-	if _, err := m.Install(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.Install(t.Context(), s))(t)
 	f.fail = "bootstrap gui"
 	other := s
 	other.Program = "/broken"
@@ -158,9 +158,7 @@ func TestLaunchdConflicts(t *testing.T) {
 	machine.system, machine.dir = true, m.daemon
 	other := s
 	other.User, other.UserHome, other.System = "amy", "/Users/amy", true
-	if _, err := machine.Install(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(machine.Install(t.Context(), other))(t)
 	s.System = true
 	if _, err := machine.Install(t.Context(), s); err == nil || !strings.Contains(err.Error(), "runs as amy") {
 		t.Errorf("two users: %v", err)
@@ -169,9 +167,7 @@ func TestLaunchdConflicts(t *testing.T) {
 	if _, err := m.Install(t.Context(), s); err != nil {
 		t.Errorf("another user's: %v", err)
 	}
-	if err := machine.Uninstall(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.Uninstall(t.Context()))
 	s.System = true
 	if _, err := machine.Install(t.Context(), s); err == nil || !strings.Contains(err.Error(), "zoe's own") {
 		t.Errorf("own and machine's: %v", err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "write what is rendered to testdata")
@@ -27,9 +29,7 @@ var services = map[string]Service{
 // systemd itself check them.
 func TestRenderedTexts(t *testing.T) {
 	for name, s := range services {
-		if err := s.Check("linux"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Check("linux"))
 		compare(t, name+".service", SystemdUnit(s))
 		plist := LaunchdPlist(s, "/Users/dev/Library/Logs/tether.log")
 		compare(t, name+".plist", plist)
@@ -41,14 +41,9 @@ func compare(t *testing.T, file, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", file)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s: -want +got\n%s", file, diff)
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 // fakeSystemd answers systemctl and loginctl as systemd 252 does, as far as a Manager
@@ -92,9 +94,7 @@ func newSystemd(t *testing.T, system bool) (*systemd, *fakeSystemd) {
 		f.dir = p.system
 	}
 	for _, dir := range []string{p.system, p.linger, filepath.Join(root, "home/.config")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o755))
 	}
 	return &systemd{run: f.run, system: system, places: p}, f
 }
@@ -107,15 +107,12 @@ func serviceIn(m *systemd) Service {
 func files(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			all = append(all, strings.TrimPrefix(path, root+"/"))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -146,9 +143,7 @@ func TestSystemdInstallAndUninstall(t *testing.T) {
 				t.Errorf("another version: %v, %v, calls %q", change, err, f.calls)
 			}
 			for range 2 {
-				if err := m.Uninstall(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.Uninstall(ctx))
 			}
 			if left := files(t, m.places.running); len(left) > 0 || f.enabled || f.active {
 				t.Errorf("left: %q, enabled %v, active %v", left, f.enabled, f.active)
@@ -178,9 +173,7 @@ func TestSystemdHalfInstalled(t *testing.T) {
 func TestSystemdHalfUpdated(t *testing.T) {
 	m, f := newSystemd(t, false)
 	s := serviceIn(m)
-	if _, err := m.Install(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.Install(t.Context(), s))(t)
 	f.fail["systemctl restart"] = "Job for tether.service failed"
 	other := s
 	other.Program = "/opt/broken"
@@ -297,16 +290,12 @@ func TestSystemdOutdated(t *testing.T) {
 	m, _ := newSystemd(t, false)
 	dir := filepath.Join(m.places.procs, "77")
 	program := filepath.Join(t.TempDir(), "tether")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(program, nil, 0o700), os.Link(program, filepath.Join(dir, "exe"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(program, nil, 0o700), os.Link(program, filepath.Join(dir, "exe"))))
 	m.run = func(context.Context, string, ...string) (string, error) { return "MainPID=77\n", nil }
 	if m.outdated(t.Context(), program) {
 		t.Error("the same program is outdated")
 	}
-	if err := errors.Join(os.Remove(program), os.WriteFile(program, nil, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(program), os.WriteFile(program, nil, 0o700)))
 	if !m.outdated(t.Context(), program) {
 		t.Error("another program is not outdated")
 	}

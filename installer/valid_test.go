@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // wrong returns the error of a check that finds the configuration wrong.
@@ -34,9 +36,7 @@ func TestSystemdRestartWithAWrongConfiguration(t *testing.T) {
 		s := serviceIn(m)
 		s.Home = "/srv/t"
 		ctx := t.Context()
-		if _, err := m.Install(ctx, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(m.Install(ctx, s))(t)
 		path := filepath.Join(f.dir, UnitName)
 		before, err := os.ReadFile(path)
 		if err != nil {
@@ -67,9 +67,7 @@ func TestSystemdRestartWithAWrongConfiguration(t *testing.T) {
 func TestLaunchdRestartWithAWrongConfiguration(t *testing.T) {
 	m, f, s := newLaunchd(t, true)
 	ctx := t.Context()
-	if _, err := m.Install(ctx, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.Install(ctx, s))(t)
 	f.calls, f.check = nil, wrong(t)
 	wantLeft(t, "restart", m.Restart(ctx))
 	s.Home = "/srv/t"
@@ -84,9 +82,7 @@ func TestLaunchdRestartWithAWrongConfiguration(t *testing.T) {
 func TestValid(t *testing.T) {
 	s := Service{Program: filepath.Join(t.TempDir(), "tether"), Home: "/srv/t", UserHome: "/home/dev"}
 	script := "#!/bin/sh\necho \"tether: $HOME $TETHER_HOME $TETHER_LEND_DEFAULT$XDG_CONFIG_HOME is wrong\" >&2\necho '  correct it' >&2\nexit $CODE\n"
-	if err := os.WriteFile(s.Program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.Program, []byte(script), 0o700))
 	t.Setenv("TETHER_LEND_DEFAULT", "x")
 	t.Setenv("XDG_CONFIG_HOME", "/x")
 	for code, want := range map[string]string{"2": "/home/dev /srv/t  is wrong", "0": "", "1": ""} {

@@ -11,6 +11,8 @@ import (
 	"github.com/kardianos/service"
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
+
+	"tether/internal/testkit/must"
 )
 
 func TestRunKey(t *testing.T) {
@@ -18,9 +20,7 @@ func TestRunKey(t *testing.T) {
 	var k runKey
 	t.Cleanup(func() { _ = k.Delete(name) })
 	for _, want := range []string{`"C:\Zoë B\tether.exe" service logon`, "x"} {
-		if err := k.Set(name, want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Set(name, want))
 		if got, err := k.Value(name); err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}

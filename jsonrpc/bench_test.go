@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -29,9 +30,7 @@ func BenchmarkSendRaw(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		if err := from.SendRaw(b.Context(), msg); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, from.SendRaw(b.Context(), msg))
 	}
 	<-handled
 	b.StopTimer()
@@ -51,9 +50,7 @@ func BenchmarkCall(b *testing.B) {
 	go func() { ended <- server.Run(b.Context()) }()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := client.Call(b.Context(), "ping", rawParams(`{"channel":"ahp-root://"}`), nil); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, client.Call(b.Context(), "ping", rawParams(`{"channel":"ahp-root://"}`), nil))
 	}
 	client.Close()
 	<-ended

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -67,9 +68,7 @@ func TestSendersAndWriterTakeTurns(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := p.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Flush(t.Context()))
 	p.Close()
 	<-ended
 	if notes != senders*each/50 {
@@ -93,9 +92,7 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 		p.SendRaw(t.Context(), []byte(`{"n":0}`)) // fills the pipe
 		go p.SendRaw(t.Context(), []byte(`{"n":1}`))
 		synctest.Wait()
-		if err := p.Notify(t.Context(), "later", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Notify(t.Context(), "later", nil))
 		flushed := make(chan error, 1)
 		go func() { flushed <- p.Flush(t.Context()) }()
 		synctest.Wait()

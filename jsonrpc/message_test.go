@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -141,9 +142,7 @@ func TestSendRawDoesNotAllocate(t *testing.T) {
 	for _, size := range []int{100, 48 << 10} {
 		msg := make([]byte, size)
 		allocs := testing.AllocsPerRun(200, func() {
-			if err := p.SendRaw(t.Context(), msg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.SendRaw(t.Context(), msg))
 			<-l.sent
 		})
 		// sync.Pool may lose a chunk to the collector, or on purpose under

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -76,9 +77,7 @@ func TestControlBeforeBulk(t *testing.T) {
 		p := jsonrpc.NewPeer(g, jsonrpc.Options{})
 		bulk := func(s string) {
 			t.Helper()
-			if err := p.SendRaw(t.Context(), []byte(s)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.SendRaw(t.Context(), []byte(s)))
 		}
 		bulk("b1") // the writer takes it and waits at the gate
 		defer g.run(t, p)()
@@ -86,17 +85,13 @@ func TestControlBeforeBulk(t *testing.T) {
 		bulk("b2")
 		bulk("b3")
 		for _, m := range []string{"c1", "c2"} {
-			if err := p.Notify(t.Context(), m, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Notify(t.Context(), m, nil))
 		}
 		g.let <- struct{}{}
 		g.let <- struct{}{}
 		synctest.Wait()
 		bulk("b4")
-		if err := p.Notify(t.Context(), "c3", rawParams(`{}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Notify(t.Context(), "c3", rawParams(`{}`)))
 		for range 5 {
 			g.let <- struct{}{}
 		}
@@ -215,9 +210,7 @@ func TestSendRawGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		p := jsonrpc.NewPeer(g, jsonrpc.Options{QueueBytes: 1000})
-		if err := p.SendRaw(t.Context(), make([]byte, 700)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.SendRaw(t.Context(), make([]byte, 700)))
 		defer g.run(t, p)()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -308,9 +301,7 @@ func TestFlush(t *testing.T) {
 			t.Errorf("Flush of nothing = %v", err)
 		}
 		for range 3 {
-			if err := p.SendRaw(t.Context(), []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.SendRaw(t.Context(), []byte("x")))
 		}
 		defer g.run(t, p)()
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -374,9 +365,7 @@ func TestUnreadRepliesStopReading(t *testing.T) {
 			t.Errorf("%d requests were handled and %d taken with nobody reading the replies", handled, sent)
 		}
 		for range handled { // reading continues as soon as they are read
-			if _, err := b.Recv(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.Recv(t.Context()))(t)
 		}
 		synctest.Wait()
 		if handled != sent {
@@ -417,9 +406,7 @@ func TestCallBulkIsABarrier(t *testing.T) {
 		go server.Run(t.Context())
 		defer server.Close()
 		for i := range 100 { // queued before anything is written
-			if err := client.SendRaw(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"n","params":{"i":%d}}`, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, client.SendRaw(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"n","params":{"i":%d}}`, i)))
 		}
 		go client.Run(t.Context())
 		defer client.Close()

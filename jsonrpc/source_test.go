@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -54,15 +55,10 @@ func TestSourceIsAskedOnlyWhenTheOtherSideReads(t *testing.T) {
 			t.Errorf("%d of 10 messages are left at the source while nobody reads, want at least 8", n)
 		}
 		// A notification overtakes the source's messages.
-		if err := peer.Notify(t.Context(), "urgent", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, peer.Notify(t.Context(), "urgent", nil))
 		var got []string
 		for range 11 {
-			msg, err := b.Recv(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			msg := must.Get(b.Recv(t.Context()))(t)
 			got = append(got, string(msg))
 		}
 		if last := got[10]; last != "9" || got[10-1] != "8" {
@@ -94,9 +90,7 @@ func TestSourceMayReply(t *testing.T) {
 		})
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = peer.Run(t.Context()) }()
-		if err := b.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"m"}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"m"}`)))
 		r := <-arrived
 		synctest.Wait() // the writer waits, so pending can be set
 		pending = r

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -38,10 +39,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(file))(t)
 			sections := parseTranscript(string(text))
 			changed := false
 			synctest.Test(t, func(t *testing.T) {
@@ -181,9 +179,7 @@ func (s *stage) play(t *testing.T, section, text string) (got string, check bool
 	switch section {
 	case "in":
 		for line := range strings.Lines(text) {
-			if err := s.other.Send(t.Context(), []byte(strings.TrimSuffix(line, "\n"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.other.Send(t.Context(), []byte(strings.TrimSuffix(line, "\n"))))
 			synctest.Wait() // calls return in the order of their responses
 		}
 	case "call":

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -20,14 +21,9 @@ func BenchmarkRead(b *testing.B) {
 	defer s.Close()
 	here, there := net.Pipe()
 	go s.Serve(context.Background(), there)
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "b", Version: "1"}, nil).Connect(b.Context(), &sdk.IOTransport{Reader: here, Writer: here}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(sdk.NewClient(&sdk.Implementation{Name: "b", Version: "1"}, nil).Connect(b.Context(), &sdk.IOTransport{Reader: here, Writer: here}, nil))(b)
 	defer c.Close()
 	for b.Loop() {
-		if _, err := c.CallTool(b.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: m{"terminalId": "pty-a"}}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(c.CallTool(b.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: m{"terminalId": "pty-a"}}))(b)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 )
 
 // Hidden parts of the stream count in offsets but are not in the text. A client that
@@ -81,9 +82,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		return session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: fmt.Sprintf("terminal:///pty-%d", i)})
 	}
 	for i := range 256 {
-		if err := subscribe(i); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, subscribe(i))
 	}
 	if err := subscribe(256); err == nil || !strings.Contains(err.Error(), "256 terminals are subscribed, the maximum") {
 		t.Errorf("one more: %v", err)
@@ -91,9 +90,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	if err := subscribe(3); err != nil {
 		t.Errorf("one of them again: %v", err)
 	}
-	if err := session.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: "terminal:///pty-0"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: "terminal:///pty-0"}))
 	if err := subscribe(256); err != nil {
 		t.Errorf("in the place of another: %v", err)
 	}

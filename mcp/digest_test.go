@@ -9,6 +9,7 @@ import (
 
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -40,10 +41,7 @@ func build(t *testing.T, x *fakeTerminal, errors int) {
 
 func digestOf(t *testing.T, tools *agenttools.Set) string {
 	t.Helper()
-	r, err := tools.Call(t.Context(), "read_terminal", json.RawMessage(`{"terminalId":"pty-a","format":"digest"}`), agenttools.Caller{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(tools.Call(t.Context(), "read_terminal", json.RawMessage(`{"terminalId":"pty-a","format":"digest"}`), agenttools.Caller{}))(t)
 	a := r.Answer.(*agenttools.ReadAnswer)
 	if len(a.History) > 8<<10 || !a.Exited || a.ExitCode != 2 {
 		t.Errorf("%d bytes, exited %t", len(a.History), a.Exited)
@@ -71,9 +69,7 @@ func TestDigestOfALargeBuild(t *testing.T) {
 				tools := toolsOver(f)
 				defer tools.Close()
 				if c.before {
-					if _, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), agenttools.Caller{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), agenttools.Caller{}))(t)
 				}
 				build(t, x, c.errors)
 				got := digestOf(t, tools)
@@ -127,9 +123,7 @@ func TestReadReportsOmittedOutput(t *testing.T) {
 	x.print(strings.Repeat("a line of output\r\n", 10_000))
 	text, _ := answer(t, session, "read_terminal", m{"terminalId": "pty-a"})
 	var r agenttools.ReadAnswer
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &r))
 	if !r.Truncated || r.LeftOut < 100_000 || !strings.Contains(r.Hint, "digest") || !strings.Contains(r.Hint, "since 0") {
 		t.Errorf("left out %d, %q", r.LeftOut, r.Hint)
 	}

@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -20,10 +21,7 @@ func TestCallsWithoutASession(t *testing.T) {
 	f.add("pty-aaaaaa", agenttools.OwnerUser).print("hello\r\n")
 	s := toolsOver(f)
 	session := connect(t, newServer(t, mcp.Options{Tools: s}), nil)
-	listed, err := session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := must.Get(session.ListTools(t.Context(), nil))(t)
 	shown := map[string]agenttools.Tool{}
 	for _, tool := range s.Tools() {
 		shown[tool.Name] = tool
@@ -32,10 +30,7 @@ func TestCallsWithoutASession(t *testing.T) {
 		t.Errorf("%d tools, want the %d that sessions are shown", len(shown), len(listed.Tools))
 	}
 	for _, want := range listed.Tools {
-		schema, err := json.Marshal(want.InputSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		schema := must.Get(json.Marshal(want.InputSchema))(t)
 		got := shown[want.Name]
 		var wantSchema, gotSchema any
 		unmarshal(t, string(schema), &wantSchema)

@@ -10,16 +10,14 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
 // recordedRun is a tool's output at a terminal, as printed in /home/me/app.
 func recordedRun(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../problems/testdata/runs", name+".pty.out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("../problems/testdata/runs", name+".pty.out")))(t)
 	for _, dir := range []string{"vite", "rust"} {
 		data = bytes.ReplaceAll(data, []byte("/tmp/app/"+dir), []byte("/home/me/app"))
 	}
@@ -29,10 +27,7 @@ func recordedRun(t *testing.T, name string) string {
 // The examples in docs/MCP.md equal the tools' present answers about recorded runs of a
 // broken Vite and a failing cargo test.
 func TestDocumentedExamples(t *testing.T) {
-	document, err := os.ReadFile("../docs/MCP.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Get(os.ReadFile("../docs/MCP.md"))(t)
 	plain := func(text string) string { return strings.Join(strings.Fields(text), "") } // lines are broken in the document
 	f := &fakeTerminals{}
 	vite, cargo := f.add("pty-4fc7qcnq", agenttools.OwnerUser), f.add("pty-2zlji3pt", agenttools.OwnerUser)
@@ -48,9 +43,7 @@ func TestDocumentedExamples(t *testing.T) {
 		}
 		if tool == "read_terminal" {
 			var a agenttools.ReadAnswer
-			if err := json.Unmarshal([]byte(text), &a); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), &a))
 			text = a.History
 		}
 		call, _ := json.Marshal(args)
@@ -63,9 +56,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 	vite.print(recordedRun(t, "vite-dev-syntax"))
 	var first agenttools.ProblemsAnswer
-	if err := json.Unmarshal([]byte(shows("problems", m{"terminalId": "vite"})), &first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(shows("problems", m{"terminalId": "vite"})), &first))
 	fixed := recordedRun(t, "vite-dev-fixed")
 	vite.print(fixed[strings.LastIndex(fixed, "\x1b[1;1H"):])
 	shows("problems", m{"since": first.Cursor, "terminalId": "vite"})

@@ -15,6 +15,7 @@ import (
 
 	"tether/agenttools"
 	"tether/events"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -47,9 +48,7 @@ type talk struct {
 
 func (c *talk) send(format string, args ...any) {
 	c.t.Helper()
-	if _, err := fmt.Fprintf(c.say, format+"\n", args...); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(fmt.Fprintf(c.say, format+"\n", args...))(c.t)
 }
 
 // hear returns the next message for which ok is true.

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -51,10 +52,7 @@ func TestExtraTools(t *testing.T) {
 	s := newServer(t, mcp.Options{Tools: toolsOver(readOnly{&fakeTerminals{}}), Extra: o.list, Guide: "Extra words."})
 	session := connect(t, s, &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} }})
 	names := func() (all []string) {
-		listed, err := session.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		listed := must.Get(session.ListTools(t.Context(), nil))(t)
 		for _, tool := range listed.Tools {
 			all = append(all, tool.Name)
 		}

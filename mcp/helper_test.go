@@ -10,6 +10,7 @@ import (
 
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -48,10 +49,7 @@ func connectAs(t *testing.T, s *mcp.Server, c *sdk.Client) (*sdk.ClientSession, 
 	here, there := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), there) }()
-	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, &sdk.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(c.Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, &sdk.ClientSessionOptions{ProtocolVersion: version}))(t)
 	t.Cleanup(func() {
 		here.Close()
 		session.Close()

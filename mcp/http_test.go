@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 	"tether/vocab"
 )
@@ -71,24 +72,15 @@ func TestHTTP(t *testing.T) {
 // post sends a body and returns the status and the answer.
 func post(t *testing.T, url, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header, string(text)
 }
 
@@ -341,10 +333,7 @@ func TestResources(t *testing.T) {
 	x.print("\x1b[31mred\x1b[0m\r\n")
 	f.add("pty-b", agenttools.OwnerAgent).exit(vocab.Exit{Code: 3})
 	session := one(t, f)
-	list, err := session.ListResources(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(session.ListResources(t.Context(), nil))(t)
 	if len(list.Resources) != 2 || list.Resources[0].URI != "terminal:///pty-a" || list.Resources[0].Title != "dev server" || list.Resources[1].Description != "terminal of the agent, exited, in /project" {
 		t.Errorf("resources %+v", list.Resources)
 	}
@@ -386,9 +375,7 @@ func TestSubscribe(t *testing.T) {
 				session = connectHTTP(t, listen(t, s).URL, over, o)
 			}
 			const uri = "terminal:///pty-a"
-			if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}))
 			eventually(t, "it is watched", func() bool { return x.open() == 1 })
 			hears := func(what string) {
 				t.Helper()
@@ -406,16 +393,12 @@ func TestSubscribe(t *testing.T) {
 			began := time.Now()
 			lines(x, 1000, "flood %d")
 			hears("a flood")
-			if err := session.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: uri}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, session.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: uri}))
 			eventually(t, "it is not watched any more", func() bool { return x.open() == 0 })
 			if n, took := len(told), time.Since(began); n > 3+int(took/(250*time.Millisecond)) {
 				t.Errorf("a flood of %v was told %d times more", took, n)
 			}
-			if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}))
 			eventually(t, "it is watched again", func() bool { return x.open() == 1 })
 			for len(told) > 0 {
 				<-told
@@ -435,18 +418,14 @@ func TestSubscriptionEndsWithSession(t *testing.T) {
 	a, conn := dial(t, s, nil)
 	b := connect(t, s, nil)
 	for _, session := range []*sdk.ClientSession{a, b} {
-		if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///pty-a"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///pty-a"}))
 	}
 	if n := x.open(); n != 1 {
 		t.Errorf("%d watches for two sessions", n)
 	}
 	conn.Close()
 	eventually(t, "the first session has ended", func() bool { return !slices.Contains([]int{0}, x.open()) })
-	if err := b.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: "terminal:///pty-a"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: "terminal:///pty-a"}))
 	eventually(t, "nothing is watched", func() bool { return x.open() == 0 })
 }
 

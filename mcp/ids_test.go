@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -70,23 +71,14 @@ func TestIDsComeBackOverHTTP(t *testing.T) {
 	server := listen(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	session := ""
 	ask := func(line string) (a rawAnswer) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(line)))(t)
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {session}}
 		if session == "" {
 			r.Header.Del("Mcp-Session-Id")
 		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(io.ReadAll(answer.Body))(t)
 		session = cmp.Or(session, answer.Header.Get("Mcp-Session-Id"))
 		if _, data, ok := bytes.Cut(body, []byte("data: ")); ok {
 			body, _, _ = bytes.Cut(data, []byte("\n"))

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // otherClient is the official client of MCP for TypeScript, as scripts/test-tools.sh
@@ -71,10 +72,7 @@ func TestEventsWithAClientThatIsCut(t *testing.T) {
 	if _, err := os.Stat(otherClient); err != nil {
 		t.Skip("MCP's official client is not installed; scripts/test-tools.sh installs it")
 	}
-	node, err := filepath.Abs("../bin/tools/node22/node_modules/node/bin/node")
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(filepath.Abs("../bin/tools/node22/node_modules/node/bin/node"))(t)
 	if _, err := exec.LookPath(node); err != nil { // or it is not for this system
 		t.Skip("Node 22 is not installed; scripts/test-tools.sh installs it")
 	}
@@ -103,17 +101,12 @@ func TestEventsWithAClientThatIsCut(t *testing.T) {
 			defer srv.Close()
 			defer srv.CloseClientConnections()
 			dir := t.TempDir()
-			modules, err := filepath.Abs(otherClient)
-			if err != nil {
-				t.Fatal(err)
-			}
+			modules := must.Get(filepath.Abs(otherClient))(t)
 			if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 				t.Skip("no symbolic links: ", err)
 			}
 			script := filepath.Join(dir, "cut.mjs")
-			if err := os.WriteFile(script, []byte(cutClient), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(script, []byte(cutClient), 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, script, srv.URL, era, strconv.Itoa(cuts), strconv.Itoa(all))

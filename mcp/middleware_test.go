@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -25,10 +26,7 @@ func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *test
 	t.Run("lines", func(t *testing.T) {
 		c := raw(t, s)
 		c.send(request(params))
-		line, err := c.in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(c.in.ReadString('\n'))(t)
 		check(t, line)
 	})
 	url := listen(t, s).URL
@@ -45,9 +43,7 @@ func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *test
 			with += "," + params
 		}
 		var name struct{ URI, Name string }
-		if err := json.Unmarshal([]byte("{"+params+"}"), &name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte("{"+params+"}"), &name))
 		_, _, text := post(t, url, request(with), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name.URI+name.Name)
 		check(t, text)
 	})
@@ -89,18 +85,12 @@ func TestLongAnswers(t *testing.T) {
 	session := one(t, f)
 	for tool, args := range map[string]m{"read_terminal": {}, "wait_terminal": {"pattern": "log"}} {
 		args["terminalId"] = "pty-a"
-		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args}))(t)
 		if text := r.Content[0].(*sdk.TextContent).Text; len(text) < 6000 || r.StructuredContent != nil {
 			t.Errorf("%s: a text of %d bytes, and structured content: %.100v", tool, len(text), r.StructuredContent)
 		}
 	}
-	tools, err := session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := must.Get(session.ListTools(t.Context(), nil))(t)
 	for _, tool := range tools.Tools {
 		want := tool.Name == "read_terminal" || tool.Name == "list_terminals"
 		if size, ok := tool.Meta["anthropic/maxResultSizeChars"]; ok != want || ok && size != 500_000.0 {

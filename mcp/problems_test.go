@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 	"tether/vocab"
 )
@@ -23,9 +24,7 @@ func problemsOf(t *testing.T, session *sdk.ClientSession, args any) agenttools.P
 		t.Fatalf("problems %v: %s", args, text)
 	}
 	var a agenttools.ProblemsAnswer
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &a))
 	return a
 }
 
@@ -136,10 +135,7 @@ func TestProblemsOutliveOutput(t *testing.T) {
 		tools := toolsOver(f)
 		defer tools.Close()
 		ask := func() *agenttools.ProblemsAnswer {
-			r, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), agenttools.Caller{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), agenttools.Caller{}))(t)
 			return r.Answer.(*agenttools.ProblemsAnswer)
 		}
 		if x.print("a.c:1: error: x\n"); x.open() != 0 {

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 	"tether/vocab"
 )
@@ -82,10 +83,7 @@ func TestReadFitsItsClient(t *testing.T) {
 					args["terminalId"] = "pty-a"
 					c := sdk.NewClient(&sdk.Implementation{Name: client, Version: "1"}, nil)
 					session, _ := connectAs(t, newServer(t, mcp.Options{Tools: toolsOver(f)}), c)
-					r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: args})
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := must.Get(session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: args}))(t)
 					text := r.Content[0].(*sdk.TextContent).Text
 					structured, _ := json.Marshal(r.StructuredContent)
 					var got readAnswer

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -12,10 +13,7 @@ import (
 // instructions name the ways that nobody would look for.
 func TestToolsAreFound(t *testing.T) {
 	session := one(t, &fakeTerminals{})
-	tools, err := session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := must.Get(session.ListTools(t.Context(), nil))(t)
 	for tool, asked := range map[string][]string{
 		"problems":       {"compile", "errors", "failed", "tests", "warnings"},
 		"read_terminal":  {"dev", "server", "print", "logs"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -13,10 +14,7 @@ func TestServers(t *testing.T) {
 	of := func(principal string) (*mcp.Server, error) {
 		return s.Of(principal, func() *mcp.Server { return newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}) })
 	}
-	one, err := of("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(of("one"))(t)
 	if again, err := of("one"); err != nil || again != one {
 		t.Errorf("one has another server the second time, %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -40,9 +41,7 @@ func raw(t *testing.T, s *mcp.Server) *rawClient {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	if err := here.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, here.SetDeadline(time.Now().Add(patience)))
 	c := &rawClient{t: t, conn: here, in: bufio.NewReader(here)}
 	c.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	c.receive()
@@ -52,9 +51,7 @@ func raw(t *testing.T, s *mcp.Server) *rawClient {
 
 func (c *rawClient) send(lines ...string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.conn, strings.Join(lines, "\n")+"\n"); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(io.WriteString(c.conn, strings.Join(lines, "\n")+"\n"))(c.t)
 }
 
 // message is a message of the server.

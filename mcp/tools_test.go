@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 	"tether/vocab"
 )
@@ -175,10 +176,7 @@ func TestBadArguments(t *testing.T) {
 
 func TestToolsOffered(t *testing.T) {
 	names := func(session *sdk.ClientSession) (all []string) {
-		list, err := session.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(session.ListTools(t.Context(), nil))(t)
 		for _, tool := range list.Tools {
 			all = append(all, tool.Name)
 			schema, _ := json.Marshal(tool.InputSchema)
@@ -215,10 +213,7 @@ func TestMetadataIsClean(t *testing.T) {
 	x.print("hi")
 	x.finish(vocab.Command{N: 1, Line: new("echo \x1b]0;x\x07\u2066")})
 	session := one(t, f)
-	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"}))(t)
 	if r.Meta["tether/untrusted"] != true {
 		t.Errorf("a list is not marked: %v", r.Meta)
 	}
@@ -226,9 +221,7 @@ func TestMetadataIsClean(t *testing.T) {
 		Terminals []struct{ Title, Running, Cwd, Status string }
 	}
 	all, _ := json.Marshal(r.StructuredContent)
-	if err := json.Unmarshal(all, &structured); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(all, &structured))
 	want := struct{ Title, Running, Cwd, Status string }{"a[31mb", "", "/tmp/x", "running"}
 	if len(structured.Terminals) != 1 || structured.Terminals[0] != want {
 		t.Errorf("structured %s, want %+v", all, want)

@@ -17,6 +17,7 @@ import (
 
 	"tether/agenttools"
 	"tether/events"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 	"tether/vocab"
 )
@@ -184,10 +185,7 @@ var entrances = map[string]func(*testing.T, *fakeTerminals, *fakeTerminal) func(
 			if req.Settle == 0 {
 				req.Settle = -1
 			}
-			got, err := agenttools.Wait(t.Context(), x, nil, req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(agenttools.Wait(t.Context(), x, nil, req))(t)
 			text, _ := agenttools.Result{Answer: got}.Text()
 			unmarshal(t, text, &r)
 			return r
@@ -306,9 +304,7 @@ func TestWaitReportsProgress(t *testing.T) {
 		})
 		params := &sdk.CallToolParams{Name: "wait_terminal", Arguments: m{"terminalId": "pty-a", "timeoutMs": 21000}}
 		params.SetProgressToken("mine")
-		if _, err := session.CallTool(t.Context(), params); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(session.CallTool(t.Context(), params))(t)
 		if n := told.Load(); n != 4 {
 			t.Errorf("told %d times in 21 s, want 4", n)
 		}

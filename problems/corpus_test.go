@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/problems"
 )
 
@@ -32,16 +33,10 @@ type recorded struct {
 // tool's own test data is named so there.
 func runs(t testing.TB) []recorded {
 	t.Helper()
-	names, err := filepath.Glob("testdata/runs/*.out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(filepath.Glob("testdata/runs/*.out"))(t)
 	var all []recorded
 	for _, name := range names {
-		output, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		output := must.Get(os.ReadFile(name))(t)
 		base := strings.TrimSuffix(name, ".out")
 		wanted, err := os.ReadFile(base + ".want")
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/problems"
 )
 
@@ -410,11 +411,8 @@ func TestCompileRefuses(t *testing.T) {
 
 // The person's own matchers win.
 func TestWith(t *testing.T) {
-	set, err := problems.With([]problems.Matcher{{Owner: "mine", Severity: "info",
-		Patterns: []problems.Pattern{{Regexp: `^(\S+\.c):(\d+): error: (.+)$`, File: 1, Line: 2, Message: 3}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(problems.With([]problems.Matcher{{Owner: "mine", Severity: "info",
+		Patterns: []problems.Pattern{{Regexp: `^(\S+\.c):(\d+): error: (.+)$`, File: 1, Line: 2, Message: 3}}}}))(t)
 	tr := problems.NewTracker(set, 0)
 	tr.Write(0, []byte("a.c:1: error: x\nb.h:1: error: x\n"))
 	got := tr.Problems(0)
@@ -426,10 +424,7 @@ func TestWith(t *testing.T) {
 // Bars read as they do at each other interface. Tabs stay, because expressions tell them
 // from blanks.
 func TestBars(t *testing.T) {
-	set, err := problems.Compile(problems.Matcher{Owner: "x", Patterns: []problems.Pattern{{Regexp: `^(.*\S.*)$`, Kind: "file", File: 1, Message: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(problems.Compile(problems.Matcher{Owner: "x", Patterns: []problems.Pattern{{Regexp: `^(.*\S.*)$`, Kind: "file", File: 1, Message: 1}}}))(t)
 	for _, b := range testkit.Bars {
 		tr := problems.NewTracker(set, 0)
 		want, found := map[string]bool{}, map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/problems"
 )
 
@@ -71,10 +72,7 @@ func watches(t *testing.T, dir string) (all []watched) {
 		if w.output, err = os.ReadFile(name); err != nil {
 			t.Fatal(err)
 		}
-		truth, err := os.ReadFile(strings.TrimSuffix(name, ".out") + ".want")
-		if err != nil {
-			t.Fatal(err)
-		}
+		truth := must.Get(os.ReadFile(strings.TrimSuffix(name, ".out") + ".want"))(t)
 		lines := strings.Split(strings.TrimSpace(string(truth)), "\n")
 		w.dir, w.command, _ = strings.Cut(lines[0], " $ ")
 		for _, line := range lines[1:] {

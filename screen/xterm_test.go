@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/internal/xterm"
 	"tether/screen"
 )
@@ -83,10 +84,7 @@ func TestRecordings(t *testing.T) {
 		t.Fatalf("%d recordings, %v", len(files), err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		s := xterm.Stream{Cols: 80, Rows: 24, Parts: []xterm.Part{{Data: data}}}
 		all := []xterm.Stream{s}
 		for range testkit.Load(100, 20) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -86,10 +87,7 @@ func streams(t testing.TB) []*stream {
 	seen := map[string]*stream{}
 	var all []*stream
 	for _, dir := range caseDirs {
-		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(dir, "*.json")))(t)
 		for _, file := range files {
 			s := loadStream(t, file)
 			if seen[s.Name] == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -61,10 +62,7 @@ func TestInjectPlans(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := shellint.Inject(tt.argv, shellint.InjectOptions{Nonce: testNonce, Dir: dir, Login: tt.login})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(shellint.Inject(tt.argv, shellint.InjectOptions{Nonce: testNonce, Dir: dir, Login: tt.login}))(t)
 			file := ""
 			for _, f := range got.Files {
 				file += f.Name
@@ -107,10 +105,7 @@ func TestInjectKeepsZDOTDIR(t *testing.T) {
 			}
 			return ""
 		}
-		plan, err := shellint.Inject([]string{"zsh"}, shellint.InjectOptions{Nonce: testNonce, Dir: "/d", Getenv: getenv})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(shellint.Inject([]string{"zsh"}, shellint.InjectOptions{Nonce: testNonce, Dir: "/d", Getenv: getenv}))(t)
 		if text := string(plan.Files[0].Content); !strings.Contains(text, "\n"+want) {
 			t.Errorf("ZDOTDIR=%q: the script has no line %q", value, want)
 		}
@@ -141,10 +136,7 @@ func TestInjectRefuses(t *testing.T) {
 
 func TestInjectSharesNothing(t *testing.T) {
 	argv := []string{"bash", "-i"}
-	plan, err := shellint.Inject(argv, shellint.InjectOptions{Nonce: testNonce, Dir: "/d"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(shellint.Inject(argv, shellint.InjectOptions{Nonce: testNonce, Dir: "/d"}))(t)
 	plan.Argv[0] = "changed"
 	if diff := cmp.Diff([]string{"bash", "-i"}, argv); diff != "" {
 		t.Error(diff)

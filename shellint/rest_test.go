@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -63,14 +64,9 @@ func (b *both) again(t *testing.T) {
 	if !b.scanner.AtRest() {
 		return
 	}
-	data, err := json.Marshal(b.tracker.State())
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(b.tracker.State()))(t)
 	var s shellint.TrackerState
-	if err := json.Unmarshal(data, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &s))
 	b.scanner = shellint.NewScannerAt(restOptions, b.scanner.Offset())
 	b.tracker.Restore(s)
 }

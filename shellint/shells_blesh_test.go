@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -92,10 +93,7 @@ func TestBlesh(t *testing.T) {
 
 // The bytes that bash with ble.sh wrote when three lines were typed while it loaded.
 func TestBleshRecording(t *testing.T) {
-	raw, err := os.ReadFile("testdata/blesh-typeahead.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("testdata/blesh-typeahead.bin"))(t)
 	want := `open#1"echo AAA"1 close#1(0,1) open#2"false"1 close#2(1,1) open#3"(exit 9)"1 close#3(9,1)`
 	for _, size := range []int{1, 7, len(raw)} {
 		if got := storyOf(new(shellint.Tracker), string(raw), testNonce, size); got != want {

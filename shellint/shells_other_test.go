@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -72,14 +73,9 @@ func TestOtherShells(t *testing.T) {
 func TestScriptsParse(t *testing.T) {
 	for name, argv := range map[string][]string{"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}} {
 		for _, path := range versions(t, name) {
-			plan, err := shellint.Inject([]string{name}, shellint.InjectOptions{Nonce: testNonce, Dir: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := must.Get(shellint.Inject([]string{name}, shellint.InjectOptions{Nonce: testNonce, Dir: t.TempDir()}))(t)
 			file := filepath.Join(t.TempDir(), plan.Files[0].Name)
-			if err := os.WriteFile(file, plan.Files[0].Content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, plan.Files[0].Content, 0o600))
 			if out, err := exec.Command(path, append(argv, file)...).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 				t.Errorf("%s: %v\n%s", path, err, out)
 			}
@@ -136,14 +132,9 @@ func TestBashStartupFiles(t *testing.T) {
 // tree-sitter's grammar if TETHER_TEST_NODE_MODULES names a folder with the npm packages
 // web-tree-sitter and tree-sitter-powershell.
 func TestPowerShellParses(t *testing.T) {
-	plan, err := shellint.Inject([]string{"pwsh"}, shellint.InjectOptions{Nonce: testNonce, Dir: "/d"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(shellint.Inject([]string{"pwsh"}, shellint.InjectOptions{Nonce: testNonce, Dir: "/d"}))(t)
 	file := filepath.Join(t.TempDir(), "tether.ps1")
-	if err := os.WriteFile(file, plan.Files[0].Content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, plan.Files[0].Content, 0o600))
 	cmd := exec.Command("pwsh", "-NoProfile", "-Command", "$e = $null; [void][Management.Automation.Language.Parser]::ParseFile($env:FILE, [ref]$null, [ref]$e); $e")
 	if _, err := exec.LookPath("pwsh"); err != nil {
 		modules := os.Getenv("TETHER_TEST_NODE_MODULES")

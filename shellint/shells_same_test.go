@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 // timestamps are the lines that bash writes into the history file if HISTTIMEFORMAT is
@@ -24,16 +26,10 @@ func traces(t *testing.T, sh shell, lines []string) map[string]string {
 	s.typeUnreported(lines...) // a bash without PS0 does not report all
 	s.send("exit\r")
 	s.waitEnd()
-	names, err := filepath.Glob(filepath.Join(s.home, "out-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(filepath.Glob(filepath.Join(s.home, "out-*")))(t)
 	found := map[string]string{}
 	for _, name := range append(names, filepath.Join(s.home, "history")) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		found[filepath.Base(name)] = timestamps.ReplaceAllString(strings.ReplaceAll(string(text), s.home, "HOME"), "#time")
 	}
 	return found

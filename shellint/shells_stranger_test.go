@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -189,9 +190,7 @@ func TestDirectories(t *testing.T) {
 		s.wantCwd(s.home)
 		for i, name := range []string{"a;b", `c\d`, "ü ✜", "x;wrong-nonce", "n\nl", "\x1b[31m"} {
 			parent := filepath.Join(s.home, fmt.Sprint("d", i))
-			if err := os.MkdirAll(filepath.Join(parent, name), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(parent, name), 0o700))
 			s.typeLines("cd " + parent + "/*")
 			s.wantCwd(filepath.Join(parent, name))
 		}
@@ -265,9 +264,7 @@ func TestResize(t *testing.T) {
 		s := begin(t, sh)
 		resize := func(cols uint16) {
 			t.Helper()
-			if err := s.p.Resize(pty.Size{Cols: cols, Rows: 24}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.p.Resize(pty.Size{Cols: cols, Rows: 24}))
 		}
 		resize(60)
 		s.typeLines("true")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/shellint"
 )
@@ -140,14 +141,9 @@ func (s *session) inject(sh shell, env []string) (argv, newEnv []string) {
 	o := sh.opts
 	o.Nonce, o.Dir = testNonce, s.dir
 	o.Getenv = func(name string) string { return getenv(env, name) }
-	plan, err := shellint.Inject(sh.argv, o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	plan := must.Get(shellint.Inject(sh.argv, o))(s.t)
 	for _, f := range plan.Files {
-		if err := os.WriteFile(filepath.Join(s.dir, f.Name), f.Content, os.FileMode(f.Mode)); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.t, os.WriteFile(filepath.Join(s.dir, f.Name), f.Content, os.FileMode(f.Mode)))
 	}
 	for name, value := range plan.Env {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
@@ -310,12 +306,8 @@ func (s *session) waitEnd() pty.Exit {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a

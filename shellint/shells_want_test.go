@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -120,9 +121,6 @@ func (s *session) written() (raw, clean string) {
 // log is the text that commands wrote to $LOG.
 func (s *session) log() []string {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.home, "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(s.home, "log")))(s.t)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }

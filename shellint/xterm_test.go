@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/shellint"
 )
 
@@ -71,10 +72,7 @@ func askXterm(t *testing.T, dir string, rng *rand.Rand) {
 
 func runXterm(t *testing.T, dir string, in *bytes.Buffer) []int {
 	t.Helper()
-	script, err := filepath.Abs("testdata/xterm.cjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/xterm.cjs"))(t)
 	cmd := exec.Command("node", script)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules"))
 	cmd.Stdin, cmd.Stderr = in, os.Stderr
@@ -85,9 +83,7 @@ func runXterm(t *testing.T, dir string, in *bytes.Buffer) []int {
 	var counts []int
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		var n int
-		if _, err := fmt.Sscan(lines.Text(), &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(lines.Text(), &n))(t)
 		counts = append(counts, n)
 	}
 	return counts

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"tether/agent/acp"
+	"tether/internal/testkit/must"
 )
 
 func TestInitialize(t *testing.T) {
@@ -116,9 +117,7 @@ func TestSessionDirectories(t *testing.T) {
 				Meta struct{ Tether struct{ Cwd string } } `json:"_meta"`
 			}
 		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &m))
 		return m.Result.Meta.Tether.Cwd
 	}
 	ask := func(w *world, method, params, answer string) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/acp"
+	"tether/internal/testkit/must"
 )
 
 // strange are lines that the proxy must not touch.
@@ -181,10 +182,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		got := 0
 		buf := make([]byte, 1<<20)
 		for got < requests+1 {
-			n, err := agentOut.Read(buf)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(agentOut.Read(buf))(t)
 			got += bytes.Count(buf[:n], []byte{'\n'})
 		}
 		agentIn.Close()
@@ -213,9 +211,7 @@ func FuzzForward(f *testing.F) {
 		p := acp.New(acp.Options{Terminals: newFakes()})
 		hello := `{"jsonrpc":"2.0","id":"h","method":"initialize","params":{"protocolVersion":1}}` + "\n"
 		editor := acp.Pipe{In: io.MultiReader(strings.NewReader(hello), block{t.Context()}), Out: &toEditor}
-		if err := p.Run(t.Context(), editor, acp.Pipe{In: taking, Out: answered}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Run(t.Context(), editor, acp.Pipe{In: taking, Out: answered}))
 		var want []byte
 		for line := range bytes.Lines(in) {
 			if !ours(line) {

@@ -11,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/acp"
+	"tether/internal/testkit/must"
 )
 
 // TestCommands uses params that real agents send in terminal/create.
 func TestCommands(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"run me.sh", "tool"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
 	}
 	line := func(s, name string) []acp.Command { return []acp.Command{{Line: s, Name: name}} }
 	argv := func(name string, words ...string) acp.Command { return acp.Command{Argv: words, Name: name} }

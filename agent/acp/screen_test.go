@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/acp"
+	"tether/internal/testkit/must"
 )
 
 // update returns a session/update about tool call c.
@@ -52,9 +53,7 @@ func announcement(t *testing.T, line string) string {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(line), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(line), &m))
 	return m.Params.Update.Meta.Info.ID
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/agent/audit"
+	"tether/internal/testkit/must"
 )
 
 // fullVar makes the test's program write a log on a disk that is full at some point:
@@ -75,10 +76,7 @@ func writeUntilFull(path string) error {
 // continues when there is room again, with the number of missing lines.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), fullVar+"="+path)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent/audit"
+	"tether/internal/testkit/must"
 )
 
 // FuzzParse: an accepted line is a JSON object whose text decides its hash, so that no
@@ -16,14 +17,9 @@ func FuzzParse(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "a")
 	l := audit.New(audit.Options{Path: path})
 	for _, v := range []any{struct{}{}, map[string]any{"event": "x", "argv": []string{"a", "\x00", "é\u2028"}}, map[string]string{"prev": "x", "hash": "y"}} {
-		if err := l.Append(v); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, l.Append(v))
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(f)
 	for line := range bytes.Lines(data) {
 		f.Add(line)
 	}

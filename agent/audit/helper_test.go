@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent/audit"
+	"tether/internal/testkit/must"
 )
 
 // entry is a line that the tests write.
@@ -24,24 +25,16 @@ func written(t *testing.T, n int, o audit.Options) (path string) {
 	}
 	l := audit.New(o)
 	for i := range n {
-		if err := l.Append(entry{"test", fmt.Sprintf("number %d", i+1)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Append(entry{"test", fmt.Sprintf("number %d", i+1)}))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	return o.Path
 }
 
 // verified is Verify without errors.
 func verified(t *testing.T, path string, live *audit.Head) audit.Report {
 	t.Helper()
-	r, err := audit.Verify(path, live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(audit.Verify(path, live))(t)
 }
 
 // intact wants a log without a problem that ends with record n.
@@ -54,16 +47,11 @@ func intact(t *testing.T, path string, n int64) {
 
 func readLines(t *testing.T, path string) [][]byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return bytes.SplitAfter(data, []byte("\n"))
 }
 
 func writeLines(t *testing.T, path string, lines ...[]byte) {
 	t.Helper()
-	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
 }

@@ -15,6 +15,7 @@ import (
 
 	"tether/agent/audit"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // private is the mode of a file that only this user may use. On Windows modes say nothing
@@ -64,22 +65,15 @@ func TestRotationKeepsTheChain(t *testing.T) {
 	}
 	for _, lost := range []string{path + ".3", path + ".1"} {
 		t.Run("without "+filepath.Base(lost), func(t *testing.T) {
-			data, err := os.ReadFile(lost)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Remove(lost); err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(lost))(t)
+			must.Do(t, os.Remove(lost))
 			if r := verified(t, path, nil); len(r.Problems) == 0 || !strings.Contains(r.Problems[0].Text, "are missing before this one") {
 				t.Errorf("problems %v", r.Problems)
 			}
 			writeLines(t, lost, data)
 		})
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if r := verified(t, path, nil); len(r.Problems) == 0 {
 		t.Error("the current file was removed and not missed")
 	}
@@ -92,9 +86,7 @@ func TestARotationThatWasCutShort(t *testing.T) {
 	path := written(t, 500, options)
 	for _, n := range []string{"2", "1"} { // all is moved but the current file
 		to := map[string]string{"2": ".3", "1": ".2"}[n]
-		if err := os.Rename(path+"."+n, path+to); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(path+"."+n, path+to))
 	}
 	before := map[string]string{}
 	for _, file := range []string{path + ".2", path + ".3"} {
@@ -129,17 +121,12 @@ func TestResume(t *testing.T) {
 		}, ""},
 		{"crash before the head", func(t *testing.T, p string) {
 			lines := readLines(t, p)
-			r, err := audit.Parse(lines[8])
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(audit.Parse(lines[8]))(t)
 			writeLines(t, p+".head", fmt.Appendf(nil, "%020d %s\n", 9, r.Hash))
 		}, ""},
 		{"lines cut off", func(t *testing.T, p string) { writeLines(t, p, readLines(t, p)[:7]...) }, "records 8 to 10 are missing"},
 		{"file removed", func(t *testing.T, p string) {
-			if err := os.Remove(p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(p))
 		}, "records 1 to 10 are missing"},
 		{"last line changed", func(t *testing.T, p string) {
 			lines := readLines(t, p)
@@ -147,9 +134,7 @@ func TestResume(t *testing.T) {
 			writeLines(t, p, lines...)
 		}, ":10: "},
 		{"head removed", func(t *testing.T, p string) {
-			if err := os.Remove(p + ".head"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(p+".head"))
 		}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,16 +169,12 @@ func TestNoDisk(t *testing.T) {
 		if lost, err := l.Trouble(); lost != 3 || err == nil {
 			t.Errorf("trouble: %d, %v", lost, err)
 		}
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o700))
 		if err := l.Append(entry{"test", "too early"}); err == nil {
 			t.Error("it was tried again at once")
 		}
 		time.Sleep(time.Minute)
-		if err := l.Append(entry{"test", "kept"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Append(entry{"test", "kept"}))
 		if lost, err := l.Trouble(); lost != 0 || err != nil {
 			t.Errorf("trouble: %d, %v", lost, err)
 		}
@@ -208,9 +189,7 @@ func TestNoDisk(t *testing.T) {
 func TestRefusesFilesOfOthers(t *testing.T) {
 	testkit.Unix(t, testkit.Modes)
 	path := written(t, 1, audit.Options{})
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0o644))
 	l := audit.New(audit.Options{Path: path})
 	if err := l.Append(entry{}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("append to an open file: %v", err)
@@ -242,21 +221,13 @@ func TestConcurrentAppends(t *testing.T) {
 
 func TestReadAndTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	early, err := audit.NewTail(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	early := must.Get(audit.NewTail(path))(t)
 	defer early.Close()
 	l := audit.New(audit.Options{Path: path, MaxBytes: 2 << 10, Keep: 9})
 	var tailed []int64
 	for range 40 {
-		if err := l.Append(entry{"test", "x"}); err != nil {
-			t.Fatal(err)
-		}
-		records, err := early.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Append(entry{"test", "x"}))
+		records := must.Get(early.Next())(t)
 		for _, r := range records {
 			tailed = append(tailed, r.N)
 		}
@@ -273,10 +244,7 @@ func TestReadAndTail(t *testing.T) {
 			t.Fatalf("read %v\ntail %v", all, tailed)
 		}
 	}
-	late, err := audit.NewTail(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := must.Get(audit.NewTail(path))(t)
 	defer late.Close()
 	if records, err := late.Next(); len(records) > 0 || err != nil {
 		t.Errorf("a new tail has %v, %v", records, err)

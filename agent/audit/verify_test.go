@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/audit"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // change does something to the lines of a log with ten records.
@@ -83,16 +84,10 @@ func TestVerifyFindsAnyByte(t *testing.T) {
 func TestLiveHeadFindsTheEnd(t *testing.T) {
 	path := written(t, 10, audit.Options{})
 	last := verified(t, path, nil).Last
-	before, err := os.ReadFile(path + ".head")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(path + ".head"))(t)
 	lines := readLines(t, path)
 	writeLines(t, path, lines[:8]...)
-	eighth, err := audit.Parse(lines[7])
-	if err != nil {
-		t.Fatal(err)
-	}
+	eighth := must.Get(audit.Parse(lines[7]))(t)
 	head := strings.Replace(string(before), "10 ", "08 ", 1)
 	head = strings.Replace(head, last.Hash, eighth.Hash, 1)
 	writeLines(t, path+".head", []byte(head))
@@ -133,9 +128,7 @@ func TestHeadFile(t *testing.T) {
 				testkit.Unix(t, testkit.Modes)
 			}
 			path := written(t, 10, audit.Options{})
-			if err := c.do(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(path))
 			r := verified(t, path, nil)
 			switch {
 			case c.want == "" && len(r.Problems) > 0:

@@ -16,6 +16,7 @@ import (
 
 	"tether/agent/command"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Real shells run random lines whose commands note that they ran. Every command that ran
@@ -64,15 +65,11 @@ func newShellWorld(t *testing.T) *shellWorld {
 	w := &shellWorld{bin: t.TempDir(), dir: t.TempDir(), logs: t.TempDir()}
 	for _, name := range noting {
 		script := fmt.Sprintf("#!/bin/sh\necho %s >> \"$NOTES\"\necho %s\n", name, name)
-		if err := os.WriteFile(filepath.Join(w.bin, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(w.bin, name), []byte(script), 0o700))
 	}
 	for _, real := range []string{"env", "nohup", "nice", "timeout", "xargs", "sh", "cat", "true", "false", "find"} {
 		if path, err := exec.LookPath(real); err == nil {
-			if err := os.Symlink(path, filepath.Join(w.bin, real)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(path, filepath.Join(w.bin, real)))
 		}
 	}
 	return w

@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 )
 
 func TestConceal(t *testing.T) {
-	c, err := config.Parse("f", []byte(`
+	c := must.Get(config.Parse("f", []byte(`
 [daemon]
 log_level = "debug"
 [terminals]
@@ -27,15 +28,10 @@ line = "curl -H canary-e"
 cwd = "~/canary-f"
 env = ["TOKEN=canary-g", "A=1"]
 restart = "always"
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	c.Conceal("…")
 	var b strings.Builder
-	if _, err := c.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.WriteTo(&b))(t)
 	text := b.String()
 	for _, secret := range []string{"canary", "CANARY", "4444", "TOKEN=", "A=1"} {
 		if strings.Contains(text, secret) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 )
 
@@ -35,10 +36,7 @@ heartbeat = "5s"
 	want.Terminals.OnSlowUser = "hold"
 	want.Terminals.MaxRunning = 10
 	want.Uplink.Heartbeat = config.Duration(5 * time.Second)
-	got, err := config.Parse("x", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(config.Parse("x", []byte(text)))(t)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
@@ -140,9 +138,7 @@ func TestLoad(t *testing.T) {
 	}
 	write := func(mode os.FileMode) {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(path, []byte("[uplink]\nheartbeat = \"2s\"\n"), mode), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path, []byte("[uplink]\nheartbeat = \"2s\"\n"), mode), os.Chmod(path, mode)))
 	}
 	write(0o644) // others may read it
 	got, err = config.Load(path)
@@ -166,10 +162,7 @@ func TestLoad(t *testing.T) {
 
 // Every key is described where people look, as the structs have it.
 func TestDocumentIsComplete(t *testing.T) {
-	page, err := os.ReadFile("../../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/CONFIG.md"))(t)
 	var got, want []string
 	row := regexp.MustCompile("^- `([^`]+)`: (.*) \\(([a-z ]+), `([^`]*)`(?:, ([^()`]+))?\\)$")
 	section, meanings, plain := "", map[string]string{}, regexp.MustCompile("`|\\[([^\\]]*)\\]\\([^)]*\\)")

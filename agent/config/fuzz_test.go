@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 )
 
 // A value that is read can be written and is then read as the same; a refused file gives
@@ -14,9 +15,7 @@ import (
 func FuzzParse(f *testing.F) {
 	d := config.Default()
 	var all strings.Builder
-	if _, err := d.WriteTo(&all); err != nil {
-		f.Fatal(err)
-	}
+	must.Get(d.WriteTo(&all))(f)
 	for _, s := range []string{
 		all.String(), "", "[terminals]\nlog_bytes = \"1.5MiB\"", "terminals = {max_running = 1, x = [{a = 1}]}", "[[terminals]]\n[[terminals.x]]",
 		"a.b.c = [1, {d = 2}]\n[a.e]\n", "[uplink]\nheartbeat = 1979-05-27T07:32:00Z", "\"\" = 1", "x = nan\r\ny = '''\n'''", "[terminals]\n\"a\\u001b\" = \"\\u0000\"",
@@ -35,9 +34,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var b strings.Builder
-		if _, err := c.WriteTo(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.WriteTo(&b))(t)
 		again, err := config.Parse("f", []byte(b.String()))
 		if d := cmp.Diff(c, again); err != nil || d != "" {
 			t.Errorf("%q was written as\n%s\nwhich is read to %v:\n%s", data, b.String(), err, d)

@@ -8,16 +8,14 @@ import (
 
 	"tether/agent/config"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // If the home directory is unknown, directories below it that must not be lent may be
 // anywhere.
 func TestLendRulesWithoutAHome(t *testing.T) {
 	for effect, want := range map[string]string{"never": "never", "yes": "no"} {
-		c, err := config.Parse("f", []byte("[lend]\ndefault = \"no\"\n[[lend.rules]]\neffect = \""+effect+"\"\ndirectories = [\"~/secret\"]\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(config.Parse("f", []byte("[lend]\ndefault = \"no\"\n[[lend.rules]]\neffect = \""+effect+"\"\ndirectories = [\"~/secret\"]\n")))(t)
 		if got := c.Lend.Effect(config.Lending{Door: "cli", Owner: "user", Host: "lab", Dirs: []string{testkit.Abs("/home/x/secret")}}, ""); got != want {
 			t.Errorf("%s below a home that is not known: %s, want %s", effect, got, want)
 		}
@@ -27,7 +25,7 @@ func TestLendRulesWithoutAHome(t *testing.T) {
 // The first rule that fits counts, but never always does.
 func TestLendRules(t *testing.T) {
 	home, work := testkit.Abs("/home/x"), testkit.Abs("/work")
-	c, err := config.Parse("f", []byte(`
+	c := must.Get(config.Parse("f", []byte(`
 [lend]
 default = "no"
 [[lend.rules]]
@@ -47,10 +45,7 @@ directories = ["~/secret"]
 effect = "never"
 hosts = ["shared"]
 owners = ["agent"]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	for _, q := range []struct {
 		name, door, owner, host string
 		dirs                    []string
@@ -130,17 +125,10 @@ func TestLendAsRoot(t *testing.T) {
 // gets there.
 func TestLendRulesFollowLinks(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	real := filepath.Join(home, "data", "secret")
-	if err := os.MkdirAll(filepath.Join(real, "deep"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(real, filepath.Join(home, "secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(real, "deep"), 0o700))
+	must.Do(t, os.Symlink(real, filepath.Join(home, "secret")))
 	l := config.Lend{Default: config.LendYes, Rules: []config.LendRule{{Effect: config.LendNever, Directories: []string{"~/secret", "~/missing"}}}}
 	for dir, want := range map[string]string{
 		real: config.LendNever, filepath.Join(real, "deep"): config.LendNever, filepath.Join(home, "secret"): config.LendNever,
@@ -155,9 +143,7 @@ func TestLendRulesFollowLinks(t *testing.T) {
 // Where the disk takes names of another case for the same, so do rules.
 func TestLendRulesKnowADirectoryInAnotherCase(t *testing.T) {
 	home := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(home, "Private", "deep"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, "Private", "deep"), 0o700))
 	want := config.LendNever
 	if _, err := os.Stat(filepath.Join(home, "pRIVATE")); err != nil {
 		want = config.LendYes // it is another directory

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 )
 
 func TestListsOfTables(t *testing.T) {
@@ -30,10 +31,7 @@ roots = ["/src"]
 	want.Policy.Rules = []config.PolicyRule{{Effect: "deny", Argv: []string{"rm", "-rf"}}, {Effect: "allow", Has: []string{}}}
 	want.Policy.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"/src"}}}
 	want.Policy.Limits.Background = 7
-	got, err := config.Parse("f", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(config.Parse("f", []byte(text)))(t)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -97,9 +95,7 @@ func TestWriteTo(t *testing.T) {
 	}
 	c.Local.Origins = []string{}
 	b.Reset()
-	if _, err := c.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.WriteTo(&b))(t)
 	back, err := config.Parse("f", []byte(b.String()))
 	if diff := cmp.Diff(c, back); err != nil || diff != "" {
 		t.Errorf("read back: %v\n%s", err, diff)
@@ -144,9 +140,7 @@ func TestKeys(t *testing.T) {
 func TestDefaultsAreAllowed(t *testing.T) {
 	c := config.Default()
 	var b strings.Builder
-	if _, err := c.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.WriteTo(&b))(t)
 	got, err := config.Parse("default", []byte(b.String()))
 	if diff := cmp.Diff(c, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

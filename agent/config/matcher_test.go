@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 	"tether/problems"
 )
 
 // A matcher in VS Code's format finds its tool's reports, and wins over those of known
 // tools.
 func TestProblemMatcher(t *testing.T) {
-	c, err := config.Parse("f", []byte(`
+	c := must.Get(config.Parse("f", []byte(`
 [[problem_matcher]]
 name = "ours"
 owner = "ourlint"
@@ -25,14 +26,8 @@ regexp = '^(\d+): (.+)$'
 line = 1
 message = 2
 loop = true
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := c.Matchers()
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
+	set := must.Get(c.Matchers())(t)
 	tr := problems.NewTracker(set, 0)
 	output := "== a.txt\n3: too long\n9: too short\nmain.c:1: error: x\n"
 	tr.Write(0, []byte(output))

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 )
 
 // from is a setting of the environment or, with a name that begins with a dash, of the
@@ -24,9 +25,7 @@ func from(key, value string) config.Setting {
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -46,9 +45,7 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	var b strings.Builder
-	if err := c.WriteFrom(&b, origins); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.WriteFrom(&b, origins))
 	for _, line := range []string{"max_running = 30  # flag", "keep_exited = 10  # file", "notice = true  # environment", `on_slow_user = "lag"  # default`, "[[policy.rules]]  # file", `name = "x"`} {
 		if !strings.Contains(b.String(), "\n"+line+"\n") {
 			t.Errorf("no line %s in\n%s", line, b.String())

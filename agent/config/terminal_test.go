@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/config"
+	"tether/internal/testkit/must"
 )
 
 func TestDeclaredTerminals(t *testing.T) {
@@ -41,9 +42,7 @@ audience = ["bob", "group:web", "agent:ci", "everyone"]
 		t.Errorf("%v\n%s", err, diff)
 	}
 	var b strings.Builder
-	if _, err := got.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(got.WriteTo(&b))(t)
 	back, err := config.Parse("f", []byte(b.String()))
 	if diff := cmp.Diff(got, back); err != nil || diff != "" {
 		t.Errorf("read back: %v\n%s", err, diff)
@@ -118,9 +117,7 @@ ready = {command = ["pg_isready", "-q"]}
 		t.Errorf("%+v", got.Terminal)
 	}
 	var b strings.Builder
-	if _, err := got.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(got.WriteTo(&b))(t)
 	back, err := config.Parse("f", []byte(b.String()))
 	if diff := cmp.Diff(got, back); err != nil || diff != "" {
 		t.Errorf("read back: %v\n%s\n%s", err, diff, b.String())

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/declared"
+	"tether/internal/testkit/must"
 )
 
 var (
@@ -76,13 +77,9 @@ func TestNeeds(t *testing.T) {
 		}
 
 		// A start anew begins anew, and those that run stay.
-		if _, err := s.Restart(t.Context(), "db"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Restart(t.Context(), "db"))(t)
 		wantSteps(t, s, "top running", "api running", "db running, starting")
-		if _, err := s.Restart(t.Context(), "api"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Restart(t.Context(), "api"))(t)
 		wantSteps(t, s, "top running", "api blocked: db is starting", "db running, starting")
 		m.all["db-2"].ready()
 		wantSteps(t, s, "top running", "api running", "db running, ready")
@@ -112,9 +109,7 @@ func TestNotReadyInTime(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		wantSteps(t, s, "db running, failed", "api blocked: db is "+why)
 		// What it waits for may be put down, and up.
-		if _, err := s.Down(t.Context(), "db"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Down(t.Context(), "db"))(t)
 		wantSteps(t, s, "db down", "api blocked: db is down")
 		all, err := s.Up(t.Context(), nil, "api")
 		if err != nil || len(all) != 2 {
@@ -123,23 +118,15 @@ func TestNotReadyInTime(t *testing.T) {
 		wantSteps(t, s, "db running, starting", "api blocked: db is starting")
 		m.all["db-2"].exit(declared.End{Code: 3})
 		wantSteps(t, s, "db exited, failed", "api blocked: db is exited")
-		if _, err := s.Down(t.Context(), "api"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Down(t.Context(), "api"))(t)
 		wantSteps(t, s, "db exited, failed", "api down")
-		if _, err := s.Up(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Up(t.Context(), nil))(t)
 		m.all["db-3"].ready()
 		wantSteps(t, s, "db running, ready", "api running")
 		// What is not declared any more is not there for those that need it.
 		m.all["api-1"].exit(declared.End{})
-		if err := s.Declare(t.Context(), []config.Declared{api}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Up(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Declare(t.Context(), []config.Declared{api}))
+		must.Get(s.Up(t.Context(), nil))(t)
 		wantSteps(t, s, "api blocked: db is not declared any more")
 	})
 }
@@ -177,9 +164,7 @@ func TestNeedsAtARestart(t *testing.T) {
 		wantSteps(t, s, "db exited, stopped", "api waiting")
 		time.Sleep(2 * time.Second)
 		wantSteps(t, s, "db exited, stopped", "api blocked: db is exited")
-		if _, err := s.Up(t.Context(), nil, "db"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Up(t.Context(), nil, "db"))(t)
 		m.all["db-2"].ready()
 		wantSteps(t, s, "db running, ready", "api running")
 	})

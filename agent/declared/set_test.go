@@ -15,6 +15,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -60,9 +61,7 @@ func expect(t *testing.T, s *declared.Set, want ...brief) {
 func private(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o700))
 	return dir
 }
 
@@ -149,16 +148,10 @@ func TestUpAndDown(t *testing.T) {
 		s.Close()
 		s = begin(t, m, dir, web("always"), other)
 		expect(t, s, brief{State: declared.Down, ID: "web-1"}, brief{State: declared.Running, ID: "log-1"})
-		if _, err := s.Up(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Up(ctx, nil))(t)
 		expect(t, s, brief{State: declared.Running, ID: "web-2"}, brief{State: declared.Running, ID: "log-1"})
-		if _, err := s.Up(ctx, nil, "web"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Restart(ctx, "log"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Up(ctx, nil, "web"))(t)
+		must.Get(s.Restart(ctx, "log"))(t)
 		expect(t, s, brief{State: declared.Running, ID: "web-2"}, brief{State: declared.Running, ID: "log-2"})
 		if diff := cmp.Diff(map[string]string{"web-2": "web", "log-2": "log"}, m.running()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -179,9 +172,7 @@ func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
 		s := begin(t, m, dir, web("always"))
-		if err := m.all["web-1"].Kill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.all["web-1"].Kill(t.Context()))
 		expect(t, s, brief{State: declared.Down, ID: "web-1", Code: 143})
 		s.Close()
 		s = begin(t, m, dir, web("always"))
@@ -197,9 +188,7 @@ func TestDaemonEnds(t *testing.T) {
 		s := begin(t, m, dir, web("always"))
 		expect(t, s, brief{State: declared.Running, ID: "web-1"})
 		s.Close()
-		if err := m.all["web-1"].Kill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.all["web-1"].Kill(t.Context()))
 		s = begin(t, m, dir, web("always"))
 		expect(t, s, brief{State: declared.Running, ID: "web-2"})
 	})
@@ -258,19 +247,13 @@ func TestDeclareAgain(t *testing.T) {
 		s := begin(t, m, dir, web("always"), config.Declared{Name: "old", Line: "x"})
 		changed := web("always")
 		changed.Line = "npm start"
-		if err := s.Declare(t.Context(), []config.Declared{{Name: "new", Line: "y"}, changed}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Declare(t.Context(), []config.Declared{{Name: "new", Line: "y"}, changed}))
 		expect(t, s, brief{State: declared.Down}, brief{State: declared.Running, ID: "web-1"})
 		if !s.List()[1].Changed {
 			t.Error("it does not say that another declaration runs")
 		}
-		if _, err := s.Up(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Restart(t.Context(), "web"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Up(t.Context(), nil))(t)
+		must.Get(s.Restart(t.Context(), "web"))(t)
 		expect(t, s, brief{State: declared.Running, ID: "new-1"}, brief{State: declared.Running, ID: "web-2"})
 		if s.List()[1].Changed {
 			t.Error("it says that another declaration runs")
@@ -300,16 +283,10 @@ func TestKeptLimits(t *testing.T) {
 		if _, err := s.Up(t.Context(), limits, "web"); err != nil { // it runs already
 			t.Fatal(err)
 		}
-		if _, err := s.Restart(t.Context(), "web"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Restart(t.Context(), "web"))(t)
 		has(nil)
-		if _, err := s.Down(t.Context(), "web"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Up(t.Context(), limits, "web"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Down(t.Context(), "web"))(t)
+		must.Get(s.Up(t.Context(), limits, "web"))(t)
 		has(limits)
 		m.limits = nil
 		m.all["web-3"].exit(declared.End{Code: 1})
@@ -320,12 +297,8 @@ func TestKeptLimits(t *testing.T) {
 		m.all["web-4"].exit(declared.End{})
 		s = begin(t, m, dir, web("always"))
 		has(limits)
-		if _, err := s.Down(t.Context(), "web"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Up(t.Context(), nil, "web"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Down(t.Context(), "web"))(t)
+		must.Get(s.Up(t.Context(), nil, "web"))(t)
 		has(nil)
 	})
 }
@@ -361,9 +334,7 @@ func TestNothingKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, dir := newMachine(), private(t)
 		keep := filepath.Join(dir, "declared.json")
-		if err := os.WriteFile(keep, []byte("no JSON"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(keep, []byte("no JSON"), 0o600))
 		var told []string
 		s := declared.New(declared.Options{Starter: m, Keep: keep, Report: func(trouble string) { told = append(told, trouble) }})
 		s.Begin([]config.Declared{web("")})

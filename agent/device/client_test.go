@@ -16,6 +16,7 @@ import (
 
 	"tether/agent/device"
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -45,10 +46,7 @@ func connect(t *testing.T, h http.Handler) *device.Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	c, err := device.New(client.Endpoint{URL: strings.Replace(s.URL, "http", "ws", 1) + "/below/?a=b"}, key(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(device.New(client.Endpoint{URL: strings.Replace(s.URL, "http", "ws", 1) + "/below/?a=b"}, key(1)))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -179,10 +177,7 @@ func TestWaitOutlastsABusyHost(t *testing.T) {
 			return 200, pairing.Waited{Approved: true, Principal: "laptop"}
 		},
 	}
-	p, err := connect(t, host).Begin(t.Context(), "laptop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(connect(t, host).Begin(t.Context(), "laptop"))(t)
 	if name, err := p.Wait(t.Context()); err != nil || name != "laptop" {
 		t.Errorf("%q, %v; want the approval", name, err)
 	}
@@ -202,10 +197,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		},
 		"wait": func([]byte) (int, any) { asked.Add(1); return 200, pairing.Waited{} },
 	}
-	p, err := connect(t, host).Begin(t.Context(), "laptop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(connect(t, host).Begin(t.Context(), "laptop"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := p.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -238,10 +230,7 @@ func FuzzAnswers(f *testing.F) {
 			_, _ = io.WriteString(w, body)
 		}))
 		defer s.Close()
-		c, err := device.New(client.Endpoint{URL: strings.Replace(s.URL, "http", "ws", 1)}, key(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(device.New(client.Endpoint{URL: strings.Replace(s.URL, "http", "ws", 1)}, key(1)))(t)
 		defer c.Close()
 		if token, err := c.Session(t.Context(), public(key(2))); err == nil {
 			t.Errorf("a session: %q", token)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/holder"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -26,11 +27,7 @@ var ways = []struct {
 	start func(b *testing.B, o holder.Options, id string, c pty.Command) end
 }{
 	{"direct", func(b *testing.B, _ holder.Options, _ string, c pty.Command) end {
-		p, err := pty.Start(c)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return p
+		return must.Get(pty.Start(c))(b)
 	}},
 	{"holder", func(b *testing.B, o holder.Options, id string, c pty.Command) end {
 		h := spawn(b, o, holder.Spec{ID: id, Command: c})
@@ -86,21 +83,14 @@ func BenchmarkEcho(b *testing.B) {
 			p := way.start(b, options(b), "e", sh("stty -echo raw; echo ready; exec cat"))
 			buf := make([]byte, 4096)
 			for got := ""; len(got) < 6; {
-				n, err := p.Read(buf)
-				if err != nil {
-					b.Fatal(err)
-				}
+				n := must.Get(p.Read(buf))(b)
 				got += string(buf[:n])
 			}
 			var took []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				if _, err := p.Write([]byte{'x'}); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := p.Read(buf); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(p.Write([]byte{'x'}))(b)
+				must.Get(p.Read(buf))(b)
 				took = append(took, time.Since(began))
 			}
 			slices.Sort(took)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -69,21 +70,15 @@ func TestExitCodes(t *testing.T) {
 // FuzzSpawn: a spawn message that a holder understands is encoded again in the same
 // bytes.
 func FuzzSpawn(f *testing.F) {
-	p, err := encodeSpawn(Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}, Spec{
+	p := must.Get(encodeSpawn(Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}, Spec{
 		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: 1, Stall: 2, KeepExited: 3,
 		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: "/", Size: pty.DefaultSize},
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	}))(f)
 	f.Add(p[helloHead+helloBody+frameHead:])
 	f.Add(encodeFailed(&pty.StartError{What: "program", Name: "x", Err: fs.ErrNotExist})[frameHead:])
 	f.Fuzz(func(t *testing.T, p []byte) {
 		if o, s, err := decodeSpawn(p); err == nil && len(o.Key) == KeyBytes {
-			again, err := encodeSpawn(o, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			again := must.Get(encodeSpawn(o, s))(t)
 			o2, s2, err := decodeSpawn(again[helloHead+helloBody+frameHead:])
 			if diff := cmp.Diff(s, s2) + cmp.Diff(o, o2); err != nil || diff != "" {
 				t.Errorf("%v: %s", err, diff)
@@ -101,10 +96,7 @@ func TestSpawnMessage(t *testing.T) {
 		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: testkit.Abs("/"), Size: pty.DefaultSize},
 	}
 	options := Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}
-	message, err := encodeSpawn(options, want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := must.Get(encodeSpawn(options, want))(t)
 	had, got, err := readSpawn(bytes.NewReader(message))
 	if diff := cmp.Diff(want, got) + cmp.Diff(options, had); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)

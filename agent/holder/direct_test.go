@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/holder"
+	"tether/internal/testkit/must"
 )
 
 // Output is taken where it arrives while the reader waits, and by the reader else: never
@@ -51,10 +52,7 @@ func TestDirect(t *testing.T) {
 					if c.WaitReadable() != nil {
 						break
 					}
-					n, err := c.Read(buf)
-					if err != nil {
-						t.Fatal(err)
-					}
+					n := must.Get(c.Read(buf))(t)
 					got = append(got, buf[:n]...)
 				}
 				if wrong := checkCount(got, 0); wrong >= 0 || len(got) != size {
@@ -143,10 +141,7 @@ func TestDirectIsAcknowledged(t *testing.T) {
 			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
 			_, _ = conn.Write(frame(0x44, ""))
 		})
-		c, err := holder.Connect(t.Context(), theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(holder.Connect(t.Context(), theirs))(t)
 		c.Direct(func([]byte) bool { return true })
 		stream(t, c, 0)
 		tasks.Go(func() { _ = c.WaitReadable() })
@@ -157,9 +152,7 @@ func TestDirectIsAcknowledged(t *testing.T) {
 		for _, size := range []int{little, much} {
 			for _, more := range [][]byte{nil, frame(0x47, reply)} {
 				output := frame(0x45, string(binary.BigEndian.AppendUint64(nil, uint64(end)))+strings.Repeat("x", size))
-				if _, err := conn.Write(append(output, more...)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(conn.Write(append(output, more...)))(t)
 				end += size
 				synctest.Wait()
 				if size == little && len(told) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -25,9 +26,7 @@ func TestKeep(t *testing.T) {
 		defer b.end()
 		<-b.print(0, logBytes)
 		c := b.stream(0)
-		if err := c.Keep(100); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Keep(100))
 		b.take(c, 0, logBytes)
 		done := b.print(logBytes, logBytes)
 		b.tasks.Go(func() { _ = c.WaitReadable() })
@@ -44,9 +43,7 @@ func TestKeep(t *testing.T) {
 		if c.Base() > 100 {
 			t.Errorf("after the daemon's end the log begins at %d", c.Base())
 		}
-		if err := c.Keep(holder.NoOffset); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Keep(holder.NoOffset))
 		b.take(c, 100, 2*logBytes-100)
 		if !isDone(done) {
 			t.Error("nothing is needed, and the child waits")
@@ -61,9 +58,7 @@ func TestKeepIsBounded(t *testing.T) {
 		defer b.end()
 		c := b.stream(0)
 		defer c.Close()
-		if err := c.Keep(0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Keep(0))
 		<-b.print(0, logBytes-4096)
 		b.take(c, 0, logBytes-4096)
 		done := b.print(logBytes-4096, 8*logBytes)
@@ -99,15 +94,11 @@ func TestKeepEndsWithADaemonWithoutIt(t *testing.T) {
 		c := b.stream(0)
 		<-b.print(0, logBytes/2)
 		b.take(c, 0, logBytes/2)
-		if err := c.Keep(0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Keep(0))
 		c.Close()
 		conn := b.conn()
 		defer conn.Close()
-		if _, err := greet(conn, plainHello()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(greet(conn, plainHello()))(t)
 		b.tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 		_, _ = conn.Write(frame(0x01, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00"))
 		synctest.Wait()
@@ -133,9 +124,7 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 				b := newBench(t, holder.Spec{})
 				defer b.end()
 				conn := b.conn()
-				if _, err := greet(conn, plainHello()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(greet(conn, plainHello()))(t)
 				b.tasks.Go(func() { _, _ = conn.Write(p) })
 				if _, err := io.Copy(io.Discard, conn); err != nil {
 					t.Error(err)
@@ -155,10 +144,7 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
 			_, _ = conn.Write(frame(0x44, ""))
 		})
-		c, err := holder.Connect(t.Context(), theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(holder.Connect(t.Context(), theirs))(t)
 		if err := c.Signal("INT"); !errors.Is(err, holder.ErrNoSignal) {
 			t.Errorf("signal: %v", err)
 		}
@@ -192,9 +178,7 @@ func TestSignalThroughAHolder(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"USR1", "SIGUSR1"} {
-		if err := h.Signal(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Signal(name))
 		readUntil(t, h, "stopped")
 	}
 }
@@ -238,10 +222,7 @@ func TestSilentHolder(t *testing.T) {
 			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
 			_, _ = conn.Write(frame(0x44, ""))
 		})
-		c, err := holder.Connect(t.Context(), theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(holder.Connect(t.Context(), theirs))(t)
 		for name, ask := range map[string]func() error{
 			"meta":       func() error { return c.SetMeta(nil) },
 			"checkpoint": func() error { return c.Checkpoint(0, nil) },

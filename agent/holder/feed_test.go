@@ -15,6 +15,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -24,9 +25,7 @@ func checksum(t testing.TB) (c pty.Command, begin func()) {
 	file := filepath.Join(t.TempDir(), "begin")
 	c = pty.Command{Path: self(t), Args: []string{"wait", "wait", "checksum", file}, Feed: true}
 	return c, func() {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, nil, 0o600))
 	}
 }
 
@@ -64,12 +63,8 @@ func TestFeedOverDaemons(t *testing.T) {
 		c = next
 	}
 	begin()
-	if err := feed(c); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Feed(t.Context(), 0, nil, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, feed(c))
+	must.Get(c.Feed(t.Context(), 0, nil, true))(t)
 	stream(t, c, 0)
 	if got, want := strings.TrimSpace(all(t, c)), fmt.Sprint(len(data), crc32.ChecksumIEEE(data)); got != want {
 		t.Errorf("the child has read %s, want %s", got, want)
@@ -85,9 +80,7 @@ func TestFeedEndsWithoutADaemon(t *testing.T) {
 		b.hold(holder.Spec{}, child)
 		defer b.end()
 		c := b.stream(0)
-		if _, err := c.Feed(t.Context(), 0, []byte("x"), false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Feed(t.Context(), 0, []byte("x"), false))(t)
 		time.Sleep(time.Hour)
 		if child.unfed != 1 { // by the connection itself, before Feed
 			t.Errorf("with a daemon it was told %d times that there is no writer", child.unfed)

@@ -14,15 +14,13 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
 // seeds are the messages of either side in the transcript.
 func seeds(f *testing.F, theHolder bool) {
-	text, err := os.ReadFile(transcript)
-	if err != nil {
-		f.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(transcript))(f)
 	var whole []byte
 	for line := range strings.Lines(string(text)) {
 		if mark, rest, _ := strings.Cut(strings.TrimSpace(line), " "); mark != "#" && (mark == "<") == theHolder {
@@ -38,11 +36,7 @@ func seeds(f *testing.F, theHolder bool) {
 }
 
 func unhex(f *testing.F, text string) []byte {
-	p, err := hex.DecodeString(text)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return p
+	return must.Get(hex.DecodeString(text))(f)
 }
 
 // FuzzHolder: with any input on a connection the holder lives, keeps every byte of the
@@ -57,9 +51,7 @@ func FuzzHolder(f *testing.F) {
 			b.start(holder.Spec{})
 			conn := b.conn()
 			if !bytes.HasPrefix(said, []byte("TETHER-H")) { // most of the time go on from where it gets interesting
-				if _, err := greet(conn, helloOf(1, 1, "")); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(greet(conn, helloOf(1, 1, "")))(t)
 			}
 			b.tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 			<-b.print(0, logBytes/2)

@@ -19,6 +19,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -46,10 +47,7 @@ func options(t testing.TB) holder.Options {
 	reports := filepath.Join(t.TempDir(), "race")
 	t.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+reports)
 	t.Cleanup(func() { // runs after the cleanups of spawn
-		found, err := filepath.Glob(reports + ".*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(reports + ".*"))(t)
 		for _, name := range found {
 			text, err := os.ReadFile(name)
 			t.Errorf("a race in a holder: %s, %v", text, err)
@@ -61,11 +59,7 @@ func options(t testing.TB) holder.Options {
 
 func self(t testing.TB) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(os.Executable())(t)
 }
 
 func dirFS(dir string) fs.FS { return os.DirFS(dir) }
@@ -126,10 +120,7 @@ func spawn(t testing.TB, o holder.Options, s holder.Spec) *holder.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	c, err := holder.Spawn(ctx, o, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(holder.Spawn(ctx, o, s))(t)
 	t.Cleanup(func() { discard(t, o, s.ID) })
 	return c
 }
@@ -156,10 +147,7 @@ func discard(t testing.TB, o holder.Options, id string) {
 
 func dial(t testing.TB, o holder.Options, id string) *holder.Client {
 	t.Helper()
-	c, err := holder.Dial(t.Context(), o, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(holder.Dial(t.Context(), o, id))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -191,16 +179,12 @@ func readUntil(t testing.TB, c *holder.Client, want string) string {
 
 func stream(t testing.TB, c *holder.Client, off int64) {
 	t.Helper()
-	if err := c.StreamFrom(off); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.StreamFrom(off))
 }
 
 func forget(t testing.TB, c *holder.Client) {
 	t.Helper()
-	if err := c.Forget(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Forget(t.Context()))
 }
 
 // count prints lines of eight digits and a line end, which the terminal makes ten bytes,
@@ -287,9 +271,7 @@ func killedDaemon(t *testing.T, o holder.Options, file string, atLeast int64, af
 	cmd := daemonCommand(t, o, file)
 	var said testkit.Output
 	cmd.Stdout = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	<-time.After(after)
 	testkit.Eventually(t, testkit.Patience, "the daemon records output", func() bool { return size(t, file) >= atLeast || said.String() != "" })
 	_ = cmd.Process.Kill()
@@ -310,13 +292,6 @@ func lastDaemon(t *testing.T, o holder.Options, file string) {
 // pidIn is the number of a process that wrote it into a file.
 func pidIn(t *testing.T, file string) int {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
+	text := must.Get(os.ReadFile(file))(t)
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 }

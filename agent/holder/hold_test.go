@@ -15,6 +15,7 @@ import (
 	"tether/agent/flow"
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/platform/rawio"
 )
@@ -97,11 +98,7 @@ func (b *bench) dial() *holder.Client { return b.dialAs(nil) }
 // dialAs is a connection of a daemon that has others.
 func (b *bench) dialAs(inputs *flow.Typing) *holder.Client {
 	b.t.Helper()
-	c, err := holder.ConnectAs(context.Background(), b.conn(), inputs)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return c
+	return must.Get(holder.ConnectAs(context.Background(), b.conn(), inputs))(b.t)
 }
 
 func (b *bench) stream(off int64) *holder.Client {
@@ -340,9 +337,7 @@ func TestAKilledChildIsNotHeldForLong(t *testing.T) {
 		b.wantBounds(0, logBytes)
 		c := b.dial()
 		began := time.Now()
-		if err := c.Kill(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Kill(t.Context(), 0))
 		if exit := c.Wait(); exit.Code != 137 || time.Since(began) > 11*time.Second {
 			t.Errorf("after %v: %+v", time.Since(began), exit)
 		}
@@ -508,10 +503,7 @@ func (s stubborn) Kill(_ context.Context, grace time.Duration) error {
 func TestStopOutlastsTheStubborn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stubborn{fake{Child: testkit.NewChild()}, make(chan struct{})}
-		h, err := holder.Hold(holder.Spec{ID: "x", Command: pty.Command{Path: "x"}}, s, func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(holder.Hold(holder.Spec{ID: "x", Command: pty.Command{Path: "x"}}, s, func() {}))(t)
 		over := make(chan struct{})
 		go func() { h.Run(); close(over) }()
 		go h.Stop()
@@ -553,10 +545,7 @@ func TestAcceptGoesOn(t *testing.T) {
 		ours, theirs := net.Pipe()
 		select {
 		case l.conns <- theirs:
-			c, err := holder.Connect(t.Context(), ours)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(holder.Connect(t.Context(), ours))(t)
 			c.Close()
 		case <-time.After(time.Minute):
 			t.Error("nobody listens any more")
@@ -571,9 +560,7 @@ func TestStopWithAFrozenDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
 		conn := b.conn()
-		if _, err := greet(conn, helloOf(1, 1, "")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(greet(conn, helloOf(1, 1, "")))(t)
 		b.tasks.Go(func() { b.child.Print("x") })
 		began := time.Now()
 		b.held.Stop()
@@ -601,10 +588,7 @@ func TestLostHolder(t *testing.T) {
 			_, _ = conn.Write(frame(0x45, strings.Repeat("\x00", 8)+"last words"))
 			conn.Close()
 		}()
-		c, err := holder.Connect(t.Context(), theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(holder.Connect(t.Context(), theirs))(t)
 		if _, err := c.Read(nil); err == nil || errors.Is(err, holder.ErrLost) {
 			t.Errorf("Read before StreamFrom: %v", err)
 		}
@@ -713,9 +697,7 @@ func TestScreensAreKept(t *testing.T) {
 		b.take(c, 0, logBytes)
 		large := bytes.Repeat([]byte("screen"), 100_000)
 		for off := int64(0); off <= logBytes; off += 256 {
-			if err := c.Screen(off, large[:max(len(large)*int(off/logBytes), 9)]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Screen(off, large[:max(len(large)*int(off/logBytes), 9)]))
 		}
 		if err := c.Screen(logBytes+1, large); err != nil { // is left out
 			t.Fatal(err)
@@ -740,9 +722,7 @@ func TestScreensAreKept(t *testing.T) {
 		c.Close()
 		conn := b.conn()
 		defer conn.Close()
-		if _, err := greet(conn, plainHello()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(greet(conn, plainHello()))(t)
 		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 		said, _ := io.ReadAll(conn)
 		if bytes.Contains(said, []byte("screenscreen")) || !bytes.Contains(said, []byte{0x44, 0, 0, 0, 0}) {
@@ -754,17 +734,11 @@ func TestScreensAreKept(t *testing.T) {
 // Both sides read and write their socket without Go's scheduler.
 func TestConnectionsAreWrapped(t *testing.T) {
 	b := newBench(t, holder.Spec{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	ours, theirs := testkit.Connect(t, l)
 	b.tasks.Go(func() { b.held.Serve(theirs) })
-	c, err := holder.Connect(t.Context(), ours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(holder.Connect(t.Context(), ours))(t)
 	holders, daemons := holder.Conns(b.held, c)
 	if rawio.Wrap(holders) != holders || rawio.Wrap(daemons) != daemons {
 		t.Errorf("%T and %T: one is not wrapped", holders, daemons)

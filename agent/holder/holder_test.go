@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -107,9 +108,7 @@ func TestTypeAndResize(t *testing.T) {
 	testkit.Leaks(t)
 	h := spawn(t, options(t), holder.Spec{ID: "x", Command: sh("read line; echo got $line; stty size; read line")})
 	stream(t, h, 0)
-	if err := h.Resize(pty.Size{Cols: 99, Rows: 12}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Resize(pty.Size{Cols: 99, Rows: 12}))
 	if n, err := h.Write([]byte("word\n")); n != 5 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -117,9 +116,7 @@ func TestTypeAndResize(t *testing.T) {
 	if err := h.Resize(pty.Size{}); err == nil || !strings.Contains(err.Error(), "at least 1") {
 		t.Errorf("size 0: %v", err)
 	}
-	if err := h.Kill(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Kill(t.Context(), 0))
 	all(t, h)
 	if exit := h.Wait(); exit.Code <= 128 || exit.Signal == "" {
 		t.Error(exit)
@@ -164,9 +161,7 @@ func TestMetaAndCheckpoints(t *testing.T) {
 	big := []byte(strings.Repeat("b", 64<<10))
 	want := []holder.Checkpoint{{Off: 0, Blob: []byte("start")}, {Off: 5, Blob: big}, {Off: 12, Blob: nil}}
 	for _, c := range want {
-		if err := h.Checkpoint(c.Off, c.Blob); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Checkpoint(c.Off, c.Blob))
 	}
 	if err := h.Checkpoint(1000, nil); err == nil {
 		t.Error("a checkpoint beyond the end was accepted")
@@ -174,9 +169,7 @@ func TestMetaAndCheckpoints(t *testing.T) {
 	if err := h.Checkpoint(1, append(big, 'x')); err == nil {
 		t.Error("a checkpoint that is too large was accepted")
 	}
-	if err := h.SetMeta(big); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.SetMeta(big))
 	again := dial(t, o, "x")
 	if diff := cmp.Diff(want, again.Checkpoints()); diff != "" {
 		t.Error(diff)

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -33,15 +34,8 @@ func typing(t *testing.T, script string) (h *holder.Client, before, file string)
 func parent(t *testing.T, said string) *os.Process {
 	t.Helper()
 	line, _, _ := strings.Cut(said, "\r\n")
-	pid, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	pid := must.Get(strconv.Atoi(line))(t)
+	return must.Get(os.FindProcess(pid))(t)
 }
 
 func eventuallyIn(t *testing.T, file, want string) {
@@ -56,9 +50,7 @@ func eventuallyIn(t *testing.T, file, want string) {
 func TestKeysGoStraightToThePty(t *testing.T) {
 	h, said, file := typing(t, `echo $PPID; stty -echo; printf ready; read line; echo $line >"$0"; read line`)
 	its := parent(t, said)
-	if err := its.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, its.Signal(unix.SIGSTOP))
 	defer its.Signal(unix.SIGCONT)
 	if n, err := h.TryWrite([]byte("word\n")); n != 5 || err != nil {
 		t.Fatal(n, err)
@@ -95,9 +87,7 @@ func TestKillOfAHolderEndsItsChild(t *testing.T) {
 	if !h.HasKeyboard() {
 		t.Fatal("the daemon has no descriptor of the pty")
 	}
-	if err := parent(t, said).Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parent(t, said).Kill())
 	testkit.Eventually(t, testkit.Patience, "the child has ended", func() bool {
 		_, err := proc.Lookup(h.Pid())
 		return err != nil
@@ -111,9 +101,7 @@ func TestTheKeyboardIsClosed(t *testing.T) {
 	if h.HasKeyboard() {
 		t.Error("the daemon has the pty of a child that has exited")
 	}
-	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	eventuallyIn(t, file, "over\n")
 
 	h, _, _ = typing(t, `printf ready; read line`)
@@ -130,14 +118,9 @@ func TestTheKeyboardIsClosed(t *testing.T) {
 func TestWhoGetsTheKeyboard(t *testing.T) {
 	o := options(t)
 	spawn(t, o, holder.Spec{ID: "x", Command: sh("read x")})
-	conn, err := net.Dial("unix", filepath.Join(o.Dir, "x.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("unix", filepath.Join(o.Dir, "x.sock")))(t)
 	defer conn.Close()
-	if _, err := conn.Write(append(helloOf(1, 1, ""), frame(0x0c, strings.Repeat("?", 32))...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write(append(helloOf(1, 1, ""), frame(0x0c, strings.Repeat("?", 32))...)))(t)
 	var p, rights [4096]byte
 	for read := 0; ; {
 		n, m, _, _, err := conn.(*net.UnixConn).ReadMsgUnix(p[:], rights[:])

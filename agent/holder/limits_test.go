@@ -6,6 +6,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -20,9 +21,7 @@ func TestLimitsOfTheChild(t *testing.T) {
 	c := spawn(t, options(t), holder.Spec{ID: "x", Command: pty.Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Limits: proc.Limits{Umask: new(0o027), Soft: map[string]int64{"fsize": 0, "nofile": 9}},
 	}})
-	if err := c.StreamFrom(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.StreamFrom(0))
 	got := strings.ReplaceAll(all(t, c), "\r\n", "\n")
 	if !strings.HasPrefix(got, "0027\n9\n0\n1\n2\n") || !strings.HasSuffix(got, "\n20000\n") || c.Faults() != "" {
 		t.Errorf("printed %d bytes: %.40q, faults %q", len(got), got, c.Faults())

@@ -8,6 +8,7 @@ import (
 	"tether/agent/flow"
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A daemon that keeps up with a flood gets it in few pieces, not one for each read of the
@@ -26,10 +27,7 @@ func TestFloodComesInFewPieces(t *testing.T) {
 		reads, got := 0, int64(0)
 		buf := make([]byte, 64<<10)
 		for got < piece*pieces {
-			n, err := c.Read(buf)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(c.Read(buf))(t)
 			if wrong := checkCount(buf[:n], got); wrong >= 0 {
 				t.Fatalf("wrong at %d", wrong)
 			}
@@ -92,9 +90,7 @@ func TestFloodsRestWhileSomebodyTypesElsewhere(t *testing.T) {
 		const much, alone = 512 << 10, 128 * 100 * time.Microsecond
 		input := func(at *holder.Client) {
 			t.Helper()
-			if _, err := at.Write([]byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(at.Write([]byte("x")))(t)
 			print(window) // an acknowledgement on its way brings the holder the rests
 		}
 		if took := print(much); took > alone {

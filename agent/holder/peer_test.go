@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -25,10 +26,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	locked.Lock = filepath.Join(t.TempDir(), "daemon.lock")
 	const private = "a private name"
 	spawn(t, open, holder.Spec{ID: "x", Command: sh("read x"), Meta: []byte(private)}).Close()
-	lock, err := ipc.Lock(locked.Lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(ipc.Lock(locked.Lock))(t)
 	spawn(t, locked, holder.Spec{ID: "x", Command: sh("read x"), Meta: []byte(private)}).Close()
 	lock.Close()
 	t.Cleanup(func() { // the cleanup of spawn connects as the daemon does

@@ -16,6 +16,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 )
@@ -41,15 +42,10 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 		killedDaemon(t, o, file, want, time.Duration(random.IntN(60))*time.Millisecond)
 	}
 	last := dial(t, o, "x")
-	if err := last.Kill(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, last.Kill(t.Context(), 0))
 	last.Close()
 	lastDaemon(t, o, file)
-	recorded, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := must.Get(os.ReadFile(file))(t)
 	if wrong := checkCount(recorded, 0); wrong >= 0 {
 		t.Errorf("seed %d: wrong at %d of %d bytes", seed, wrong, len(recorded))
 	}
@@ -79,9 +75,7 @@ func TestNothingIsLeft(t *testing.T) {
 	for i := range testkit.Rounds(t, 60, 10_000) {
 		h := spawn(t, o, holder.Spec{ID: fmt.Sprint("x", i), Command: sh("sleep 1000 & sleep 1000")})
 		stream(t, h, 0)
-		if err := h.Kill(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Kill(t.Context(), 0))
 		all(t, h)
 		h.Wait()
 		forget(t, h)
@@ -96,10 +90,7 @@ func TestNothingIsLeft(t *testing.T) {
 // processes are the holders of this test's binary and their children.
 func processes(t *testing.T, o holder.Options) []int {
 	t.Helper()
-	list, err := proc.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(proc.List())(t)
 	var found []int
 	for _, p := range list {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
@@ -128,9 +119,7 @@ func TestChildClosesOutput(t *testing.T) {
 	if exit, ok := h.Exit(); ok {
 		t.Errorf("exit %v before the end", exit)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "end"), nil, 0o600))
 	if out := all(t, h); out != "" {
 		t.Errorf("more output: %q", out)
 	}
@@ -238,9 +227,7 @@ func TestSignals(t *testing.T) {
 			send(t, "HUP", pid)
 			send(t, "INT", pid)
 		}
-		if err := h.SetMeta([]byte("alive")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.SetMeta([]byte("alive")))
 		send(t, c.signal, pid)
 		exit := h.Wait()
 		<-h.Done()
@@ -278,15 +265,10 @@ func TestListKeepsLivingHolders(t *testing.T) {
 	for _, id := range []string{"b", "a"} {
 		spawn(t, o, holder.Spec{ID: id, Command: waiting(t)}).Close()
 	}
-	foreign, err := ipc.Listen(filepath.Join(o.Dir, "c.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := must.Get(ipc.Listen(filepath.Join(o.Dir, "c.sock")))(t)
 	defer foreign.Close()
 	for name, text := range map[string]string{"dead.sock.lock": "1\n", "note.txt": "", "bad name.sock": ""} {
-		if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600))
 	}
 	for range 2 {
 		ids, err := holder.List(o.Dir)
@@ -354,10 +336,7 @@ func TestGarbageOnTheSocket(t *testing.T) {
 		"a wrong one":  hello + string(frame(0x0c, strings.Repeat("\x00", 32))),
 		"half a hello": hello[:9],
 	} {
-		conn, err := ipc.Dial(t.Context(), filepath.Join(o.Dir, "x.sock"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(ipc.Dial(t.Context(), filepath.Join(o.Dir, "x.sock")))(t)
 		_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 		_, _ = io.WriteString(conn, text)
 		if name == "half a hello" || name == "nothing" {

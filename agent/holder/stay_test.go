@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -90,9 +91,7 @@ func TestKillEndsAnAgentsLeftoverProcesses(t *testing.T) {
 		h.Wait()
 		pid := pidIn(t, file)
 		if how == "kill" {
-			if err := h.Kill(t.Context(), 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Kill(t.Context(), 0))
 			if !gone(pid) {
 				t.Error("what was left runs on")
 			}
@@ -114,10 +113,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	c := sh("for i in 1 2 3 4 5; do (sleep .01 &); done; read x")
 	c.Env = append(c.Env, proc.AgentTag("claude"))
 	h := spawn(t, o, holder.Spec{ID: "x", Command: c})
-	keeper, err := proc.Lookup(h.Pid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	keeper := must.Get(proc.Lookup(h.Pid()))(t)
 	testkit.Eventually(t, testkit.Patience, "only the leader is left", func() bool {
 		all, err := proc.List()
 		below := proc.Descendants(all, keeper.Parent)

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/flow"
 	"tether/agent/holder"
+	"tether/internal/testkit/must"
 )
 
 // flooded returns a holder whose daemon reads all output at once and lets the child print
@@ -19,9 +20,7 @@ func flooded(t *testing.T, until int64) (*bench, *holder.Client) {
 	if !c.Paces() {
 		t.Fatal("the holder does not pace")
 	}
-	if err := c.Until(until); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Until(until))
 	synctest.Wait()
 	return b, c
 }
@@ -51,9 +50,7 @@ func TestUntilHoldsTheChildOnlyALittle(t *testing.T) {
 		if err := c.Until(9 * logBytes); err != nil { // they have
 			t.Fatal(err)
 		}
-		if err := c.Until(4 * logBytes); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Until(4*logBytes))
 		synctest.Wait()
 		if took := after(b.print(4*logBytes, logBytes)); took != flow.Hold {
 			t.Errorf("it waited %v for those that have caught up before, want %v", took, flow.Hold)
@@ -74,16 +71,12 @@ func TestUntilMoves(t *testing.T) {
 			if isDone(done) {
 				t.Fatalf("step %d: the child did not wait", step)
 			}
-			if err := c.Until(next); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Until(next))
 		}
 		if !isDone(done) {
 			t.Error("the child waits for nobody")
 		}
-		if err := c.Until(2 * logBytes); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Until(2*logBytes))
 		synctest.Wait()
 		if took, want := after(b.print(2*logBytes, logBytes)), flow.Hold-100*time.Millisecond; took != want {
 			t.Errorf("the child waited %v more, want %v", took, want)

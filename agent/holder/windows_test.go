@@ -21,6 +21,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -85,15 +86,10 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 		kills++
 	}
 	last := dial(t, o, "x")
-	if err := last.Kill(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, last.Kill(t.Context(), 0))
 	last.Close()
 	lastDaemon(t, o, file)
-	recorded, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := must.Get(os.ReadFile(file))(t)
 	n := wantCounted(t, unpainted(recorded))
 	last = dial(t, o, "x")
 	if _, end := last.ExitedAt(); end != int64(len(recorded)) || end == 0 {
@@ -115,10 +111,7 @@ func TestEndsOfAHolderOnWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		process, err := os.FindProcess(holderOf(t, child.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		process := must.Get(os.FindProcess(holderOf(t, child.Pid)))(t)
 		if how == "asked" {
 			err = proc.Terminate(process)
 		} else {
@@ -185,14 +178,8 @@ func TestHolderStaysForAnAgentsLeftoverProcessesOnWindows(t *testing.T) {
 	if exit := h.Wait(); exit.Code != 0 {
 		t.Fatal(exit)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	pid := must.Get(strconv.Atoi(string(text)))(t)
 	wantAgents := func(when string) {
 		t.Helper()
 		line := proc.Lineage(pid)
@@ -222,10 +209,7 @@ func TestHolderStaysForAnAgentsLeftoverProcessesOnWindows(t *testing.T) {
 // holderOf is the process that has started the child.
 func holderOf(t *testing.T, child int) int {
 	t.Helper()
-	list, err := proc.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(proc.List())(t)
 	for _, p := range list {
 		if p.Pid == child {
 			return p.Parent
@@ -243,14 +227,10 @@ func TestTypingOnWindows(t *testing.T) {
 	readUntil(t, h, "ready")
 	for i := range 5 {
 		word := fmt.Sprintf("wörd-%d", i)
-		if _, err := h.Write([]byte(word + "\r")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.Write([]byte(word + "\r")))(t)
 		readUntil(t, h, "got "+word)
 	}
-	if err := h.Signal("KILL"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Signal("KILL"))
 	all(t, h)
 	if exit := h.Wait(); exit.Code != 137 || !strings.Contains(exit.Signal, "KILL") {
 		t.Error(exit)

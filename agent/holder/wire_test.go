@@ -24,6 +24,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -203,10 +204,7 @@ func play(t *testing.T) []scene {
 		left, right := net.Pipe()
 		daemon, theHolder := &tap{Conn: left}, &tap{Conn: right}
 		b.tasks.Go(func() { b.held.Serve(theHolder) })
-		c, err := holder.Connect(context.Background(), daemon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(holder.Connect(context.Background(), daemon))(t)
 		synctest.Wait()
 		scenes = append(scenes, scene{"hello", daemon.take(), theHolder.take()})
 		for _, s := range steps {
@@ -231,10 +229,7 @@ func newTranscriptBench(t *testing.T) *bench {
 
 func readTranscript(t *testing.T) []scene {
 	t.Helper()
-	f, err := os.Open(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(transcript))(t)
 	defer f.Close()
 	var scenes []scene
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -262,9 +257,7 @@ func TestTranscript(t *testing.T) {
 		for _, s := range played {
 			text.WriteString(s.plain().String())
 		}
-		if err := os.WriteFile(transcript, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(transcript, []byte(text.String()), 0o600))
 	}
 	recorded := readTranscript(t)
 	if len(recorded) != len(played) {
@@ -354,10 +347,7 @@ func TestTranscriptAgainstClient(t *testing.T) {
 				}
 			})
 			next <- scenes[0]
-			c, err := holder.Connect(context.Background(), theirs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(holder.Connect(context.Background(), theirs))(t)
 			for i, s := range steps {
 				next <- scenes[i+1]
 				if s.name == "print" || s.name == "exit" { // the child's part
@@ -399,10 +389,7 @@ func TestNewerDaemon(t *testing.T) {
 		b := newTranscriptBench(t)
 		scenes := readTranscript(t)
 		conn := b.conn()
-		words, err := greet(conn, helloOf(1, 3, "and more"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		words := must.Get(greet(conn, helloOf(1, 3, "and more")))(t)
 		b.tasks.Go(func() {
 			_, _ = conn.Write(frame(0x81, strings.Repeat("?", 64<<10)))
 			_, _ = conn.Write(frame(0x01, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00and more"))
@@ -439,10 +426,7 @@ func TestNewerHolder(t *testing.T) {
 			_, _ = conn.Write(frame(0x44, "and more"))
 			_, _ = conn.Write(frame(0xc2, "more news"))
 		})
-		c, err := holder.Connect(context.Background(), theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(holder.Connect(context.Background(), theirs))(t)
 		if c.Pid() != 5 || c.Size() != (pty.Size{Cols: 80, Rows: 24}) {
 			t.Errorf("pid %d, size %v", c.Pid(), c.Size())
 		}
@@ -495,9 +479,7 @@ func TestBadFrames(t *testing.T) {
 				b.child.blocked = make(chan struct{})
 				defer b.end()
 				conn := b.conn()
-				if _, err := greet(conn, helloOf(1, 1, "")); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(greet(conn, helloOf(1, 1, "")))(t)
 				b.tasks.Go(func() { _, _ = conn.Write(p) })
 				began := time.Now()
 				if _, err := io.Copy(io.Discard, conn); err != nil || time.Since(began) > time.Second {
@@ -519,13 +501,9 @@ func TestBadFrameWhileWriting(t *testing.T) {
 			b.held.Serve(theirs)
 			served.Store(true)
 		})
-		if _, err := greet(ours, helloOf(1, 1, "")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(greet(ours, helloOf(1, 1, "")))(t)
 		synctest.Wait() // the holder writes its state, which nobody reads
-		if _, err := ours.Write(frame(0x05, "")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ours.Write(frame(0x05, "")))(t)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !served.Load() {

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/integrate"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -29,9 +30,7 @@ func TestShell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "sh")
 			spec := term.Spec{Command: tt.command, Env: []string{"HOME=/home/me", "A=1"}}
-			if err := integrate.Shell(&spec, dir, false); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, integrate.Shell(&spec, dir, false))
 			if (spec.Nonce != "") != tt.known || !slices.Contains(spec.Env, "A=1") {
 				t.Errorf("planned %+v, want it to report: %v", spec, tt.known)
 			}
@@ -53,9 +52,7 @@ func TestShell(t *testing.T) {
 // If the scripts cannot be written, the shell can be started without them.
 func TestScriptsThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := secret.WriteFile(file, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(file, nil))
 	spec := term.Spec{Command: []string{"/bin/bash"}, Env: []string{"A=1"}}
 	err := integrate.Shell(&spec, file, false)
 	if !errors.Is(err, integrate.ErrScripts) || spec.Argv != nil || spec.Nonce != "" || spec.Ended != nil {

@@ -20,6 +20,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/shell"
 )
 
@@ -31,10 +32,7 @@ func judged(t *testing.T, change func(*config.Policy)) (*world, *policy.Engine) 
 	if change != nil {
 		change(&c)
 	}
-	e, err := policy.New(policy.Options{Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{Config: c}))(t)
 	return serve(t, local.Options{Policy: e}, term.Options{}), e
 }
 
@@ -182,15 +180,10 @@ func TestBadAnswers(t *testing.T) {
 func (w *world) request(method, path, body string) (status int, answer string) {
 	w.t.Helper()
 	conn := w.dial()
-	req, err := http.NewRequest(method, "http://"+localapi.Host+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, "http://"+localapi.Host+path, strings.NewReader(body)))(w.t)
 	req.Close = true
 	req.Header.Set("Content-Type", "application/json")
-	if err := req.Write(conn); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, req.Write(conn))
 	data := make([]byte, 0, 4096)
 	for buf := make([]byte, 4096); ; {
 		n, err := conn.Read(buf)
@@ -204,10 +197,7 @@ func (w *world) request(method, path, body string) (status int, answer string) {
 // A list can be waited for.
 func TestApprovalsLongPoll(t *testing.T) {
 	w, _ := judged(t, nil)
-	first, err := w.client.Approvals(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(w.client.Approvals(t.Context(), nil))(t)
 	changed := make(chan localapi.ApprovalList, 1)
 	go func() {
 		l, err := w.client.Approvals(context.Background(), &first.Version)
@@ -365,9 +355,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 			script := filepath.Join(dir, "x.sh")
 			write := func(text string) {
 				t.Helper()
-				if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(script, []byte(text), 0o600))
 			}
 			write("true")
 			done := make(chan error, 1)
@@ -397,9 +385,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 				if len(w.children) > 0 {
 					t.Error("it was started")
 				}
-				if _, err := w.client.Approve(t.Context(), q.ID, true, 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.client.Approve(t.Context(), q.ID, true, 0))(t)
 			}
 			if err := <-done; err != nil {
 				t.Error(err)

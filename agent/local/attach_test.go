@@ -18,6 +18,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/screen"
 )
 
@@ -44,15 +45,11 @@ func TestAttachBothWays(t *testing.T) {
 	}
 	big := strings.Repeat("typed ", 50_000) // more than a frame
 	for _, text := range []string{"x", big} {
-		if err := whole.Write(t.Context(), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, whole.Write(t.Context(), []byte(text)))
 	}
 	testkit.Eventually(t, patience, "what was typed arrives", func() bool { return child.Typed() == "x"+big })
 
-	if err := tail.Resize(t.Context(), 100, 40); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tail.Resize(t.Context(), 100, 40))
 	resized := localapi.Control{Type: localapi.ControlResized, Cols: 100, Rows: 40}
 	for _, a := range []*localclient.Attachment{whole, tail, now} {
 		if got := next(t, a); !cmp.Equal(got, resized) {
@@ -82,9 +79,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 	tm, child := w.spawn("a")
 	a := w.attach("a", localclient.AttachOptions{})
 	for _, size := range [][2]uint16{{0, 0}, {0, 24}, {1001, 24}, {65535, 65535}} {
-		if err := a.Resize(t.Context(), size[0], size[1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Resize(t.Context(), size[0], size[1]))
 		if got := next(t, a); got.Type != localapi.ControlError || !strings.Contains(got.Message, "size") {
 			t.Errorf("size %v: %+v", size, got)
 		}
@@ -97,9 +92,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 	send := func(text string) error { return bare.Write(t.Context(), websocket.MessageText, []byte(text)) }
 	for _, text := range []string{`{"type":"novelty","x":1}`, "garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`,
 		`{"type":"resize","cols":9,"rows":9,"message":"\ud83d"}`, `{"type":"resize","cols":9,"rows":9,"message":"` + "\xe9" + `"}`} {
-		if err := send(text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, send(text))
 		if strings.Contains(text, "novelty") { // of a newer client: ignored
 			continue
 		}
@@ -167,10 +160,7 @@ func TestStalledClient(t *testing.T) {
 	var got strings.Builder
 	lost, lagged := int64(0), 0
 	for {
-		m, err := stalled.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(stalled.Next(t.Context()))(t)
 		got.Write(m.Data)
 		if m.Control == nil {
 			continue
@@ -296,25 +286,15 @@ func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
 // bound the person's screen.
 func TestAgentsScreensBoundNobody(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	tm, err := w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
+	its := must.Get(w.client.As("bob").Attach(t.Context(), tm.ID, localclient.AttachOptions{}))(t)
 	defer its.Close()
-	if err := its.Resize(t.Context(), 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, its.Resize(t.Context(), 1, 1))
 	if got := next(t, its); got.Type != localapi.ControlError {
 		t.Errorf("the agent is told %+v", got)
 	}
 	mine := w.attach(tm.ID, localclient.AttachOptions{})
-	if err := mine.Resize(t.Context(), 100, 40); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mine.Resize(t.Context(), 100, 40))
 	if got, want := next(t, mine), (localapi.Control{Type: localapi.ControlResized, Cols: 100, Rows: 40}); !cmp.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -322,34 +302,19 @@ func TestAgentsScreensBoundNobody(t *testing.T) {
 
 // An agent's input is judged at this door as at MCP's.
 func TestTypedAtAttachmentsIsJudged(t *testing.T) {
-	engine, err := policy.New(policy.Options{Config: policyAllowing("bash")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(policy.New(policy.Options{Config: policyAllowing("bash")}))(t)
 	w := serve(t, local.Options{Policy: engine}, term.Options{})
-	tm, err := w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"bash"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(w.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"bash"}, Cwd: testkit.Abs("/")}))(t)
 	child := <-w.children
-	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	its := must.Get(w.client.As("bob").Attach(t.Context(), tm.ID, localclient.AttachOptions{}))(t)
 	defer its.Close()
-	if err := its.Write(t.Context(), []byte("rm x\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, its.Write(t.Context(), []byte("rm x\r")))
 	if got := next(t, its); got.Type != localapi.ControlError || !strings.Contains(got.Message, "blocked") {
 		t.Errorf("the agent is told %+v", got)
 	}
-	if err := its.Write(t.Context(), []byte("ls\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, its.Write(t.Context(), []byte("ls\r")))
 	testkit.Eventually(t, patience, "the rest was typed", func() bool { return child.Typed() == "ls\r" })
-	if err := w.attach(tm.ID, localclient.AttachOptions{}).Write(t.Context(), []byte("rm y\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.attach(tm.ID, localclient.AttachOptions{}).Write(t.Context(), []byte("rm y\r")))
 	testkit.Eventually(t, patience, "the person may", func() bool { return child.Typed() == "ls\rrm y\r" })
 }
 
@@ -363,18 +328,10 @@ func TestLendingsAreReportedInAFlood(t *testing.T) {
 	print := func(n int) { child.Print(string(bytes.Repeat(line, n/len(line)+1))) }
 	print(ahead)
 	a := w.attach("a", localclient.AttachOptions{FromStart: true})
-	h, err := w.pool.As(term.User).Find(tm.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Lend("lab"); err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.User).Find(tm.ID))(t)
+	must.Do(t, h.Lend("lab"))
 	for n := 0; n < most; {
-		m, err := a.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(a.Next(t.Context()))(t)
 		if m.Control != nil && m.Control.Type == localapi.ControlLent {
 			if len(m.Control.Hosts) != 1 || m.Control.Hosts[0] != "lab" {
 				t.Errorf("it is said that it is lent to %v", m.Control.Hosts)
@@ -397,10 +354,7 @@ func TestAttachDrawsTheScreen(t *testing.T) {
 	child.Print("\r\nlast")
 	s := screen.NewState(80, 24)
 	for !strings.HasSuffix(s.Text(), "last") {
-		msg, err := a.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		msg := must.Get(a.Next(t.Context()))(t)
 		s.Write(msg.Data)
 	}
 	if got, want := s.Text(), "THE HEADER\n\n\ncounter 19999\nlast"; got != want {
@@ -427,10 +381,7 @@ func TestAttachRedrawsAfterALoss(t *testing.T) {
 	s.Write([]byte("\x1b[5;1Hof another time\x1b[2;3r\x1b[?6h\x1b[4h\x1b]0;half"))
 	lost := false
 	for !lost || !strings.HasSuffix(s.Text(), "last") {
-		msg, err := a.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		msg := must.Get(a.Next(t.Context()))(t)
 		lost = lost || msg.Control != nil && msg.Control.Type == localapi.ControlLagged
 		if lost {
 			s.Write(msg.Data)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // page runs in a browser: it tries everything that a page could, with the token, and
@@ -133,10 +134,7 @@ func serveOn(t *testing.T, a *attacker, l net.Listener) {
 
 func TestPagesInABrowser(t *testing.T) {
 	program := browser(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	d := serveTCPFor(t, "http://localhost:"+port)
 	tm, child := d.spawn("mine")
@@ -213,10 +211,7 @@ func rebind(t *testing.T, a *attacker, d *door) (seen func() int) {
 	if err != nil {
 		t.Skipf("no second loopback address: %v", err)
 	}
-	own, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	serveOn(t, a, own)
 	count := make(chan int, 1)
 	count <- 0

@@ -29,6 +29,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -248,10 +249,7 @@ func openReal(t *testing.T, o local.Options) *real {
 	o.Access, o.Daemon, o.Hosts = d.pool.As, daemon, daemon
 	addStarter(t, &o, daemon, nil)
 	d.server = local.NewServer(o)
-	l, err := ipc.Listen(d.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(d.socket))(t)
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(l) }()
 	t.Cleanup(func() {
@@ -265,10 +263,7 @@ func openReal(t *testing.T, o local.Options) *real {
 			t.Error(err)
 		}
 	})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	d.env = append(proc.WithoutTag(os.Environ()), askVar+"="+d.socket, "SELF="+self, "GORACE=atexit_sleep_ms=20")
 	return d
 }
@@ -278,9 +273,7 @@ func openReal(t *testing.T, o local.Options) *real {
 func (d *real) says(t *testing.T, owner term.Actor, line string, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if _, err := d.pool.As(owner).Spawn(term.Spec{Command: []string{"sh", "-c", line}, Cwd: dir, Env: slices.Concat(d.env, env)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.pool.As(owner).Spawn(term.Spec{Command: []string{"sh", "-c", line}, Cwd: dir, Env: slices.Concat(d.env, env)}))(t)
 	return d.reads(t, dir)
 }
 
@@ -288,10 +281,7 @@ func (d *real) reads(t *testing.T, dir string) string {
 	t.Helper()
 	out := filepath.Join(dir, "out")
 	testkit.Eventually(t, patience, "an answer", func() bool { _, err := os.Stat(out); return err == nil })
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(out))(t)
 	return string(text)
 }
 
@@ -308,9 +298,7 @@ func TestFirstActOfAnAgentsProgram(t *testing.T) {
 		if i%2 == 1 { // the program itself is the terminal's child, and has lost its marks
 			command = []string{"env", "-u", proc.TagVar, "-u", proc.AgentVar, "sh", "-c", askAndTell}
 		}
-		if _, err := d.pool.As(term.Agent("bob")).Spawn(term.Spec{Command: command, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=whoami")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.pool.As(term.Agent("bob")).Spawn(term.Spec{Command: command, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=whoami")}))(t)
 		if got := d.reads(t, dir); !strings.HasPrefix(got, "agent bob|") {
 			t.Fatalf("try %d: it counts as %s", i, got)
 		}
@@ -386,10 +374,7 @@ func TestRefusalsOfWhoHasEnded(t *testing.T) {
 		{"GET", "websocket", true, true},
 		{"POST", "", true, true},
 	} {
-		e, err := policy.New(policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(policy.New(policy.Options{}))(t)
 		d := openReal(t, local.Options{Policy: e})
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -445,10 +430,7 @@ func TestOriginLowers(t *testing.T) {
 		{"an agent's that was promoted", "until test -e promoted; do sleep 0.01; done; " + far, term.Agent("bob"), true, "agent bob may not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h, err := pool.As(c.owner).Spawn(term.Spec{Command: []string{"sh", "-c", c.line}, Cwd: dir, Env: d.env})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(pool.As(c.owner).Spawn(term.Spec{Command: []string{"sh", "-c", c.line}, Cwd: dir, Env: d.env}))(t)
 			if c.promote {
 				err := h.Promote()
 				if err == nil {
@@ -482,9 +464,7 @@ func TestOriginLowers(t *testing.T) {
 func TestAnAgentFloodsTheDoor(t *testing.T) {
 	d := openReal(t, local.Options{})
 	dir := t.TempDir()
-	if _, err := d.pool.As(term.Agent("bob")).Spawn(term.Spec{Command: []string{"sh", "-c", `"$SELF" > out`}, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=flood")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.pool.As(term.Agent("bob")).Spawn(term.Spec{Command: []string{"sh", "-c", `"$SELF" > out`}, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=flood")}))(t)
 	testkit.Eventually(t, patience, "the flood", func() bool { text, _ := os.ReadFile(filepath.Join(dir, "out")); return string(text) == "1500\n" })
 	for range 5 {
 		c := localclient.New(d.socket)

@@ -21,6 +21,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/rawio"
 )
 
@@ -37,9 +38,7 @@ func (w *world) open(n int, text string) (all []net.Conn) {
 	w.t.Helper()
 	for range n {
 		conn := w.dial()
-		if _, err := io.WriteString(conn, text); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, text))(w.t)
 		all = append(all, conn)
 	}
 	return all
@@ -64,14 +63,8 @@ func (w *world) refused(agent string) string {
 	w.t.Helper()
 	conn := w.dial()
 	defer conn.Close()
-	_, err := io.WriteString(conn, request("/v1/terminals", agent))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, request("/v1/terminals", agent)))(w.t)
+	resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(w.t)
 	if resp.StatusCode == http.StatusOK {
 		return ""
 	}
@@ -219,17 +212,12 @@ func TestTCPConnectionsAreBounded(t *testing.T) {
 	d := serveTCP(t)
 	var all []net.Conn
 	for range local.MaxNobodysConns + 10 {
-		c, err := net.Dial("tcp", d.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", d.addr))(t)
 		defer c.Close()
 		all = append(all, c)
 	}
 	for _, c := range all[:10] { // make room for the later ones
-		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.SetReadDeadline(time.Now().Add(patience)))
 		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("one of the oldest is open: %v", err)
 		}
@@ -246,13 +234,8 @@ func TestHeadsThatDoNotCome(t *testing.T) {
 		"nothing": nil, "half a head": {"GET / HTTP/1.1\r\n"}, "one byte after a request": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "G"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tokens, err := local.OpenTokens(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tokens.User(); err != nil {
-				t.Fatal(err)
-			}
+			tokens := must.Get(local.OpenTokens(t.TempDir()))(t)
+			must.Get(tokens.User())(t)
 			synctest.Test(t, func(t *testing.T) {
 				server := local.NewServer(local.Options{Access: term.NewPool(term.Options{}).As, Daemon: &fakeDaemon{}, Tokens: tokens})
 				port := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -269,9 +252,7 @@ func TestHeadsThatDoNotCome(t *testing.T) {
 						}
 						synctest.Wait()
 					}
-					if _, err := io.WriteString(here, piece); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(io.WriteString(here, piece))(t)
 				}
 				if _, err := io.ReadAll(here); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 					t.Error(err)
@@ -289,10 +270,7 @@ func TestHeadsThatDoNotCome(t *testing.T) {
 
 // Connections of both doors are read and written without Go's scheduler.
 func TestConnectionsAreWrapped(t *testing.T) {
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l, inner := local.Table(tcp)
 	defer l.Close()
 	_, conn := testkit.Connect(t, l)

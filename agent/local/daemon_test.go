@@ -14,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -37,10 +38,7 @@ var metricLine = regexp.MustCompile(`^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (gauge|
 func TestMetrics(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.daemon.hosts = []localapi.HostStatus{{Name: "work", State: "online", Gaps: 2, Lent: make([]vocab.Lent, 3)}, {Name: "b\"\n\\", State: "waiting"}}
-	text, err := w.client.Metrics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(w.client.Metrics(t.Context()))(t)
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
@@ -126,11 +124,7 @@ func TestProfiles(t *testing.T) {
 
 func goroutines(t *testing.T, w *world) []byte {
 	t.Helper()
-	text, err := w.client.Profile(t.Context(), "goroutine", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(w.client.Profile(t.Context(), "goroutine", 2))(t)
 }
 
 // Only the person at the socket sees the daemon's internals.
@@ -159,10 +153,7 @@ func second[T any](_ T, err error) error { return err }
 // The person may take an agent's terminal; an agent nobody's.
 func TestPromote(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	h, err := w.pool.As(term.Agent("some")).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.Agent("some")).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	<-w.children
 	var e *localapi.Error
 	if _, err := w.client.As("some").Promote(t.Context(), string(h.ID())); !errors.As(err, &e) || e.Code != localapi.CodeDenied {

@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	"tether/agent/local"
+	"tether/internal/testkit/must"
 )
 
 // The page that programs are written from knows every path.
 func TestDocumentIsComplete(t *testing.T) {
-	data, err := os.ReadFile("../../docs/LOCAL-API.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/LOCAL-API.md"))(t)
 	page := string(data)
 	for _, pattern := range local.Patterns() {
 		method, path, ok := strings.Cut(pattern, " ")

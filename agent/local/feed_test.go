@@ -15,6 +15,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -66,14 +67,8 @@ func serveReader(t *testing.T, o local.Options, r *reader) *world {
 // feed starts a terminal for a client and opens its standard input.
 func feed(t *testing.T, c *localclient.Client, argv ...string) (*localclient.Feeder, localapi.Terminal) {
 	t.Helper()
-	tm, err := c.Spawn(t.Context(), localapi.SpawnRequest{Command: argv, Cwd: testkit.Abs("/"), Feed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := c.Feed(t.Context(), tm.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(c.Spawn(t.Context(), localapi.SpawnRequest{Command: argv, Cwd: testkit.Abs("/"), Feed: true}))(t)
+	f := must.Get(c.Feed(t.Context(), tm.ID))(t)
 	t.Cleanup(f.Close)
 	return f, tm
 }
@@ -98,14 +93,10 @@ func TestFeed(t *testing.T) {
 		t.Errorf("a second writer: %v", err)
 	}
 	for off, text := range []string{"a\x03\x00\xff\r\n", "bcd\x04"} {
-		if err := f.Write(t.Context(), int64(off)*6, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Write(t.Context(), int64(off)*6, []byte(text)))
 		taken(t, f, int64(off)*6+int64(len(text)))
 	}
-	if err := f.Write(t.Context(), 10, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Write(t.Context(), 10, nil))
 	if _, closed, err := f.Next(t.Context()); !closed || err != nil {
 		t.Errorf("after the end: %t, %v", closed, err)
 	}
@@ -115,10 +106,7 @@ func TestFeed(t *testing.T) {
 	if r.Typed() != "" {
 		t.Errorf("%q was typed", r.Typed())
 	}
-	again, err := w.client.Feed(t.Context(), tm.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(w.client.Feed(t.Context(), tm.ID))(t)
 	defer again.Close()
 	if _, closed, err := again.Next(t.Context()); !closed || err != nil {
 		t.Errorf("an input that has ended: %t, %v", closed, err)
@@ -133,9 +121,7 @@ func TestFeedEndsWithItsClient(t *testing.T) {
 		w := serveReader(t, local.Options{}, r)
 		f, _ := feed(t, w.client, "x")
 		taken(t, f, 0)
-		if err := f.Write(t.Context(), 0, []byte("half")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Write(t.Context(), 0, []byte("half")))
 		taken(t, f, 4)
 		if drain {
 			w.server.DrainKeeping()
@@ -162,9 +148,7 @@ func TestFeedOfAChildThatReadsNoMore(t *testing.T) {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	if err := f.Write(t.Context(), 0, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Write(t.Context(), 0, []byte("x")))
 	if _, closed, err := f.Next(t.Context()); !closed || err != nil {
 		t.Errorf("%t, %v", closed, err)
 	}
@@ -189,10 +173,7 @@ func TestFeedOfAnAgentIsJudged(t *testing.T) {
 		{"bash", []string{"\xff\n"}, true},
 		{"cat", []string{"rm -rf /tmp/x\n", "\xff\x1b\n"}, false},
 	} {
-		e, err := policy.New(policy.Options{Config: policyAllowing("bash", "cat")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(policy.New(policy.Options{Config: policyAllowing("bash", "cat")}))(t)
 		r := &reader{}
 		w := serveReader(t, local.Options{Policy: e}, r)
 		agent := w.client.As("claude")
@@ -201,19 +182,14 @@ func TestFeedOfAnAgentIsJudged(t *testing.T) {
 		var off int64
 		var refusal error
 		for _, piece := range c.pieces {
-			if err := f.Write(t.Context(), off, []byte(piece)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Write(t.Context(), off, []byte(piece)))
 			next, closed, err := f.Next(t.Context())
 			if err != nil || closed {
 				refusal = err
 				break
 			}
 			off = next
-			a, err := agent.Attach(t.Context(), tm.ID, localclient.AttachOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(agent.Attach(t.Context(), tm.ID, localclient.AttachOptions{}))(t)
 			if err := a.Write(t.Context(), []byte("\x03")); err != nil { // does not change the piped line
 				t.Error(err)
 			}
@@ -241,9 +217,7 @@ func TestAttachedScriptsLines(t *testing.T) {
 func attachedScriptsLines(t *testing.T, lines bool) {
 	child := &looked{Child: testkit.NewChild(), lines: lines}
 	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return child, nil }})
-	if _, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: "a", Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: "a", Cwd: testkit.Abs("/")}))(t)
 	if pty.MaxLine > 1<<20 {
 		t.Skip("consoles cut no lines")
 	}
@@ -251,9 +225,7 @@ func attachedScriptsLines(t *testing.T, lines bool) {
 	long := "y" + whole
 	script := w.attach("a", localclient.AttachOptions{Lines: true})
 	for _, text := range []string{"one\n", whole, "two\n" + long + "three\n", "four\n"} {
-		if err := script.Write(t.Context(), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, script.Write(t.Context(), []byte(text)))
 	}
 	want := "one\n" + whole + "two\n" + long + "three\nfour\n"
 	if lines {
@@ -264,9 +236,7 @@ func attachedScriptsLines(t *testing.T, lines bool) {
 	}
 	testkit.Eventually(t, patience, "the script's input was typed", func() bool { return len(child.Typed()) >= len(want) })
 	person := w.attach("a", localclient.AttachOptions{}) // whose keys nobody counts
-	if err := person.Write(t.Context(), []byte(long)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, person.Write(t.Context(), []byte(long)))
 	testkit.Eventually(t, patience, "the person's, too", func() bool { return len(child.Typed()) >= len(want+long) })
 	if got := child.Typed(); got != want+long {
 		t.Errorf("%d bytes were typed, want %d", len(got), len(want+long))
@@ -296,10 +266,7 @@ func TestTextThatWouldBeReplacedIsRefused(t *testing.T) {
 	for _, text := range []string{`\ud83d`, "a\xe9"} {
 		body := `{"command":["` + text + `"],"cwd":"/"}`
 		for _, path := range []string{"/v1/terminals", "/pty/spawn"} {
-			resp, err := w.client.HTTP().Post("http://tether"+path, "application/json", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(w.client.HTTP().Post("http://tether"+path, "application/json", strings.NewReader(body)))(t)
 			resp.Body.Close()
 			if resp.StatusCode != 400 {
 				t.Errorf("%s, %q: %s", path, text, resp.Status)

@@ -15,16 +15,14 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
 // follow opens a terminal's stream.
 func (w *world) follow(c *localclient.Client, ref string, from int64) *localclient.Output {
 	w.t.Helper()
-	f, err := c.Read(w.t.Context(), ref, localclient.ReadOptions{Follow: true, Marks: true, From: from}, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	f := must.Get(c.Read(w.t.Context(), ref, localclient.ReadOptions{Follow: true, Marks: true, From: from}, nil))(w.t)
 	w.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -164,10 +162,7 @@ func leased(t *testing.T) (*term.Pool, term.Handle, *testkit.Child) {
 	t.Helper()
 	child := testkit.NewChild()
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return child, nil }})
-	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Leased: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Leased: true}))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -209,10 +204,7 @@ func TestLeases(t *testing.T) {
 	in("its follower goes, another comes in time, and goes", func(t *testing.T, l *local.Leases, h term.Handle, _ *term.Pool) {
 		l.Expect(h)
 		for range 3 {
-			leave, err := l.Take(actor, h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			leave := must.Get(l.Take(actor, h))(t)
 			time.Sleep(time.Hour)
 			alive(t, h, true)
 			leave()

@@ -18,6 +18,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // ask sends raw bytes and returns the answer; nil if the connection was closed without
@@ -38,10 +39,7 @@ func ask(t *testing.T, w *world, raw string) *http.Response {
 func codeOf(t *testing.T, resp *http.Response) localapi.Code {
 	t.Helper()
 	var answer struct{ Error localapi.Error }
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	if err := json.Unmarshal(body, &answer); err != nil {
 		t.Fatalf("%s: %q: %v", resp.Status, body, err)
 	}
@@ -158,18 +156,10 @@ func TestBodies(t *testing.T) {
 func TestMalformedChunks(t *testing.T) {
 	server := httptest.NewServer(local.Guarded(func(r *http.Request) error { _, err := io.ReadAll(r.Body); return err }))
 	defer server.Close()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"))(t)
+	resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if got := codeOf(t, resp); got != localapi.CodeBadRequest {
 		t.Errorf("%s, want %s", got, localapi.CodeBadRequest)
 	}
@@ -227,14 +217,8 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 		"from who has the token": {"Authorization: Bearer TOKEN\r\n", "HTTP/1.1 400 "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tokens, err := local.OpenTokens(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			token, err := tokens.User()
-			if err != nil {
-				t.Fatal(err)
-			}
+			tokens := must.Get(local.OpenTokens(t.TempDir()))(t)
+			token := must.Get(tokens.User())(t)
 			synctest.Test(t, func(t *testing.T) {
 				server := local.NewServer(local.Options{Access: term.NewPool(term.Options{}).As, Daemon: &fakeDaemon{}, Tokens: tokens})
 				port := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -243,13 +227,9 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				here, there := net.Pipe()
 				defer here.Close()
 				port.conns <- there
-				if err := here.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, here.SetDeadline(time.Now().Add(time.Minute)))
 				request := "POST /v1/terminals HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n" + c.auth + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-				if _, err := io.WriteString(here, strings.ReplaceAll(request, "TOKEN", token)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.WriteString(here, strings.ReplaceAll(request, "TOKEN", token)))(t)
 				answer, err := io.ReadAll(here)
 				if err != nil || !strings.HasPrefix(string(answer), c.want) {
 					t.Errorf("%.40q, %v; want %q and the end of the connection", answer, err, c.want)

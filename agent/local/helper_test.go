@@ -19,6 +19,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/pty"
 )
@@ -135,10 +136,7 @@ func serveConfined(t *testing.T, o local.Options, terminals term.Options, confin
 	o.Access, o.Daemon, o.Hosts = w.pool.As, w.daemon, w.daemon
 	addStarter(t, &o, w.daemon, confine)
 	w.server = local.NewServer(o)
-	l, err := ipc.Listen(w.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(w.socket))(t)
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(l) }()
 	w.client = localclient.New(w.socket)
@@ -172,34 +170,23 @@ func (w *world) start(_ term.ID, c pty.Command) (term.PTY, error) {
 // spawn starts a terminal called name.
 func (w *world) spawn(name string) (localapi.Terminal, *testkit.Child) {
 	w.t.Helper()
-	tm, err := w.client.Spawn(w.t.Context(), localapi.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: testkit.Abs("/")})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	tm := must.Get(w.client.Spawn(w.t.Context(), localapi.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: testkit.Abs("/")}))(w.t)
 	return tm, <-w.children
 }
 
 // dial opens a bare connection.
 func (w *world) dial() net.Conn {
 	w.t.Helper()
-	conn, err := ipc.Dial(w.t.Context(), w.socket)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conn := must.Get(ipc.Dial(w.t.Context(), w.socket))(w.t)
 	w.t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, conn.SetDeadline(time.Now().Add(patience)))
 	return conn
 }
 
 // attach opens a terminal.
 func (w *world) attach(ref string, o localclient.AttachOptions) *localclient.Attachment {
 	w.t.Helper()
-	a, err := w.client.Attach(w.t.Context(), ref, o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	a := must.Get(w.client.Attach(w.t.Context(), ref, o))(w.t)
 	w.t.Cleanup(a.Close)
 	return a
 }
@@ -229,10 +216,7 @@ func next(t *testing.T, a *localclient.Attachment) localapi.Control {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		m, err := a.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(a.Next(ctx))(t)
 		if m.Control != nil {
 			return *m.Control
 		}

@@ -13,6 +13,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -112,11 +113,7 @@ func parseLine(t *testing.T, text string) (all []fake) {
 
 func atoi(t *testing.T, text string) int {
 	t.Helper()
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must.Get(strconv.Atoi(text))(t)
 }
 
 // The identities of programs, over the lineages of testdata/lineages.txt.
@@ -258,16 +255,11 @@ func TestAgentRecords(t *testing.T) {
 	if a.Used() || len(a.List()) > 0 {
 		t.Error("nobody has come")
 	}
-	self, err := proc.Lookup(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(proc.Lookup(os.Getpid()))(t)
 	was := self.ID
 	was.Start--
 	for _, r := range []local.AgentRecord{{ID: self.ID, Principal: "bob", Editor: true}, {ID: self.ID, Principal: "eve"}, {ID: was, Principal: "bob"}} {
-		if err := a.Record(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Record(r))
 	}
 	again := local.OpenAgents(state)
 	if all := again.List(); len(all) != 1 || all[0].ID != self.ID || all[0].Principal != "bob" || !all[0].Editor {

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // simulated is an agent as a real program: a file that runs the line that is its
@@ -49,30 +50,18 @@ var simulations = []simulated{
 func (s simulated) put(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(dir, s.file)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	if s.with != "" {
 		with, err := exec.LookPath(s.with)
 		if err != nil {
 			t.Skipf("no %s", s.with)
 		}
-		if err := os.WriteFile(file, []byte(s.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(s.text), 0o600))
 		return with + " " + file
 	}
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(sh)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	sh := must.Get(exec.LookPath("sh"))(t)
+	program := must.Get(os.ReadFile(sh))(t)
+	must.Do(t, os.WriteFile(file, program, 0o700))
 	return file + " -c"
 }
 

@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -56,9 +57,7 @@ func TestUnlendAll(t *testing.T) {
 		w.spawn(name)
 	}
 	for _, l := range []struct{ ref, host string }{{"a", "lab"}, {"a", "office"}, {"b", "office"}} {
-		if _, err := w.client.Lend(ctx, l.ref, localapi.LendRequest{Host: l.host}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.client.Lend(ctx, l.ref, localapi.LendRequest{Host: l.host}))(t)
 	}
 	if l, err := w.client.UnlendAll(ctx, "lab"); err != nil || len(l.Terminals) != 1 || len(l.Terminals[0].LentTo) != 1 {
 		t.Errorf("from lab: %+v, %v", l.Terminals, err)
@@ -80,9 +79,7 @@ func TestLendIsRefused(t *testing.T) {
 	}})
 	ctx := t.Context()
 	w.spawn("build")
-	if _, err := w.client.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: testkit.Abs("/"), Private: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: testkit.Abs("/"), Private: true}))(t)
 	codeOf := func(err error) localapi.Code {
 		var e *localapi.Error
 		if errors.As(err, &e) {
@@ -141,9 +138,7 @@ func TestLendTo(t *testing.T) {
 		!cmp.Equal(a, &localapi.Audience{To: []string{"ann", "group:web"}, FromNow: []string{}, NotTo: []string{}}) {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if _, err := lend(localapi.LendRequest{To: []string{"agent:ci", "ann"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(lend(localapi.LendRequest{To: []string{"agent:ci", "ann"}}))(t)
 	got, err := w.client.UnlendFrom(ctx, "build", "", []string{"ann", "group:web"})
 	if err != nil || got.Loans[0].Until == nil || !cmp.Equal(got.Loans[0].Audience, &localapi.Audience{To: []string{"agent:ci"}, FromNow: []string{}, NotTo: []string{"ann"}}) {
 		t.Fatalf("%+v, %v", got.Loans, err)

@@ -18,6 +18,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // hushed are two secrets: text that looks like a token, and the value of a variable of
@@ -29,10 +30,7 @@ var hushedToken = "ghp_" + strings.Repeat("a1B2", 9)
 // hushed is a world in which hosts see neither, and cursor is shown all.
 func hushed(t *testing.T) *world {
 	t.Helper()
-	rules, err := redact.Compile(redact.Options{Tokens: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(redact.Compile(redact.Options{Tokens: true}))(t)
 	return serve(t, local.Options{}, term.Options{
 		Outward: rules, Secrets: func(env []string) []string { return redact.Values(env, []string{"MY_*"}) },
 		Unredacted: func(a term.Actor) bool { return a == term.Agent("cursor") },
@@ -44,10 +42,7 @@ func hushed(t *testing.T) *world {
 func (w *world) secretly(c *localclient.Client, name string) (localapi.Terminal, *testkit.Child) {
 	w.t.Helper()
 	r := localapi.SpawnRequest{Command: []string{"run", hushedToken}, Cwd: testkit.Abs("/"), Env: []string{"MY_TOKEN=" + hushedValue}, Name: name}
-	tm, err := c.Spawn(w.t.Context(), r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	tm := must.Get(c.Spawn(w.t.Context(), r))(w.t)
 	child := <-w.children
 	out := "\x1b]0;title " + hushedToken + "\a\x1b]633;A\a$ \x1b]633;B\a\x1b]633;E;login " + hushedToken + "\a\x1b]633;C\a" +
 		"main.c:1:2: error: no " + hushedToken + "\r\nvalue " + hushedValue + "\r\n\x1b]633;D;0\a\x1b]633;A\a$ "
@@ -108,19 +103,10 @@ func (w *world) fetch(as, method, path string) (status int, body string, trailer
 	if as != "" {
 		c = c.As(as)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+localapi.Host+path, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	resp, err := c.HTTP().Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(w.t.Context(), method, "http://"+localapi.Host+path, nil))(w.t)
+	resp := must.Get(c.HTTP().Do(req))(w.t)
 	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	all := must.Get(io.ReadAll(resp.Body))(w.t)
 	return resp.StatusCode, fmt.Sprint(resp.Header, string(all)), resp.Trailer
 }
 
@@ -192,10 +178,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 
 	heard, places := "", 0
 	for !strings.Contains(heard, "and more") {
-		e, err := f.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(f.Next())(t)
 		heard += string(e.Data)
 		places += e.Masked
 	}
@@ -222,10 +205,7 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 
 // Nor does the screen before a history, which the log has not kept.
 func TestNoHistoryTellsAgentsSecrets(t *testing.T) {
-	rules, err := redact.Compile(redact.Options{Tokens: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(redact.Compile(redact.Options{Tokens: true}))(t)
 	w := serve(t, local.Options{}, term.Options{Outward: rules, LogBytes: 64 << 10})
 	tm, child := w.spawn("build")
 	agent, person := w.uiOf(w.client.As("claude")), w.ui()
@@ -266,16 +246,10 @@ func TestNoToolTellsAgentsSecrets(t *testing.T) {
 		"promote_terminal":          {{"terminalId": id}},
 		"kill_terminal":             {{"terminalId": id}},
 	}
-	list, err := a.session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(a.session.ListTools(t.Context(), nil))(t)
 	for _, tool := range list.Tools {
 		for _, in := range calls[tool.Name] {
-			r, err := a.session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: in})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(a.session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: in}))(t)
 			all, _ := json.Marshal(r)
 			tellsNone(t, tool.Name, string(all))
 			says := strings.Contains(r.Content[0].(*sdk.TextContent).Text, `"masked":`)
@@ -287,17 +261,11 @@ func TestNoToolTellsAgentsSecrets(t *testing.T) {
 			t.Errorf("the tool %s is new: what does it tell?", tool.Name)
 		}
 	}
-	resources, err := a.session.ListResources(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resources := must.Get(a.session.ListResources(t.Context(), nil))(t)
 	all, _ := json.Marshal(resources)
 	tellsNone(t, "resources/list", string(all))
 	for _, resource := range resources.Resources {
-		r, err := a.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: resource.URI})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(a.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: resource.URI}))(t)
 		all, _ := json.Marshal(r)
 		tellsNone(t, resource.URI, string(all))
 		if resource.Name == id && r.Contents[0].Meta["tether/masked"] != 2.0 && r.Contents[0].Meta["tether/masked"] != 3.0 {

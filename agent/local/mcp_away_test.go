@@ -16,6 +16,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // secretValue is in the environment of every terminal that away's agents start.
@@ -24,16 +25,10 @@ const secretValue = "hunter2-value"
 // away is a world whose agents at hosts may run commands that no rule denies.
 func away(t *testing.T) *world {
 	t.Helper()
-	rules, err := redact.Compile(redact.Options{Tokens: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(redact.Compile(redact.Options{Tokens: true}))(t)
 	c := config.Default().Policy
 	c.Principals = []config.PolicyIdentity{{Name: "agent:lab/*", Default: "allow", SpawnsPerMinute: 100, Background: 100}}
-	engine, err := policy.New(policy.Options{Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(policy.New(policy.Options{Config: c}))(t)
 	confine := func(a term.Actor, s *term.Spec) error {
 		s.LendTo, s.Env = []string{a.At()}, []string{"MY_TOKEN=" + secretValue} // as the rest of the daemon does
 		return nil
@@ -53,30 +48,21 @@ func (w *world) at(session string) *agenttools.Set {
 // call calls a tool and fails the test if it fails.
 func call(t *testing.T, s *agenttools.Set, tool string, in args) string {
 	t.Helper()
-	raw, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(in))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := s.Call(ctx, tool, raw, agenttools.Caller{})
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, raw, err)
 	}
-	text, err := r.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(r.Text())(t)
 }
 
 // spawnAway starts a terminal and returns its id.
 func (w *world) spawnAway(s *agenttools.Set, command ...string) (string, *testkit.Child) {
 	w.t.Helper()
 	var m meta
-	if err := json.Unmarshal([]byte(call(w.t, s, "spawn_background_terminal", args{"cwd": testkit.Abs("/tmp"), "command": command})), &m); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, json.Unmarshal([]byte(call(w.t, s, "spawn_background_terminal", args{"cwd": testkit.Abs("/tmp"), "command": command})), &m))
 	return m.ID, <-w.children
 }
 
@@ -119,10 +105,7 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 	s := w.at("s1")
 	id, child := w.spawnAway(s, "serve")
 	persons, _ := w.spawn("shell")
-	private, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}))(t)
 	<-w.children
 	mine := w.agent("claude").spawn("x")
 	<-w.children
@@ -147,23 +130,13 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 	if _, err := s.Call(t.Context(), "wait_terminal", json.RawMessage(`{"terminalId":"`+id+`","port":80}`), agenttools.Caller{}); err == nil {
 		t.Error("it may try ports of this machine")
 	}
-	h, err := w.pool.As(term.User).Find(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Unlend("lab"); err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.User).Find(id))(t)
+	must.Do(t, h.Unlend("lab"))
 	if got := call(t, s, "list_terminals", nil); got != "[]" {
 		t.Errorf("after the person has withdrawn it: %s", got)
 	}
-	h, err = w.pool.As(term.User).Find(persons.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Lend("lab"); err != nil {
-		t.Fatal(err)
-	}
+	h = must.Get(w.pool.As(term.User).Find(persons.ID))(t)
+	must.Do(t, h.Lend("lab"))
 	if got := call(t, s, "list_terminals", nil); !strings.Contains(got, persons.ID) {
 		t.Errorf("what the person lends there is not listed: %s", got)
 	}
@@ -176,10 +149,7 @@ func TestInvisibleTerminalsForAnAgentAtAHost(t *testing.T) {
 func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	c := config.Default().Policy
 	c.AskTimeout = config.Duration(time.Hour)
-	engine, err := policy.New(policy.Options{Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(policy.New(policy.Options{Config: c}))(t)
 	w := serve(t, local.Options{Policy: engine}, term.Options{})
 	s := w.at("s1")
 	run := json.RawMessage(rooted(`{"cwd":"/tmp","command":["npm","test"]}`))
@@ -200,9 +170,7 @@ func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	if asked.Actor != "agent lab/s1" || asked.Door != policy.DoorAHP || strings.Join(asked.Argv, " ") != "npm test" {
 		t.Errorf("asked about %+v", asked)
 	}
-	if _, err := w.client.Approve(t.Context(), asked.ID, false, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.Approve(t.Context(), asked.ID, false, 0))(t)
 	var refused *policy.Refusal
 	if err := <-said; !errors.As(err, &refused) || refused.Code != policy.CodeRejected {
 		t.Errorf("after a no: %v", err)

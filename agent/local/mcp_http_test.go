@@ -15,6 +15,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // withHeader adds a header to each request.
@@ -33,11 +34,8 @@ func (h withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 func over(t *testing.T, url string, via http.RoundTripper) *tools {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	s, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1, HTTPClient: &http.Client{Transport: via}},
-		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1, HTTPClient: &http.Client{Transport: via}},
+		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))(t)
 	t.Cleanup(func() { s.Close() })
 	return &tools{t, s}
 }
@@ -47,10 +45,7 @@ func over(t *testing.T, url string, via http.RoundTripper) *tools {
 func TestMCPPrincipalsOverHTTP(t *testing.T) {
 	d := serveTCP(t)
 	person, _ := d.spawn("shell")
-	token, err := d.tokens.Create("claude")
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(d.tokens.Create("claude"))(t)
 	transport := &http.Transport{DisableKeepAlives: true}
 	withToken := func(token string) *tools {
 		return over(t, "http://"+d.addr+"/mcp", withHeader{transport, "Authorization", "Bearer " + token})
@@ -97,10 +92,7 @@ func TestMCPPrincipalsOverHTTP(t *testing.T) {
 func TestMCPEndsWithToken(t *testing.T) {
 	d := serveTCP(t)
 	person, _ := d.spawn("shell")
-	token, err := d.tokens.Create("claude")
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(d.tokens.Create("claude"))(t)
 	a := over(t, "http://"+d.addr+"/mcp", withHeader{&http.Transport{DisableKeepAlives: true}, "Authorization", "Bearer " + token})
 	ended := make(chan error, 1)
 	go func() {
@@ -111,9 +103,7 @@ func TestMCPEndsWithToken(t *testing.T) {
 		ended <- err
 	}()
 	a.list() // after which the wait is on its way
-	if err := d.tokens.Revoke("claude"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.tokens.Revoke("claude"))
 	select {
 	case err := <-ended:
 		if err == nil {

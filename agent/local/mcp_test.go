@@ -24,6 +24,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
 )
@@ -37,20 +38,14 @@ func (w *world) agent(principal string) *tools {
 	if principal != "" {
 		client = client.As(principal)
 	}
-	stream, err := client.MCP(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	stream := must.Get(client.MCP(w.t.Context()))(w.t)
 	return session(w.t, stream)
 }
 
 func session(t *testing.T, stream io.ReadWriteCloser) *tools {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	s, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: stream, Writer: stream}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Connect(t.Context(), &sdk.IOTransport{Reader: stream, Writer: stream}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))(t)
 	t.Cleanup(func() {
 		stream.Close()
 		s.Close()
@@ -61,11 +56,7 @@ func session(t *testing.T, stream io.ReadWriteCloser) *tools {
 // info is a terminal as its person sees it.
 func (w *world) info(id string) localapi.Terminal {
 	w.t.Helper()
-	tm, err := w.client.Find(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return tm
+	return must.Get(w.client.Find(w.t.Context(), id))(w.t)
 }
 
 // tools are an agent's.
@@ -197,20 +188,12 @@ func TestListTellsCheckouts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "app")
 	for name, branch := range map[string]string{"": "main", "web": "fix-" + hushedToken, hushedToken: "main"} {
 		git := filepath.Join(dir, name, ".git")
-		if err := os.MkdirAll(git, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(git, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o600))
 	}
 	for _, below := range []string{"lib", "web", hushedToken} {
-		if err := os.MkdirAll(filepath.Join(dir, below), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: below, Cwd: filepath.Join(dir, below)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, below), 0o700))
+		must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Name: below, Cwd: filepath.Join(dir, below)}))(t)
 		<-w.children
 	}
 	var got []struct{ Checkout *vocab.Checkout }
@@ -328,10 +311,7 @@ func TestOwnershipIsThePrincipals(t *testing.T) {
 
 func TestPrivateTerminalsAreInvisible(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	secret, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}))(t)
 	child := <-w.children
 	a := w.agent("claude")
 	if all := a.list(); len(all) != 0 {
@@ -349,10 +329,7 @@ func TestPrivateTerminalsAreInvisible(t *testing.T) {
 func pipe(t *testing.T, s *local.Server, principal string) *tools {
 	t.Helper()
 	here, there := net.Pipe()
-	m, err := s.MCPServer(term.Agent(principal))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(s.MCPServer(term.Agent(principal)))(t)
 	served := make(chan error, 1)
 	go func() { served <- m.Serve(context.Background(), there) }()
 	t.Cleanup(func() { <-served })
@@ -572,16 +549,11 @@ func TestAgentSpec(t *testing.T) {
 func TestSessionsEndWithDaemon(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	person, _ := w.spawn("shell")
-	stream, err := w.client.As("claude").MCP(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(w.client.As("claude").MCP(t.Context()))(t)
 	defer stream.Close()
 	fmt.Fprintln(stream, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	in := bufio.NewReader(stream)
-	if _, err := in.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(in.ReadString('\n'))(t)
 	fmt.Fprintln(stream, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"`+person.ID+`","timeoutMs":600000}}}`)
 	began := time.Now()
 	w.server.Drain()
@@ -600,10 +572,7 @@ func TestMCPRequestsThatAreNone(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
-		resp, err := w.client.HTTP().Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.client.HTTP().Do(req))(t)
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(text)

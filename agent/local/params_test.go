@@ -15,6 +15,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -69,10 +70,7 @@ func TestEveryOptionIsSentAndRead(t *testing.T) {
 	child.End(0)
 	asked := make(chan string, 1)
 	socket := filepath.Join(testkit.Home(t), "s")
-	l, err := ipc.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(socket))(t)
 	recorder := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.String()
 		w.WriteHeader(http.StatusTeapot)

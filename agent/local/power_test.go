@@ -21,6 +21,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -258,30 +259,20 @@ func TestPowersOfThePerson(t *testing.T) {
 		}{row[0], row[1], row[2] == "new", owners[row[3]], row[3] == "person", row[4], row[5], strings.NewReplacer("SHELL", askAndTell, "SAY", sayVar).Replace(row[6])}
 		t.Run(c.name, func(t *testing.T) {
 			state := t.TempDir()
-			tokens, err := local.OpenTokens(state)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tokens := must.Get(local.OpenTokens(state))(t)
 			agents := local.OpenAgents(state)
 			if !c.virgin {
-				if err := agents.Use(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, agents.Use())
 			}
 			d := openReal(t, local.Options{Tokens: tokens, Agents: agents})
 			for _, s := range []term.Spec{{Name: "mine"}, {Name: "theirs", Unsigned: true}} {
 				s.Command, s.Cwd, s.Env = []string{"cat"}, "/", d.env
-				if _, err := d.pool.As(term.User).Spawn(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(d.pool.As(term.User).Spawn(s))(t)
 			}
 			env := []string{sayVar + "=powers"}
 			switch c.token {
 			case "good":
-				good, err := tokens.CreatePerson("scripts")
-				if err != nil {
-					t.Fatal(err)
-				}
+				good := must.Get(tokens.CreatePerson("scripts"))(t)
 				env = append(env, tokenTestVar+"="+good)
 			case "bad":
 				env = append(env, tokenTestVar+"=tether_bad")
@@ -291,16 +282,11 @@ func TestPowersOfThePerson(t *testing.T) {
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = slices.Concat(d.env, env)
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-				text, err := cmd.Output()
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(cmd.Output())(t)
 				got = string(text)
 			} else {
 				dir := t.TempDir()
-				if _, err := d.pool.As(c.owner).Spawn(term.Spec{Command: []string{"sh", "-c", c.line}, Cwd: dir, Env: slices.Concat(d.env, env), Unsigned: !c.signed}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(d.pool.As(c.owner).Spawn(term.Spec{Command: []string{"sh", "-c", c.line}, Cwd: dir, Env: slices.Concat(d.env, env), Unsigned: !c.signed}))(t)
 				got = d.reads(t, dir)
 			}
 			came := map[string]string{}
@@ -360,9 +346,7 @@ func beReturner(c *localclient.Client) {
 // not before.
 func TestTypingFromTheForeground(t *testing.T) {
 	d := openReal(t, local.Options{})
-	if _, err := d.pool.As(term.User).Spawn(term.Spec{Name: "mine", Command: []string{"cat"}, Cwd: "/", Env: d.env}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.pool.As(term.User).Spawn(term.Spec{Name: "mine", Command: []string{"cat"}, Cwd: "/", Env: d.env}))(t)
 	got := d.says(t, term.User, `set -m; "$SELF" > out.tmp & until test -e refused; do sleep 0.01; done; fg; mv out.tmp out`, sayVar+"=return")
 	if got != "typed after refusals: true\n" {
 		t.Error(got)
@@ -371,14 +355,8 @@ func TestTypingFromTheForeground(t *testing.T) {
 
 // Connections opened with a revoked token end, and the next request has no sign.
 func TestRevokedTokenIsNoSign(t *testing.T) {
-	tokens, err := local.OpenTokens(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := tokens.CreatePerson("scripts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(local.OpenTokens(t.TempDir()))(t)
+	token := must.Get(tokens.CreatePerson("scripts"))(t)
 	if got := tokens.ActorOf(token); got != (term.Actor{}) {
 		t.Errorf("on TCP it counts as %s", got)
 	}
@@ -386,19 +364,14 @@ func TestRevokedTokenIsNoSign(t *testing.T) {
 	ask := func() string {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env, cmd.SysProcAttr = append(slices.Clip(d.env), sayVar+"=powers", tokenTestVar+"="+token), &syscall.SysProcAttr{Setsid: true}
-		text, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(cmd.Output())(t)
 		first, _, _ := strings.Cut(string(text), "\n")
 		return first
 	}
 	if got := ask(); !strings.Contains(got, "your token scripts") {
 		t.Error(got)
 	}
-	if err := tokens.Revoke("scripts"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tokens.Revoke("scripts"))
 	if got := ask(); !strings.Contains(got, "its token is not valid") {
 		t.Error(got)
 	}

@@ -14,6 +14,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // wantCode fails the test unless err is an *Error with that code.
@@ -29,9 +30,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	ctx := t.Context()
 	w.spawn("persons")
-	if _, err := w.client.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: testkit.Abs("/"), Private: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: testkit.Abs("/"), Private: true}))(t)
 	<-w.children
 	one, two := w.client.As("agent-1"), w.client.As("agent:2@x")
 	own, err := one.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: testkit.Abs("/")})
@@ -51,10 +50,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 		{"its owner", one, []string{"own", "persons"}},
 		{"another agent", two, []string{"persons"}},
 	} {
-		l, err := c.c.List(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(c.c.List(ctx))(t)
 		var names []string
 		for _, tm := range l.Terminals {
 			names = append(names, tm.Name)
@@ -86,10 +82,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	} else {
 		r.Close()
 	}
-	a, err := one.Attach(ctx, "own", localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(one.Attach(ctx, "own", localclient.AttachOptions{}))(t)
 	defer a.Close()
 	if err := a.Write(ctx, []byte("typed")); err != nil {
 		t.Error(err)

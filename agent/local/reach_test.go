@@ -25,6 +25,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -77,10 +78,7 @@ func (d *real) served(t *testing.T, owner term.Actor, leadsTo string) (id, url s
 func (d *real) servedAt(t *testing.T, owner term.Actor, address, leadsTo string) (id, url string, port int) {
 	t.Helper()
 	dir := t.TempDir()
-	h, err := d.pool.As(owner).Spawn(term.Spec{Command: []string{"sh", "-c", `exec "$SELF" > out`}, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=serve "+address+" "+leadsTo)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(d.pool.As(owner).Spawn(term.Spec{Command: []string{"sh", "-c", `exec "$SELF" > out`}, Cwd: dir, Env: append(slices.Clip(d.env), sayVar+"=serve "+address+" "+leadsTo)}))(t)
 	testkit.Eventually(t, patience, "a server", func() bool {
 		text, _ := os.ReadFile(filepath.Join(dir, "out"))
 		url = strings.TrimSpace(string(text))
@@ -140,10 +138,7 @@ func TestWhereAgentsWaitsConnect(t *testing.T) {
 func TestAgentsWaitBeginsWithItsServer(t *testing.T) {
 	d := openReal(t, local.Options{})
 	id, _, _ := d.served(t, term.Agent("bob"), "x")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
 	defer l.Close()
 	c := localclient.New(d.socket)
@@ -184,10 +179,7 @@ func TestAgentsWaitForDeclaredPorts(t *testing.T) {
 func TestAgentsWithoutNetworkWaitForNoPort(t *testing.T) {
 	c := config.Default().Policy
 	c.Principals = []config.PolicyIdentity{{Name: "agent:bob", Sandbox: "auto", Roots: []string{testkit.Abs("/")}, Network: "none"}}
-	e, err := policy.New(policy.Options{Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{Config: c}))(t)
 	d := openReal(t, local.Options{Policy: e})
 	id, own, port := d.served(t, term.Agent("bob"), "x")
 	client := localclient.New(d.socket)

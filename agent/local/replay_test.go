@@ -11,16 +11,14 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/screen"
 )
 
 // prints makes a child print text, and returns when the daemon has all of it.
 func (w *world) prints(id string, child *testkit.Child, text string) {
 	w.t.Helper()
-	before, err := w.client.Find(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	before := must.Get(w.client.Find(w.t.Context(), id))(w.t)
 	for rest := text; len(rest) > 0; {
 		n := min(len(rest), 16<<10)
 		child.Print(rest[:n])
@@ -195,10 +193,7 @@ func TestRedrawnIsSaid(t *testing.T) {
 	collects(t, a, "ready")
 	counter(child, 600_000) // more than sockets hold
 	for {
-		msg, err := a.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		msg := must.Get(a.Next(t.Context()))(t)
 		if c := msg.Control; c != nil && c.Type == localapi.ControlLagged {
 			if !c.Redrawn {
 				t.Errorf("it is not said: %+v", c)

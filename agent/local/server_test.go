@@ -23,6 +23,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
 )
@@ -117,15 +118,9 @@ func TestErrorsHaveCodes(t *testing.T) {
 
 func read(t *testing.T, w *world, ref string, o localclient.ReadOptions) string {
 	t.Helper()
-	body, err := w.client.Read(t.Context(), ref, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(w.client.Read(t.Context(), ref, o, nil))(t)
 	defer body.Close()
-	text, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(body))(t)
 	return string(text)
 }
 
@@ -171,10 +166,7 @@ func TestFollow(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	_, child := w.spawn("out")
 	child.Print("first\n")
-	body, err := w.client.Read(t.Context(), "out", localclient.ReadOptions{Follow: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(w.client.Read(t.Context(), "out", localclient.ReadOptions{Follow: true}, nil))(t)
 	defer body.Close()
 	buf := make([]byte, 64)
 	for _, want := range []string{"first\n", "second\n", "third\n"} {
@@ -191,10 +183,7 @@ func TestFollow(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	_, other := w.spawn("other")
 	other.Print("x")
-	left, err := w.client.Read(gone, "other", localclient.ReadOptions{Follow: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must.Get(w.client.Read(gone, "other", localclient.ReadOptions{Follow: true}, nil))(t)
 	cancel()
 	if _, err := io.ReadAll(left); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reader who left: %v", err)
@@ -212,15 +201,9 @@ func TestFollowGoesOnAtItsOffset(t *testing.T) {
 		got := ""
 		for _, part := range []string{"one\x1b]633;A\x07\ntwo", "\nth\xc3\xa9r\xff\x1b[6nee\n", "\x1b[31mfo\xf0\x9f\x98\x80ur", "\x1b[0m\nfive\n"} {
 			child.Print(part)
-			body, err := w.client.Read(t.Context(), "out", o, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(w.client.Read(t.Context(), "out", o, nil))(t)
 			for !strings.HasSuffix(got, part[len(part)-3:]) { // which no view changes
-				m, err := body.Next()
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := must.Get(body.Next())(t)
 				got += string(m.Data)
 				o.From = m.Raw
 			}
@@ -285,10 +268,7 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 	const ahead, most = 4 << 20, 16 << 20 // bytes
 	w := serve(t, local.Options{}, term.Options{LogBytes: 32 << 20})
 	tm, child := w.spawn("a")
-	h, err := w.pool.As(term.User).Find(tm.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.User).Find(tm.ID))(t)
 	line, printed, read := strings.Repeat("x", 1023)+"\n", 0, 0
 	print := func() { // so that there is always more than the buffers hold
 		for ; printed < read+ahead; printed += 64 * len(line) {
@@ -297,10 +277,7 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 		testkit.Eventually(t, patience, "it was taken", func() bool { return h.Info().Bytes == int64(printed) })
 	}
 	print()
-	body, err := w.client.Read(t.Context(), "a", localclient.ReadOptions{View: "raw"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(w.client.Read(t.Context(), "a", localclient.ReadOptions{View: "raw"}, nil))(t)
 	defer body.Close()
 	buf := make([]byte, 64<<10)
 	for read < most {
@@ -324,10 +301,7 @@ func TestEmptyNamesInPaths(t *testing.T) {
 	for _, path := range []string{"/v1/terminals//kill", "/v1/terminals/../kill", "/v1/terminals/./kill"} {
 		conn := w.dial()
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n", path)
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusNotFound {
 			t.Errorf("POST %s: %s, want 404", path, resp.Status)

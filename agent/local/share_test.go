@@ -12,6 +12,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // The link is told once: neither a list nor the terminal has its secret, and the loan has
@@ -47,9 +48,7 @@ func TestShare(t *testing.T) {
 		t.Errorf("after the last link's end: %+v, %v", list.Terminals[0].Loans, err)
 	}
 
-	if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.Share(ctx, "build", localapi.ShareRequest{}))(t)
 	if got, err := w.client.Lend(ctx, "build", localapi.LendRequest{}); err != nil || got.Loans[0].Audience.GuestsOnly {
 		t.Errorf("lent: %+v, %v", got.Loans, err)
 	}

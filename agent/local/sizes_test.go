@@ -7,6 +7,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The size of a user interface's window counts as that of an attached person does, until
@@ -27,17 +28,13 @@ func TestSizesOfWindows(t *testing.T) {
 	is("the window's size", 120, 40)
 
 	a := w.attach("a", localclient.AttachOptions{})
-	if err := a.Resize(t.Context(), 80, 50); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Resize(t.Context(), 80, 50))
 	is("what fits both", 80, 40)
 	a.Close()
 	is("the window's size after the person has left", 120, 40)
 
 	b := w.attach("a", localclient.AttachOptions{})
-	if err := b.Resize(t.Context(), 200, 60); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Resize(t.Context(), 200, 60))
 	is("the window's size beside a larger screen", 120, 40)
 	u.ask("pty:detach", tm.ID)
 	is("the screen's size after the window has detached", 200, 60)

@@ -13,15 +13,13 @@ import (
 	"tether/agent/term"
 	"tether/events"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // happened is a client's events, as one text.
 func happened(t *testing.T, c *localclient.Client, r localapi.EventsRequest) string {
 	t.Helper()
-	h, err := c.Events(t.Context(), r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(c.Events(t.Context(), r, nil))(t)
 	defer h.Close()
 	var all strings.Builder
 	for {
@@ -91,10 +89,7 @@ func TestEventsFollow(t *testing.T) {
 	if x, err := h.Next(); err != nil || !x.End || x.Error != nil {
 		t.Fatalf("%+v, %v", x, err)
 	}
-	private, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}))(t)
 	_, err = w.client.As("claude").Events(t.Context(), localapi.EventsRequest{Subscriptions: []events.Request{
 		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"x","terminalId":"` + private.ID + `"}`)}}}, nil)
 	wantCode(t, "a private terminal", err, localapi.CodeNoTerminal)

@@ -23,6 +23,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -96,17 +97,12 @@ func listenTCP(t *testing.T) *realTCP {
 	state := t.TempDir()
 	d := &realTCP{agents: local.OpenAgents(state)}
 	var err, err2, err3 error
-	d.tokens, err = local.OpenTokens(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d.tokens = must.Get(local.OpenTokens(state))(t)
 	d.person, err = d.tokens.User()
 	d.eve, err2 = d.tokens.Create("eve")
 	d.real = openReal(t, local.Options{Tokens: d.tokens, Agents: d.agents})
 	l, err3 := local.ListenLoopback("127.0.0.1:0")
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3))
 	served := make(chan error, 1)
 	d.serve = sync.OnceFunc(func() { go func() { served <- d.server.ServeTCP(l) }() })
 	t.Cleanup(func() {
@@ -150,10 +146,7 @@ func TestCallersOnTCP(t *testing.T) {
 			if c.owner == (term.Actor{}) {
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = slices.Concat(d.env, env)
-				text, err := cmd.Output()
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(cmd.Output())(t)
 				got = string(text)
 			} else {
 				got = d.says(t, c.owner, c.line, env...)
@@ -172,10 +165,7 @@ func TestCallersOnTCP(t *testing.T) {
 // receive takes the connection.
 func connPair(t *testing.T) (theirs *os.File, receive func() net.Conn) {
 	t.Helper()
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	theirs = os.NewFile(uintptr(ends[1]), "theirs")
 	t.Cleanup(func() { theirs.Close(); unix.Close(ends[0]) })
 	return theirs, func() net.Conn {
@@ -188,16 +178,10 @@ func connPair(t *testing.T) (theirs *os.File, receive func() net.Conn) {
 		if err != nil || len(messages) != 1 {
 			t.Fatal(messages, err)
 		}
-		fds, err := unix.ParseUnixRights(&messages[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(unix.ParseUnixRights(&messages[0]))(t)
 		f := os.NewFile(uintptr(fds[0]), "passed")
 		defer f.Close()
-		conn, err := net.FileConn(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.FileConn(f))(t)
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
@@ -232,9 +216,7 @@ func TestTCPClientThatHides(t *testing.T) {
 	d.serve() // the program has ended, and its connection is in the pair
 	testkit.Eventually(t, patience, "an agent at the door", d.agents.Used)
 	conn := receive()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetDeadline(time.Now().Add(patience)))
 	if got := readWhoami(conn); !strings.HasPrefix(got, "agent unknown|no process that has this connection open") {
 		t.Error(got)
 	}

@@ -19,6 +19,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 const listed = "https://ui.example"
@@ -41,10 +42,7 @@ func serveTCPFor(t *testing.T, origin string) *door {
 		t.Fatal(err)
 	}
 	d := &door{world: serve(t, local.Options{Tokens: tokens, Origins: []string{origin}}, term.Options{}), tokens: tokens}
-	l, err := local.ListenLoopback("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(local.ListenLoopback("127.0.0.1:0"))(t)
 	served := make(chan error, 1)
 	go func() { served <- d.server.ServeTCP(l) }()
 	t.Cleanup(func() {
@@ -67,17 +65,10 @@ func serveTCPFor(t *testing.T, origin string) *door {
 // body.
 func (d *door) ask(raw string) (*http.Response, string) {
 	d.t.Helper()
-	conn, err := net.Dial("tcp", d.addr)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", d.addr))(d.t)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		d.t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, strings.NewReplacer("PORT", d.port, "TOKEN", d.token).Replace(raw)); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, conn.SetDeadline(time.Now().Add(patience)))
+	must.Get(io.WriteString(conn, strings.NewReplacer("PORT", d.port, "TOKEN", d.token).Replace(raw)))(d.t)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		d.t.Fatalf("%q: %v", raw, err)
@@ -100,10 +91,7 @@ type doorCase struct {
 func doorCases(t *testing.T) (all []doorCase) {
 	t.Helper()
 	for _, row := range testkit.Table(t, "door.txt", 4, 95) {
-		status, err := strconv.Atoi(row[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Get(strconv.Atoi(row[0]))(t)
 		headers := ""
 		for _, h := range strings.Split(row[3], " | ") {
 			if headers += h + "\r\n"; h == "UPGRADE" {
@@ -188,10 +176,7 @@ func TestTokensNameAgents(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 
-	u, err := d.dialTCP(made.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(d.dialTCP(made.Token))(t)
 	u.ask("pty:attach", mine.ID)
 	u.nextOf("pty:attached")
 	u.ask("pty:input", mine.ID, "data", "x")
@@ -211,9 +196,7 @@ func TestTokensNameAgents(t *testing.T) {
 	as("TOKEN\r\nTether-Principal: agent-2", 200)
 	as("TOKEN\r\nTether-Principal: a b", 400)
 
-	if err := d.client.RevokeToken(ctx, "agent-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.client.RevokeToken(ctx, "agent-1"))
 	if got := closed(t, u); got.Code != websocket.StatusPolicyViolation || got.Reason != local.ErrRevoked.Error() {
 		t.Errorf("closed with %v", got)
 	}
@@ -243,10 +226,7 @@ func closed(t *testing.T, u *ui) websocket.CloseError {
 // An agent on TCP is not our own proxy, whose word for the person's approval counts.
 func TestAgentsOnTCPDoNotApproveThemselves(t *testing.T) {
 	d := serveTCP(t)
-	made, err := d.client.CreateToken(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(d.client.CreateToken(t.Context(), "a"))(t)
 	for _, extra := range []string{`"approved":"the person"`, `"door":"acp"`} {
 		body := rooted(`{"command":["x"],"cwd":"/",` + extra + `}`)
 		resp, text := d.ask(fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", made.Token, len(body), body))
@@ -260,10 +240,7 @@ func TestRenewedTokenEndsOldConnections(t *testing.T) {
 	d := serveTCP(t)
 	d.spawn("a")
 	old := d.token
-	u, err := d.dialTCP(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(d.dialTCP(old))(t)
 	attached, _, err := websocket.Dial(t.Context(), "ws://"+d.addr+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + old}}})
 	if err != nil {
 		t.Fatal(err)
@@ -271,14 +248,9 @@ func TestRenewedTokenEndsOldConnections(t *testing.T) {
 	defer attached.CloseNow()
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+d.addr+"/v1/terminals/a/output?follow=1", nil)
 	req.Header.Set("Authorization", "Bearer "+old)
-	following, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	following := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 	defer following.Body.Close()
-	if err := d.client.RevokeToken(t.Context(), "user"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.client.RevokeToken(t.Context(), "user"))
 	closed(t, u)
 	if _, data, err := attached.Read(t.Context()); err != nil || !strings.Contains(string(data), "revoked") {
 		t.Errorf("attached: %s, %v", data, err)
@@ -325,18 +297,9 @@ func TestListenOnLoopbackAlone(t *testing.T) {
 func TestTokensAreKeptClosed(t *testing.T) {
 	testkit.Unix(t, testkit.Modes)
 	dir := t.TempDir()
-	tokens, err := local.OpenTokens(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, err := tokens.User()
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := tokens.Create("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(local.OpenTokens(dir))(t)
+	user := must.Get(tokens.User())(t)
+	token := must.Get(tokens.Create("a"))(t)
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%v, %v", files, err)
@@ -362,9 +325,7 @@ func TestTokensAreKeptClosed(t *testing.T) {
 		t.Errorf("the agent's token is %v's", who)
 	}
 	for name, content := range map[string]string{"local.token": "short\n", "tokens.json": `{"version":9}`} {
-		if err := os.WriteFile(dir+"/"+name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(dir+"/"+name, []byte(content), 0o600))
 	}
 	if _, err := again.User(); err == nil {
 		t.Error("a broken token is taken")
@@ -372,9 +333,7 @@ func TestTokensAreKeptClosed(t *testing.T) {
 	if _, err := local.OpenTokens(dir); err == nil || !strings.Contains(err.Error(), "version 9") {
 		t.Errorf("another version: %v", err)
 	}
-	if err := os.Chmod(dir+"/tokens.json", 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir+"/tokens.json", 0o644))
 	if _, err := local.OpenTokens(dir); err == nil || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("open to others: %v", err)
 	}

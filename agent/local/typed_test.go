@@ -10,6 +10,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -21,10 +22,7 @@ func typists(t *testing.T, change func(*config.Policy), programs ...string) (*wo
 	if change != nil {
 		change(&p)
 	}
-	e, err := policy.New(policy.Options{Config: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{Config: p}))(t)
 	return serve(t, local.Options{Policy: e}, term.Options{}), e
 }
 
@@ -195,10 +193,7 @@ func TestTypingInARealShell(t *testing.T) {
 		t.Skip(err)
 	}
 	p := policyAllowing(bash)
-	e, err := policy.New(policy.Options{Config: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{Config: p}))(t)
 	w := serve(t, local.Options{Policy: e}, term.Options{Start: func(_ term.ID, c pty.Command) (term.PTY, error) { return pty.Start(c) }})
 	a := w.agent("claude")
 	m := a.spawn(bash, "--norc", "--noprofile", "-i")

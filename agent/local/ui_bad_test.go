@@ -14,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A body that is wrong is told which field needs what, without names of Go's.
@@ -56,10 +57,7 @@ func TestBadBodiesAreExplained(t *testing.T) {
 func TestBadMessagesAreAnswered(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	foreign, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true}))(t)
 	<-w.children
 	person, agent := w.ui(), w.uiOf(w.client.As("b"))
 	const none = "Session not found"
@@ -113,9 +111,7 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 			t.Errorf("%s: %v, want id %q, code %s, error with %q", c.name, got, c.id, c.code, c.error)
 		}
 	}
-	if err := person.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{"type":"ping"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, person.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{"type":"ping"}`)))
 	if got := person.nextOf("pty:error"); got["code"] != "bad_request" || !strings.Contains(got["error"].(string), "text frames") {
 		t.Errorf("a binary message: %v", got)
 	}
@@ -210,9 +206,7 @@ func TestSpawnForInterfaces(t *testing.T) {
 			ID       string
 			Terminal map[string]any
 		}
-		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.NewDecoder(resp.Body).Decode(&got))
 		if !got.OK || got.ID == "" || got.Terminal["id"] != got.ID || got.Terminal["owner"] != "user" || got.Terminal["visible"] != true ||
 			c.cwd != "" && got.Terminal["cwd"] != testkit.Abs(c.cwd) {
 			t.Errorf("%s: %+v", c.body, got)
@@ -243,14 +237,10 @@ func TestVanishedClientsLeaveNothing(t *testing.T) {
 		if i%2 == 0 {
 			raw += "\x81\xfe" // the first two bytes of a frame
 		}
-		if _, err := io.WriteString(conn, raw); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, raw))(t)
 		if i%3 == 0 {
 			buf := make([]byte, 64)
-			if _, err := conn.Read(buf); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(conn.Read(buf))(t)
 		}
 		conn.Close()
 		u := w.ui()

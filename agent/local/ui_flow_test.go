@@ -15,6 +15,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -126,9 +127,7 @@ func streamText(u *ui, n int) string {
 func TestQueriesAndClipboardStayInside(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	if _, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	background := <-w.children
 	u, watcher := w.ui(), w.ui()
 	u.settled()
@@ -357,17 +356,11 @@ func TestTooManyAttachments(t *testing.T) {
 	}()
 	u := w.ui()
 	for range local.MaxStreams {
-		tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tm := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 		u.ask("pty:attach", tm.ID)
 		u.nextOf("pty:attached")
 	}
-	tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	u.ask("pty:attach", tm.ID)
 	if got := u.nextOf("pty:error"); got["code"] != "limit" {
 		t.Error(got)
@@ -397,10 +390,7 @@ func (d deaf) Write(p []byte) (int, error) {
 // other client up.
 func TestInputThatIsNotTaken(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return deaf{testkit.NewChild()}, nil }})
-	tm, err := w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(w.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	u, other := w.ui(), w.ui()
 	for range 8 { // two more than a terminal queues
 		u.ask("pty:input", tm.ID, "data", strings.Repeat("x", 200<<10))

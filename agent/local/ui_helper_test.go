@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/internal/testkit/must"
 )
 
 // ui is a user interface on its WebSocket.
@@ -38,9 +39,7 @@ type said map[string]any
 
 func (u *ui) send(text string) {
 	u.t.Helper()
-	if err := u.conn.Write(u.t.Context(), websocket.MessageText, []byte(text)); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, u.conn.Write(u.t.Context(), websocket.MessageText, []byte(text)))
 }
 
 // ask sends a message made of type, id and further fields.
@@ -50,10 +49,7 @@ func (u *ui) ask(kind, id string, fields ...any) {
 	for f := range slices.Chunk(fields, 2) {
 		m[f[0].(string)] = f[1]
 	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(m))(u.t)
 	u.send(string(data))
 }
 

@@ -8,6 +8,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/internal/xterm"
 )
 
@@ -35,14 +36,9 @@ func TestInterfacesJoinAtTheScreen(t *testing.T) {
 		s := xterm.Long(rng, 100<<10, round%2 == 1, xterm.Wider)
 		w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10})
 		tm, child := w.spawn("random")
-		h, err := w.pool.As(term.User).Terminal(term.ID(tm.ID))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(w.pool.As(term.User).Terminal(term.ID(tm.ID)))(t)
 		resize := func(cols, rows int) {
-			if err := h.Resize(term.Size{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Resize(term.Size{Cols: uint16(cols), Rows: uint16(rows)}))
 		}
 		resize(s.Cols, s.Rows)
 		printed := 0

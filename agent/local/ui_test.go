@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // number is how JSON numbers arrive.
@@ -85,10 +86,7 @@ func TestEventsOfTerminals(t *testing.T) {
 	for _, u := range all {
 		u.settled()
 	}
-	tm, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: testkit.Abs("/x")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: testkit.Abs("/x")}))(t)
 	child := <-w.children
 	session := said{"id": tm.ID, "cwd": testkit.Abs("/x"), "owner": "agent", "visible": false, "createdAt": float64(tm.Started.UnixMilli()),
 		"command": []any{"npm", "run", "dev"}, "principal": "a", "name": "dev", "title": "dev", "cols": number(80), "rows": number(24)}
@@ -112,13 +110,8 @@ func TestEventsOfTerminals(t *testing.T) {
 	if got := stranger.settled(); len(got) > 0 {
 		t.Errorf("another agent hears %v", got)
 	}
-	h, err := w.pool.As(term.User).Terminal(term.ID(tm.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.User).Terminal(term.ID(tm.ID)))(t)
+	must.Do(t, h.Promote())
 	session["owner"], session["visible"] = "user", true
 	delete(session, "principal")
 	seen(person, "promoted", session)
@@ -136,9 +129,7 @@ func TestEventsOfTerminals(t *testing.T) {
 // Who was answered hears everything from then on, however soon it is printed.
 func TestBackgroundIsHeardFromTheFirstAnswerOn(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	if _, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	child := <-w.children
 	for i := range 100 {
 		u := w.ui()
@@ -155,10 +146,7 @@ func TestBackgroundIsHeardFromTheFirstAnswerOn(t *testing.T) {
 func TestPersonsTerminalsAlone(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	mine, mineChild := w.spawn("mine")
-	tm, err := w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := must.Get(w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	child := <-w.children
 	person, agent := w.ui(), w.uiOf(w.client.As("a"))
 	for _, c := range []struct {

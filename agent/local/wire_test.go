@@ -16,6 +16,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 // spoken are the documents about terminals that this machine says or takes, by interface.
@@ -40,15 +41,10 @@ func TestNamesOnTheWire(t *testing.T) {
 			t.Fatalf("%T: %v", one, err)
 		}
 		var decoded any
-		if err := json.Unmarshal(text, &decoded); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &decoded))
 		lines = append(lines, flat(fmt.Sprintf("%T", one), decoded)...)
 	}
-	want, err := os.ReadFile("testdata/wire.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile("testdata/wire.txt"))(t)
 	if diff := cmp.Diff(strings.Split(strings.TrimSpace(string(want)), "\n"), lines); diff != "" {
 		t.Errorf("names on the wire have changed (+):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/localapi"
+	"tether/internal/testkit/must"
 )
 
 // A request keeps bytes that JSON cannot carry, and the first of them is named.
@@ -21,17 +22,10 @@ func TestPack(t *testing.T) {
 	if asked.Command[2] != "a\xe9" {
 		t.Error("the caller's arguments have changed")
 	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(r))(t)
 	var got localapi.SpawnRequest
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
-	if err := got.Unpack(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &got))
+	must.Do(t, got.Unpack())
 	got.CommandBytes, got.EnvBytes, got.SetEnvBytes, got.CwdBytes = nil, nil, nil, nil
 	if diff := cmp.Diff(asked, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

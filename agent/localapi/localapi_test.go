@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 // Each code has its statuses, and the page that programs are written from knows it.
 func TestCodes(t *testing.T) {
-	page, err := os.ReadFile("../../docs/LOCAL-API.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/LOCAL-API.md"))(t)
 	for code, m := range meaning {
 		if m.http < 400 || m.exit < 1 || m.exit > 8 {
 			t.Errorf("%s means HTTP %d, exit status %d", code, m.http, m.exit)

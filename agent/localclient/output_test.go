@@ -10,6 +10,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -36,10 +37,7 @@ func TestHalfAPieceIsNotRead(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(l) }()
 		c := localclient.New(socket)
-		body, err := c.Read(t.Context(), "x", localclient.ReadOptions{Follow: true, From: 4}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(c.Read(t.Context(), "x", localclient.ReadOptions{Follow: true, From: 4}, nil))(t)
 		var got []byte
 		for buf := make([]byte, 2); err == nil; {
 			var n int

@@ -14,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -51,10 +52,7 @@ func startGated(t *testing.T) (*gated, *localclient.Client) {
 	t.Helper()
 	g := &gated{changed: make(chan struct{}), late: make(chan struct{})}
 	socket := filepath.Join(testkit.Home(t), "s")
-	l, err := ipc.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(socket))(t)
 	server := http.Server{Handler: g}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -150,10 +148,7 @@ func (l *curt) Accept() (net.Conn, error) {
 func TestWithoutAWord(t *testing.T) {
 	home := testkit.Home(t)
 	socket := filepath.Join(home, "s")
-	inner, err := ipc.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := must.Get(ipc.Listen(socket))(t)
 	l := &curt{Listener: inner}
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })}
 	served := make(chan error, 1)

@@ -6,13 +6,11 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/policy"
+	"tether/internal/testkit/must"
 )
 
 func BenchmarkCheck(b *testing.B) {
-	e, err := policy.New(policy.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{}))(b)
 	for name, line := range map[string]string{
 		"short": "npm test",
 		"usual": `cd web && CI=1 npm ci && npm run build 2>&1 | tee build.log && git status --short`,
@@ -31,14 +29,9 @@ func BenchmarkCheck(b *testing.B) {
 func BenchmarkAdmit(b *testing.B) {
 	o := policy.Options{Config: config.Default().Policy, AuditPath: filepath.Join(b.TempDir(), "audit.jsonl")}
 	o.Config.Limits.SpawnsPerMinute = 1 << 30
-	e, err := policy.New(o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := must.Get(policy.New(o))(b)
 	defer e.Close()
 	for b.Loop() {
-		if _, err := e.Admit(b.Context(), harmless()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(e.Admit(b.Context(), harmless()))(b)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/policy"
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/must"
 )
 
 // Two commands with different bytes are different commands, also if a display cannot tell
@@ -23,10 +24,7 @@ func TestApprovalsOfBytes(t *testing.T) {
 	}
 	for name, change := range changes {
 		synctest.Test(t, func(t *testing.T) {
-			e, err := policy.New(settings(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(policy.New(settings(nil)))(t)
 			p := pool(t)
 			try := func(text string) <-chan string {
 				r := asked()
@@ -72,10 +70,7 @@ func TestApprovalsOfBytes(t *testing.T) {
 // The log and summaries show bytes that are not UTF-8 so that different ones differ, and
 // the log keeps them.
 func TestRecordsOfBytes(t *testing.T) {
-	e, err := policy.New(settings(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(settings(nil)))(t)
 	e.Audit(policy.Event{Type: policy.EventSpawn, Argv: []string{"rm", "a\xe9", "--token", "s\xe9cret"}, Cwd: "/d\xff", Line: "x\xe9", EnvNames: []string{"N\xfe"}, Detail: "d\xe9"})
 	data, err := json.Marshal(e.Recent()[0])
 	var r policy.Record

@@ -9,16 +9,14 @@ import (
 	"time"
 
 	"tether/agent/policy"
+	"tether/internal/testkit/must"
 )
 
 // A change of a setting is asked about until it is answered, also when nobody answers for
 // days and as long as agents' questions fill the queue.
 func TestConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := policy.New(policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(policy.New(policy.Options{}))(t)
 		const change = `[identity] mine = ["x"], agents = []`
 		type result struct {
 			allow bool

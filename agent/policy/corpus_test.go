@@ -9,6 +9,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // requestOf reads a command of a table: an argv as JSON, or a line.
@@ -28,10 +29,7 @@ func requestOf(t *testing.T, door, text string) policy.Request {
 // engine returns one that ends with the test.
 func engine(t *testing.T, o policy.Options) *policy.Engine {
 	t.Helper()
-	e, err := policy.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(o))(t)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -42,10 +40,7 @@ func engine(t *testing.T, o policy.Options) *policy.Engine {
 
 func TestCorpus(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
-	data, err := os.ReadFile("testdata/corpus.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/corpus.txt"))(t)
 	e := engine(t, policy.Options{})
 	section := ""
 	counts := map[string]int{}

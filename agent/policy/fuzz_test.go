@@ -6,6 +6,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/policy"
+	"tether/internal/testkit/must"
 )
 
 // FuzzCheck: every line gets a decision, and one that the block list blocks stays blocked
@@ -14,10 +15,7 @@ func FuzzCheck(f *testing.F) {
 	for _, line := range []string{"rm x", "echo $(id)", "sh -c 'rm x'", "a | b > c", "${x:-`rm`}", "cat <<E\nrm\nE", "((a=1))", "f() { :; }", "'", "{a,b}c"} {
 		f.Add(line)
 	}
-	e, err := policy.New(policy.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{}))(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		r := policy.Request{Door: policy.DoorMCP, Actor: agent, Line: line, Cwd: "/src"}
 		d := e.Check(r)

@@ -8,16 +8,14 @@ import (
 
 	"tether/agent/policy"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // rows are the lines of a table in testdata; "\n" that begins a line with a blank, a
 // closing brace or nothing goes on with the one before.
 func rows(t *testing.T, file string) []string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/" + file))(t)
 	var all []string
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSuffix(line, "\n")

@@ -13,6 +13,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestSpawnRate(t *testing.T) {
@@ -71,14 +72,10 @@ func TestPlacesInTheBackground(t *testing.T) {
 			more("")
 		}
 		more("too_many")
-		if err := running[0].Kill(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, running[0].Kill(ctx))
 		more("")
 		more("too_many")
-		if err := running[1].Promote(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, running[1].Promote())
 		more("")
 		more("too_many")
 		foreground := harmless()
@@ -178,14 +175,8 @@ func TestLimitsOfSomePrincipals(t *testing.T) {
 func TestAdoptedTerminalsTakePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, settings(func(c *config.Policy) { c.Limits.Background = 2 })), pool(t)
-		old, err := p.As(agent).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		persons, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := must.Get(p.As(agent).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
+		persons := must.Get(p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 		for range 3 { // taken up again and again
 			e.Adopt(old)
 			e.Adopt(persons)
@@ -231,9 +222,7 @@ func TestTotalOfAllAgents(t *testing.T) {
 				first = h
 			}
 		}
-		if err := first.Kill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Kill(t.Context()))
 		if _, err := spawn(t.Context(), e, p, harmless()); err != nil {
 			t.Errorf("after one has ended: %v", err)
 		}

@@ -8,15 +8,13 @@ import (
 
 	"tether/agent/command"
 	"tether/agent/policy"
+	"tether/internal/testkit/must"
 )
 
 // Each line of the built-in lists finds its example and nothing similar, bare, by a path
 // and behind another command; and each line has an example.
 func TestOwnLists(t *testing.T) {
-	data, err := os.ReadFile("testdata/lists.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/lists.txt"))(t)
 	e := engine(t, policy.Options{})
 	rule := ""
 	met := map[int]bool{}

@@ -13,6 +13,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // model is the expected behaviour of the limits, as simply as possible.
@@ -66,9 +67,7 @@ func TestLimitsAgainstAModel(t *testing.T) {
 					if op == 5 {
 						end = h.Promote
 					}
-					if err := end(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, end())
 				default:
 					time.Sleep(time.Duration(r.IntN(40)) * time.Second)
 				}

@@ -18,6 +18,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // outcome is the result of a request.
@@ -188,9 +189,7 @@ func TestRevoke(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-done
-		if _, err := e.Revoke(g.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Revoke(g.ID))(t)
 		if _, err := e.Revoke(g.ID); !errors.Is(err, policy.ErrNoQuestion) {
 			t.Errorf("twice: %v", err)
 		}
@@ -450,9 +449,7 @@ func TestQuestionsTakeNoPlace(t *testing.T) {
 		if have := trail(e); have[len(have)-1] != "decision deny limits.places" {
 			t.Errorf("the trail is %q", have)
 		}
-		if err := h.Kill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Kill(t.Context()))
 		if _, err := spawn(t.Context(), e, p, all[0].Request); err != nil {
 			t.Errorf("once there is a place: %v", err)
 		}
@@ -468,9 +465,7 @@ func TestApprovalsBindScriptsAndSettings(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	mask := func(text string, env []string) string {
 		if strings.HasPrefix(strings.Join(env, ""), "API_TOKEN=") {
@@ -496,9 +491,7 @@ func TestApprovalsBindScriptsAndSettings(t *testing.T) {
 		}, "", "GIT_SSH_COMMAND=ssh -i x\nAPI_TOKEN=masked\nCI=1", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
 			for _, name := range []string{"x.sh", "x.py", "sub/y.sh"} {
 				write(name, "true")
 			}
@@ -552,13 +545,9 @@ func TestApprovalsBindScriptsAndSettings(t *testing.T) {
 				}
 				answer(q, policy.Answer{Allow: true, For: time.Hour})
 			}
-			if err := <-started; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-started)
 			begin() // the grant stands
-			if err := <-started; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-started)
 			switch {
 			case c.path != "": // it does not stand for another script
 				write(c.path, "else")

@@ -14,6 +14,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "write into testdata/recorded.jsonl which rules ask")
@@ -52,10 +53,7 @@ func TestRecordedCommands(t *testing.T) {
 	var day *cost
 	project := ""
 	var out bytes.Buffer
-	data, err := os.ReadFile("testdata/recorded.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/recorded.jsonl"))(t)
 	for line := range strings.Lines(string(data)) {
 		if strings.HasPrefix(line, "#") {
 			out.WriteString(line)
@@ -86,14 +84,10 @@ func TestRecordedCommands(t *testing.T) {
 		}
 		enc := json.NewEncoder(&out)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Encode(r))
 	}
 	if *update {
-		if err := os.WriteFile("testdata/recorded.jsonl", out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("testdata/recorded.jsonl", out.Bytes(), 0o644))
 	}
 	all := 0
 	for _, n := range slices.Sorted(maps.Keys(days)) {

@@ -12,6 +12,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestOwnRules(t *testing.T) {
@@ -143,19 +144,12 @@ func TestDefaultsOfPrincipals(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for _, sub := range []string{"src/web", "other", "src2"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, sub), 0o700))
 	}
 	for link, to := range map[string]string{"src/out": "../other", "in": "src/web"} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	o := settings(func(c *config.Policy) {
 		c.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"~/src", filepath.Join(dir, "absent")}}}
@@ -202,12 +196,8 @@ func TestProjectsChangeNothing(t *testing.T) {
 	text := []byte("[policy]\nblock_list = \"off\"\n[[policy.rules]]\nname = \"x\"\neffect = \"allow\"\nargv = [\"rm\"]\n")
 	for _, name := range []string{"config.toml", "tether.toml", ".tether.toml", "policy.toml", ".tether/config.toml", ".config/tether/config.toml"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, text, 0o600))
 	}
 	t.Chdir(dir)
 	e := engine(t, policy.Options{})
@@ -327,13 +317,8 @@ func TestQuestionsOfTheBlockListSayWhy(t *testing.T) {
 // have made the links in it.
 func TestGrantedThroughALink(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Mkdir(filepath.Join(base, "data"), 0o700), os.Symlink("data", filepath.Join(base, "disk"))); err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	must.Do(t, errors.Join(os.Mkdir(filepath.Join(base, "data"), 0o700), os.Symlink("data", filepath.Join(base, "disk"))))
 	e := engine(t, settings(func(c *config.Policy) {
 		c.Principals = []config.PolicyIdentity{{Name: "agent:a", Sandbox: "auto", Writable: []string{filepath.Join(base, "disk")}}}
 	}))

@@ -16,6 +16,7 @@ import (
 	"tether/agent/audit"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 func TestTrailOfASpawn(t *testing.T) {
@@ -23,10 +24,7 @@ func TestTrailOfASpawn(t *testing.T) {
 		e, p := engine(t, policy.Options{}), pool(t)
 		r := harmless()
 		r.Env = []string{"CI=1"}
-		h, err := spawn(t.Context(), e, p, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(spawn(t.Context(), e, p, r))(t)
 		r.Argv = []string{"rm", "x"}
 		if _, err := spawn(t.Context(), e, p, r); err == nil {
 			t.Fatal("rm passed")
@@ -86,10 +84,7 @@ func TestRedaction(t *testing.T) {
 		e.Audit(policy.Event{Type: policy.EventSpawn, Argv: c.argv, Line: strings.Join(c.argv, " "), Detail: strings.Join(c.argv, " "),
 			Decision: policy.Decision{Effect: policy.Allow, Rule: "r", Reason: strings.Join(c.argv, " ")}})
 		r := e.Recent()[0]
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(r))(t)
 		if strings.Contains(string(text), "canary") {
 			t.Errorf("%q is logged as %s", c.argv, text)
 		}
@@ -205,9 +200,7 @@ func TestDegraded(t *testing.T) {
 	if text := e.Degraded(); text != "" {
 		t.Errorf("before anything was written: %q", text)
 	}
-	if _, err := e.Admit(t.Context(), harmless()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Admit(t.Context(), harmless()))(t)
 	if text := e.Degraded(); !strings.Contains(text, "cannot be written; 1 events are lost") {
 		t.Errorf("degraded: %q", text)
 	}
@@ -221,12 +214,8 @@ func TestAuditFile(t *testing.T) {
 	o.AuditPath = filepath.Join(t.TempDir(), "audit.jsonl")
 	for range 2 { // two daemons, one after the other
 		e := engine(t, o)
-		if _, err := e.Admit(t.Context(), harmless()); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Admit(t.Context(), harmless()))(t)
+		must.Do(t, e.Close())
 	}
 	report, err := audit.Verify(o.AuditPath, nil)
 	if err != nil || len(report.Problems) > 0 || report.Records != 2 {

@@ -7,15 +7,13 @@ import (
 	"testing"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 )
 
 // Sequences that programs use to draw leave unchanged. Any other sequence is blanked: no
 // terminal sees it.
 func TestSequencesThatLeave(t *testing.T) {
-	table, err := os.ReadFile("testdata/sequences.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/sequences.txt"))(t)
 	r := compile(t, redact.Options{Images: 1 << 20})
 	rows := map[string]int{}
 	for line := range strings.Lines(string(table)) {

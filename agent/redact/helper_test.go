@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 )
 
 // compiled are the rules that tests have made. Rules never change, and the known forms of
@@ -20,10 +21,7 @@ func compile(t testing.TB, o redact.Options, values ...string) *redact.Rules {
 	if r, ok := compiled.Load(key); ok {
 		return r.(*redact.Rules)
 	}
-	r, err := redact.Compile(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(redact.Compile(o))(t)
 	r, ok := r.With(values)
 	if !ok {
 		t.Fatal("too many values")

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/redact"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // kind is the output of one program: templates of lines.
@@ -48,10 +49,7 @@ func parseTemplate(line string) (t template) {
 
 func ordinary(t testing.TB) (all []kind) {
 	t.Helper()
-	table, err := os.ReadFile("testdata/ordinary.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/ordinary.txt"))(t)
 	for line := range strings.Lines(string(table)) {
 		line = strings.TrimRight(line, "\r\n")
 		switch {

@@ -10,6 +10,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/redact"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A secretCase is a text with a secret in it, made from a row of a table in testdata.
@@ -21,10 +22,7 @@ func (c secretCase) text() string { return c.before + c.secret + c.after }
 // secretCases reads a table. Rows are alike in each run.
 func secretCases(t testing.TB, name string, random *rand.Rand) (all []secretCase) {
 	t.Helper()
-	table, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/" + name))(t)
 	plain := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t")
 	for row := range strings.Lines(string(table)) {
 		row = strings.TrimRight(row, "\r\n")
@@ -111,10 +109,7 @@ func TestRecallOfNamedValues(t *testing.T) {
 
 // Known forms and values are found in any syntax, without a telling name.
 func TestRecallInSyntaxes(t *testing.T) {
-	table, err := os.ReadFile("testdata/syntaxes.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/syntaxes.txt"))(t)
 	random := rand.New(rand.NewPCG(31, 4))
 	var bare []secretCase // those that their form reveals, not the text around them
 	for _, c := range secretCases(t, "recall-tokens.txt", random) {

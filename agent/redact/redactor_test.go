@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 )
 
 // made is a text that fits an expression: the shortest, with random letters. So no form
 // of a credential stands in this file.
 func made(t testing.TB, expr string, random *rand.Rand) string {
 	t.Helper()
-	re, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	re := must.Get(syntax.Parse(expr, syntax.Perl))(t)
 	var b strings.Builder
 	var write func(re *syntax.Regexp)
 	write = func(re *syntax.Regexp) {

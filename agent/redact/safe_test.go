@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 	"tether/screen"
 )
 
@@ -29,10 +30,7 @@ func whole() int { return 1 << 30 }
 // Every sequence that draws reaches the person's own terminal unchanged, and no other
 // does, in any division.
 func TestSafeSequences(t *testing.T) {
-	table, err := os.ReadFile("testdata/sequences.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/sequences.txt"))(t)
 	o := redact.Options{Images: 1 << 20}
 	for line := range strings.Lines(string(table)) {
 		fields := strings.SplitN(strings.TrimRight(line, "\r\n"), "\t", 3)

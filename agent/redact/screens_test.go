@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 	"tether/screen"
 )
 
@@ -57,10 +58,7 @@ func TestScreensStayTheSame(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 20}, "hunter2-value")
 	for _, program := range screenPrograms {
 		t.Run(program.name, func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join("testdata", "screens", program.name+".raw"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(os.ReadFile(filepath.Join("testdata", "screens", program.name+".raw")))(t)
 			out, removed := filtered(t, r, raw)
 			if got, want := strings.Join(removed, "\n"), strings.Join(program.removed, "\n"); got != want {
 				t.Errorf("removed\n%s\nwant\n%s", got, want)
@@ -90,10 +88,7 @@ func TestScreensInXterm(t *testing.T) {
 		t.Skipf("needs node and @xterm/headless: npm install @xterm/headless@6.0.0 somewhere and set %s to that directory", xtermEnv)
 	}
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 20}, "hunter2-value")
-	script, err := filepath.Abs("testdata/screens/cells.cjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/screens/cells.cjs"))(t)
 	cells := func(data []byte) string {
 		cmd := exec.Command("node", script)
 		cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules"))
@@ -105,10 +100,7 @@ func TestScreensInXterm(t *testing.T) {
 		return string(out)
 	}
 	for _, program := range screenPrograms {
-		raw, err := os.ReadFile(filepath.Join("testdata", "screens", program.name+".raw"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(filepath.Join("testdata", "screens", program.name+".raw")))(t)
 		out, _ := filtered(t, r, raw)
 		want, got := cells(raw), cells(out)
 		if want != got || strings.Count(want, "\n") < 25 {

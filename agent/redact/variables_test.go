@@ -8,15 +8,13 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 )
 
 // The values of variables that usually hold secrets are looked for, those of others are
 // not, and of URLs only their secret parts.
 func TestVariables(t *testing.T) {
-	table, err := os.ReadFile("testdata/variables.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/variables.txt"))(t)
 	globs := config.Default().Lend.RedactEnv
 	rows := map[string]int{}
 	for line := range strings.Lines(string(table)) {
@@ -44,10 +42,7 @@ func TestVariables(t *testing.T) {
 // Values behind telling names are masked, in the forms in which programs write them, and
 // harmless text stays.
 func TestNamedValues(t *testing.T) {
-	table, err := os.ReadFile("testdata/named.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/named.txt"))(t)
 	r := compile(t, redact.Options{Tokens: true})
 	rows := map[string]int{}
 	for line := range strings.Lines(string(table)) {

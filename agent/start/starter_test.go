@@ -16,6 +16,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -34,10 +35,7 @@ func open(t *testing.T, rules func(*config.Policy)) *world {
 	t.Helper()
 	c := config.Default().Policy
 	rules(&c)
-	engine, err := policy.New(policy.Options{Config: c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(policy.New(policy.Options{Config: c}))(t)
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return testkit.NewChild(), nil }})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
@@ -78,10 +76,7 @@ func TestStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := open(t, func(p *config.Policy) { p.Limits.CommandTime = config.Duration(time.Hour) })
 			c.r.Command, c.r.Cwd, c.r.SetEnv = []string{"true"}, testkit.Abs("/"), []string{"B=2"}
-			h, err := w.Start(t.Context(), c.r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(w.Start(t.Context(), c.r))(t)
 			byAgent := c.r.Actor == agent
 			env := w.spec.Env
 			if slices.Contains(env, "SECRET=s") == byAgent || slices.Contains(env, "PAGER=cat") != byAgent || !slices.Contains(env, "A=1") || !slices.Contains(env, "B=2") {
@@ -104,9 +99,7 @@ func TestTerminalsFindTheirDaemon(t *testing.T) {
 	t.Setenv(dirs.HomeVar, home)
 	for _, actor := range []term.Actor{term.User, term.Agent("bob")} {
 		w := open(t, func(*config.Policy) {})
-		if _, err := w.Start(t.Context(), start.Request{Actor: actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/")}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Start(t.Context(), start.Request{Actor: actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/")}}))(t)
 		if !slices.Contains(w.spec.Env, dirs.HomeVar+"="+home) {
 			t.Errorf("%s: the environment is %q", actor, w.spec.Env)
 		}
@@ -142,10 +135,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := open(t, func(*config.Policy) {})
 			w.specs.Own, w.specs.Umask = c.own, func(context.Context) int { return c.login }
-			h, err := w.Start(t.Context(), start.Request{Actor: c.actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/"), Limits: c.asked}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(w.Start(t.Context(), start.Request{Actor: c.actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: []string{"true"}, Cwd: testkit.Abs("/"), Limits: c.asked}}))(t)
 			if got, notice := w.spec.Limits.String(), h.Info().Notice; got != c.want || notice != c.notice {
 				t.Errorf("%q, %q", got, notice)
 			}

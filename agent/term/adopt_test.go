@@ -15,6 +15,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
 )
@@ -32,10 +33,7 @@ func keepingOf(t *testing.T, v *vault, owner term.Actor, o term.Options, s term.
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) { l, _ = v.connect(); return l, nil }
 	pool := term.NewPool(o)
 	s.Command, s.Cwd, s.ID = []string{"child", "arg"}, testkit.Abs("/"), "pty-held"
-	h, err := pool.As(owner).Spawn(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(pool.As(owner).Spawn(s))(t)
 	return pool, h, l
 }
 
@@ -44,13 +42,8 @@ func adopting(t *testing.T, v *vault, o term.Options) (*term.Pool, term.Handle, 
 	t.Helper()
 	pool := term.NewPool(o)
 	l, past := v.connect()
-	if err := pool.Adopt(t.Context(), l, past); err != nil {
-		t.Fatal(err)
-	}
-	h, err := pool.As(term.User).Find("pty-held")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pool.Adopt(t.Context(), l, past))
+	h := must.Get(pool.As(term.User).Find("pty-held"))(t)
 	return pool, h, l
 }
 
@@ -79,10 +72,7 @@ type told struct {
 // tell reads the events for a host that has everything up to a text offset.
 func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 	t.Helper()
-	r, err := h.Reader(term.ReaderOptions{View: term.ViewText})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.Reader(term.ReaderOptions{View: term.ViewText}))(t)
 	defer r.Close()
 	if !r.SeekText(from) {
 		t.Fatalf("there is no text offset %d", from)
@@ -168,9 +158,7 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 				p := "between " + randomOutput(random)
 				v.print(p)
 				child.Print(p)
-				if err := pool.Close(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pool.Close(context.Background()))
 				pool, h, l = adopting(t, v, o)
 				synctest.Wait()
 				all, _ := tell(t, only, 0)
@@ -277,10 +265,7 @@ func TestHolderIsDismissedOnceAllKnowTheExit(t *testing.T) {
 		{"a person", term.Spec{}, func(_ *term.Pool, _ term.Handle, leave func()) { leave() }},
 		{"two hosts", term.Spec{LendTo: []string{"a", "b"}}, func(p *term.Pool, h term.Handle, _ func()) {
 			for _, name := range []string{"a", "b"} {
-				one, err := p.As(term.Host(name)).Find(string(h.ID()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				one := must.Get(p.As(term.Host(name)).Find(string(h.ID())))(t)
 				one.Heard()
 			}
 		}},
@@ -352,9 +337,7 @@ func TestLostConnection(t *testing.T) {
 					}
 				}
 				l, past := v.connect()
-				if err := pool.Adopt(t.Context(), l, past); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pool.Adopt(t.Context(), l, past))
 				if list := pool.As(term.User).List(); len(list) != 1 || list[0].Info().Bytes != 4 {
 					t.Errorf("adopted again: %v", list)
 				}
@@ -395,9 +378,7 @@ func TestUnfinishedStartIsEnded(t *testing.T) {
 		v := newVault(1 << 20)
 		pool := term.NewPool(term.Options{})
 		l, past := v.connect()
-		if err := pool.Adopt(t.Context(), l, past); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pool.Adopt(t.Context(), l, past))
 		if _, _, forgot, _ := v.state(); !forgot || v.exit == nil || len(pool.As(term.User).List()) != 0 {
 			t.Errorf("exit %v, forgotten: %t", v.exit, forgot)
 		}
@@ -431,9 +412,7 @@ func TestRecordFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(host.SaveLinkState(t.Context(), "uri"), h.Lend("b"), h.Resize(term.Size{Cols: 90, Rows: 30})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(host.SaveLinkState(t.Context(), "uri"), h.Lend("b"), h.Resize(term.Size{Cols: 90, Rows: 30})))
 		v.print("\x1b]633;E;make;n\a\x1b]633;C;n\aout")
 		synctest.Wait()
 		time.Sleep(3 * time.Second)
@@ -464,9 +443,7 @@ func TestRecordFollows(t *testing.T) {
 		if text := host.LinkState(); text != "" {
 			t.Errorf("lent anew, %q is remembered", text)
 		}
-		if err := h.Unlend("a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("a"))
 		if err := host.SaveLinkState(t.Context(), "late"); !errors.Is(err, term.ErrNotFound) {
 			t.Errorf("kept for a host it is not lent to: %v", err)
 		}
@@ -503,14 +480,8 @@ func TestNeededIsKept(t *testing.T) {
 		v.blind = true // screens need output, too
 		o := term.Options{LogBytes: limit}
 		pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
-		host, err := pool.As(term.Host("a")).Find("pty-held")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		host := must.Get(pool.As(term.Host("a")).Find("pty-held"))(t)
+		r := must.Get(host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true}))(t)
 		print := func(n int) {
 			v.print(strings.Repeat("0123456789", n/10))
 			synctest.Wait()
@@ -568,14 +539,8 @@ func TestNothingOfAKilledOneIsKept(t *testing.T) {
 		const limit = 1 << 20
 		v := newVault(64 << 20)
 		pool, h, _ := keeping(t, v, term.Options{LogBytes: limit}, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
-		host, err := pool.As(term.Host("a")).Find("pty-held")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		host := must.Get(pool.As(term.Host("a")).Find("pty-held"))(t)
+		r := must.Get(host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true}))(t)
 		defer r.Close()
 		v.print(strings.Repeat("0123456789", limit/5))
 		synctest.Wait()
@@ -656,9 +621,7 @@ func TestStarterOfAPromotedTerminalIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
 		pool, h, l := keepingOf(t, v, term.Agent("bob"), term.Options{}, term.Spec{})
-		if err := h.Promote(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Promote())
 		synctest.Wait()
 		l.cut()
 		synctest.Wait()

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
 )
@@ -19,10 +20,7 @@ func background(t *testing.T, after time.Duration) (term.Handle, *testkit.Child,
 	t.Helper()
 	f := testkit.NewChild()
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
-	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), IdleTimeout: after})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), IdleTimeout: after}))(t)
 	t.Cleanup(func() {
 		if err := pool.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -83,19 +81,14 @@ func TestTimeLimit(t *testing.T) {
 				f := testkit.NewChild()
 				pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
 				defer pool.Close(context.Background())
-				h, err := pool.As(c.actor).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), TimeLimit: limit})
-				if err != nil {
-					t.Fatal(err)
-				}
+				h := must.Get(pool.As(c.actor).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), TimeLimit: limit}))(t)
 				began := time.Now()
 				for range 4 {
 					time.Sleep(time.Minute)
 					f.Print("x")
 				}
 				if c.promote {
-					if err := h.Promote(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, h.Promote())
 				}
 				select {
 				case <-h.Done():
@@ -128,9 +121,7 @@ func TestPromoteTransfersOwnership(t *testing.T) {
 		t.Fatalf("before: %+v", i)
 	}
 	before, _ := pool.Changed(t.Context(), 0)
-	if err := h.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Promote())
 	if now, _ := pool.Changed(t.Context(), 0); now == before {
 		t.Error("watchers were not told")
 	}
@@ -158,10 +149,7 @@ func TestAnAgentAtAHostIsNotAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testkit.NewChild()
 		pool := term.NewPool(term.Options{LogBytes: 64 << 10, Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
-		h, err := pool.As(term.AgentAt("lab", "s")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(pool.As(term.AgentAt("lab", "s")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}}))(t)
 		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true}).Close()
 		began := time.Now()
 		for range 10 {
@@ -180,16 +168,11 @@ func TestAPromotionEndsTheAgentsInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{Child: testkit.NewChild(), writes: make(chan struct{})}
 		pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return g, nil }})
-		h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")}))(t)
 		written := make(chan error, 1)
 		go func() { written <- h.Write(t.Context(), append(make([]byte, 5<<20), "rm -r ~"...)) }()
 		synctest.Wait() // the child takes nothing yet
-		if err := h.Promote(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Promote())
 		close(g.writes)
 		synctest.Wait()
 		var denied *term.DeniedError
@@ -240,9 +223,7 @@ func TestExitReasons(t *testing.T) {
 	if err := h.Signal("TERM"); !errors.Is(err, term.ErrNoSignals) {
 		t.Errorf("signal to a pty without: %v", err)
 	}
-	if err := h.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Kill(t.Context()))
 	if e := h.Info().Exit; e.Reason != vocab.ExitKilled {
 		t.Errorf("killed: %+v", e)
 	}

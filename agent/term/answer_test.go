@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -196,10 +197,7 @@ func TestOneTerminalAnswers(t *testing.T) {
 	h, _ := startLooked(t, term.Options{}, term.Spec{})
 	var seats []*term.Seat
 	for range 3 {
-		s, err := h.Sit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(h.Sit())(t)
 		defer s.Leave()
 		seats = append(seats, s)
 	}
@@ -251,15 +249,9 @@ func TestOneTerminalAnswers(t *testing.T) {
 func TestKeysLikeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := rawTerminal(t, term.Spec{})
-		first, err := h.Sit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(h.Sit())(t)
 		defer first.Leave()
-		s, err := h.Sit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(h.Sit())(t)
 		defer s.Leave()
 		if got := s.Typed([]byte("\x1bPx")); len(got) > 0 {
 			t.Errorf("at first %q passes", got)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // The holder keeps the audience for the next daemon, in time for it to be announced so.
@@ -21,9 +22,7 @@ func TestAudienceSurvivesTheDaemon(t *testing.T) {
 		synctest.Wait()
 		yes := true
 		for _, c := range []term.AudienceChange{{Grant: []string{"bob", "group:web"}, FromNow: true}, {Deny: []string{"ann"}}, {GuestsOnly: &yes}} {
-			if err := h.ChangeAudience("lab", c); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.ChangeAudience("lab", c))
 		}
 		want := term.Audience{Grants: []term.Grant{{To: "bob", From: 5}, {To: "group:web", From: 5}}, Denied: []string{"ann"}, GuestsOnly: true}
 		loan, _ := h.Loan("lab")

@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // TestRights is the table of rights, row by row.
@@ -81,10 +82,7 @@ func TestDeniedErrorNamesAll(t *testing.T) {
 func TestHandleRefuses(t *testing.T) {
 	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
 	host := pool.As(term.Host("lab"))
-	seen, err := host.Find(string(h.ID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(host.Find(string(h.ID())))(t)
 	for name, err := range map[string]error{
 		"type":   seen.Write(t.Context(), []byte("x")),
 		"resize": seen.Resize(term.Size{Cols: 10, Rows: 10}),
@@ -103,9 +101,7 @@ func TestHandleRefuses(t *testing.T) {
 	if f.Typed() != "" || f.Killed() {
 		t.Error("a refused operation reached the child")
 	}
-	if err := h.Unlend("lab"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Unlend("lab"))
 	if _, err := seen.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
 		t.Errorf("read after unlend: %v, want ErrNotFound", err)
 	}
@@ -117,22 +113,14 @@ func TestHandleRefuses(t *testing.T) {
 // An agent at a host reads as the host does: until the terminal is withdrawn.
 func TestAnAgentAtAHostReadsLentTerminals(t *testing.T) {
 	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
-	seen, err := pool.As(term.AgentAt("lab", "s1")).Find(string(h.ID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := seen.Reader(term.ReaderOptions{View: term.ViewOutward})
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(pool.As(term.AgentAt("lab", "s1")).Find(string(h.ID())))(t)
+	r := must.Get(seen.Reader(term.ReaderOptions{View: term.ViewOutward}))(t)
 	defer r.Close()
 	f.Print("hello")
 	if ev, err := r.Next(t.Context(), make([]byte, 64)); string(ev.Data) != "hello" || err != nil {
 		t.Errorf("it reads %q, %v", ev.Data, err)
 	}
-	if err := h.Unlend("lab"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Unlend("lab"))
 	if _, err := r.Next(t.Context(), make([]byte, 64)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("after it was withdrawn: %v, want io.ErrClosedPipe", err)
 	}

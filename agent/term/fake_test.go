@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -22,10 +23,7 @@ func start(t *testing.T, o term.Options, s term.Spec) (term.Handle, *testkit.Chi
 	if s.Cwd == "" {
 		s.Cwd = testkit.Abs("/")
 	}
-	h, err := pool.As(term.User).Spawn(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(pool.As(term.User).Spawn(s))(t)
 	t.Cleanup(func() {
 		if err := pool.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -67,10 +65,7 @@ func events(t *testing.T, r *term.Reader) []item {
 
 func reader(t *testing.T, h term.Handle, o term.ReaderOptions) *term.Reader {
 	t.Helper()
-	r, err := h.Reader(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.Reader(o))(t)
 	t.Cleanup(r.Close)
 	return r
 }

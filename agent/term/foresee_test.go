@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/screen"
 )
@@ -103,9 +104,7 @@ func TestScreensOutliveDaemons(t *testing.T) {
 					print(random.IntN(limit))
 					if sizes && random.IntN(2) == 0 {
 						size = pty.Size{Cols: uint16(20 + random.IntN(60)), Rows: uint16(15 + random.IntN(10))}
-						if err := h.Resize(term.Size(size)); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, h.Resize(term.Size(size)))
 						whole.Resize(int(size.Cols), int(size.Rows))
 						synctest.Wait()
 					}

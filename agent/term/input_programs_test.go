@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -78,9 +79,7 @@ var askingPrograms = []asking{
 func workplace(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"f": "one\n", "g": "two\n", "u": "protocol=https\nhost=nowhere.invalid\n\n", "long": strings.Repeat("line\n", 300)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -90,11 +89,7 @@ func runs(t *testing.T, pool *term.Pool, dir, line string) term.Handle {
 	t.Helper()
 	// In continuous integration many programs ask nothing, and watchers do not watch.
 	env := append(os.Environ(), "HOME="+dir, "TERM=xterm-256color", "LANG=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "NODE_PATH="+modules(), "HISTFILE=", "NO_UPDATE_NOTIFIER=1", "GNUPGHOME="+dir)
-	h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"sh", "-c", "unset CI; " + line}, Env: env, Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return must.Get(pool.As(term.User).Spawn(term.Spec{Command: []string{"sh", "-c", "unset CI; " + line}, Env: env, Cwd: dir}))(t)
 }
 
 // modules is where scripts/test-tools.sh puts packages of npm that tests run.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // working is a program that asks nothing, and its output when it is at work.
@@ -69,9 +70,7 @@ func project(t *testing.T) (dir string) {
 		"b.test.mjs":   "import { test } from 'vitest'; test('b', () => {});\n",
 		"Makefile":     "slow:\n\t@printf 'compiling a.c ... '\n\t@sleep 99\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -111,10 +110,7 @@ func TestProgramsThatWork(t *testing.T) {
 // until returns the output once it matches.
 func until(t *testing.T, h term.Handle, ready *regexp.Regexp) string {
 	t.Helper()
-	rd, err := h.Reader(term.ReaderOptions{View: term.ViewText})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rd := must.Get(h.Reader(term.ReaderOptions{View: term.ViewText}))(t)
 	defer rd.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -131,10 +127,7 @@ func until(t *testing.T, h term.Handle, ready *regexp.Regexp) string {
 
 // stalledServer accepts connections and never answers.
 func stalledServer(t *testing.T) (address string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -11,6 +11,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -38,10 +39,7 @@ func startLooked(t *testing.T, o term.Options, s term.Spec) (term.Handle, *looke
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) { return f, nil }
 	pool := term.NewPool(o)
 	s.Command, s.Cwd = []string{"fake"}, testkit.Abs("/")
-	h, err := pool.As(term.User).Spawn(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(pool.As(term.User).Spawn(s))(t)
 	t.Cleanup(func() { _ = pool.Close(context.Background()) })
 	return h, f
 }
@@ -120,17 +118,13 @@ func TestLooksAtInput(t *testing.T) {
 		if was.Input != vocab.InputAwaiting || f.looks.Load() != 7 {
 			t.Errorf("asked: %+v, %d looks", was, f.looks.Load()-6)
 		}
-		if err := h.Write(t.Context(), []byte("y")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Write(t.Context(), []byte("y")))
 		f.Print("y")
 		time.Sleep(3 * time.Second)
 		if in, _ := h.Input(); in != was {
 			t.Errorf("half an answer made another question of it: %+v, was %+v", in, was)
 		}
-		if err := h.Write(t.Context(), []byte("\r")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Write(t.Context(), []byte("\r")))
 		select {
 		case <-changed:
 		default:
@@ -212,10 +206,7 @@ func TestAlternateScreenInAFlood(t *testing.T) {
 // An agent that sees texts masked sees the prompt so, and none of a secret.
 func TestPromptIsMasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules, err := redact.Compile(redact.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(redact.Compile(redact.Options{}))(t)
 		h, f := startLooked(t, term.Options{Outward: rules, Secrets: func([]string) []string { return []string{"hunter2hunter2"} }}, term.Spec{Env: []string{"A=b"}})
 		f.reads(true, true, keys)
 		f.Print("hunter2hunter2, sure? ")

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
 )
@@ -24,20 +25,14 @@ func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 		hostOf(t, pool, "lab")
 		v.print("before \x1b]633;E;make;n\a\x1b]633;C;n\aout\x1b]633;D;2;n\a\x1b]633;E;sleep;n\a\x1b]633;C;n\a")
 		synctest.Wait()
-		if err := h.Kill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Kill(t.Context()))
 		hostOf(t, pool, "lab").Heard()
 		synctest.Wait()
 		was, commands := h.Info(), commandsOf(t, h)
-		if err := h.Unlend("away"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("away"))
 		was.LentTo, was.Loans = was.LentTo[:1], was.Loans[:1]
 		for round := range 2 {
-			if _, err := pool.Detach(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(pool.Detach(t.Context()))(t)
 			time.Sleep(10 * time.Minute)
 			var acts []term.Act
 			pool, h, _ = adopting(t, v, term.Options{Observe: func(a term.Act) { acts = append(acts, a) }})
@@ -67,11 +62,7 @@ func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 
 func commandsOf(t *testing.T, h term.Handle) []vocab.Command {
 	t.Helper()
-	all, err := h.Commands()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must.Get(h.Commands())(t)
 }
 
 // Holders keep the newest 20 that have exited, as long as there is memory for them, and
@@ -94,10 +85,7 @@ func TestTheNewestExitedAreKept(t *testing.T) {
 				var ids []term.ID
 				for n := range 25 {
 					id := term.ID(fmt.Sprintf("pty-%02d", n))
-					h, err := pool.As(term.User).Spawn(term.Spec{ID: id, Command: []string{"x"}, Cwd: testkit.Abs("/")})
-					if err != nil {
-						t.Fatal(err)
-					}
+					h := must.Get(pool.As(term.User).Spawn(term.Spec{ID: id, Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 					ids = append(ids, id)
 					vaults[id].print(string(make([]byte, each)))
 					vaults[id].ends(0)

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -77,14 +78,8 @@ func TestRememberIsCertain(t *testing.T) {
 			l, _ := v.connect()
 			return slowToKeep{l, gate}, nil
 		}})
-		h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"child"}, Cwd: testkit.Abs("/"), LendTo: []string{"a"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		host, err := pool.As(term.Host("a")).Find(string(h.ID()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(pool.As(term.User).Spawn(term.Spec{Command: []string{"child"}, Cwd: testkit.Abs("/"), LendTo: []string{"a"}}))(t)
+		host := must.Get(pool.As(term.Host("a")).Find(string(h.ID())))(t)
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if err := host.SaveLinkState(ctx, "uri"); !errors.Is(err, context.DeadlineExceeded) {

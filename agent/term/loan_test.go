@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // A lending with an end ends then and not before, and the host has nothing of it
@@ -17,13 +18,8 @@ func TestLoanEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var acts []term.Act
 		h, f, pool := start(t, term.Options{Observe: func(a term.Act) { acts = append(acts, a) }}, term.Spec{})
-		if err := h.LendUntil("lab", time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		seen, err := pool.As(term.Host("lab")).Find(string(h.ID()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.LendUntil("lab", time.Now().Add(time.Hour)))
+		seen := must.Get(pool.As(term.Host("lab")).Find(string(h.ID())))(t)
 		r := reader(t, seen, term.ReaderOptions{})
 		time.Sleep(time.Hour - time.Second)
 		f.Print("public")
@@ -51,9 +47,7 @@ func TestLoanGetsAnotherEnd(t *testing.T) {
 		since := h.Info().Loans[0].Since
 		time.Sleep(time.Minute)
 		for _, until := range []time.Time{time.Now().Add(time.Minute), time.Now().Add(time.Hour), {}} {
-			if err := h.LendUntil("lab", until); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.LendUntil("lab", until))
 			if l := h.Info().Loans; len(l) != 1 || !l[0].Until.Equal(until) || !l[0].Since.Equal(since) {
 				t.Errorf("%+v, want an end at %v and since %v", l, until, since)
 			}
@@ -63,9 +57,7 @@ func TestLoanGetsAnotherEnd(t *testing.T) {
 		if !h.Info().LentToHost("lab") {
 			t.Error("a lending without an end has ended")
 		}
-		if err := h.LendUntil("lab", time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.LendUntil("lab", time.Now()))
 		synctest.Wait()
 		if h.Info().LentToHost("lab") {
 			t.Error("it is lent after an end that has passed")
@@ -87,9 +79,7 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 				v := newVault(1 << 20)
 				pool, h, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab"}, Door: "cli"})
 				time.Sleep(time.Minute)
-				if err := h.LendUntil("short", time.Now().Add(time.Hour)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.LendUntil("short", time.Now().Add(time.Hour)))
 				short, err := pool.As(term.Host("short")).Terminal(h.ID())
 				if err == nil {
 					err = short.SaveLinkState(t.Context(), "its URI")

@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/redact"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 	"tether/screen"
 )
 
@@ -102,9 +103,7 @@ func TestRedactionLivesWithItsReaders(t *testing.T) {
 				t.Error("what is read again soon is looked at anew")
 			}
 		}
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		time.Sleep(5 * time.Minute)
 		if !h.HasRedaction() {
 			t.Error("no secrets are looked for in a lent terminal")
@@ -135,10 +134,7 @@ func shownTo(t *testing.T, h term.Handle) (text string, old term.Screen) {
 	t.Helper()
 	r := reader(t, h, term.ReaderOptions{View: term.ViewScreen})
 	defer r.Close()
-	old, err := r.Oldest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	old = must.Get(r.Oldest())(t)
 	s := screen.NewState(int(old.Size.Cols), int(old.Size.Rows))
 	s.Write(old.Replay)
 	for buf := make([]byte, 32<<10); ; {

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -44,10 +45,7 @@ func newFakePool(t *testing.T, o term.Options) *fakePool {
 func (c *fakePool) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child) {
 	c.t.Helper()
 	s.Command, s.Cwd = []string{"fake"}, testkit.Abs("/")
-	h, err := c.pool.As(a).Spawn(s)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	h := must.Get(c.pool.As(a).Spawn(s))(c.t)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return h, c.children[h.ID()]
@@ -298,11 +296,7 @@ func TestScreensCountToo(t *testing.T) {
 			t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
 		}
 		oldest := func(h term.Handle) term.Screen {
-			at, err := reader(t, h, term.ReaderOptions{View: term.ViewScreen}).Oldest()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return at
+			return must.Get(reader(t, h, term.ReaderOptions{View: term.ViewScreen}).Oldest())(t)
 		}
 		for _, h := range small {
 			if at := oldest(h); !at.Exact || !strings.Contains(string(at.Replay), "THE HEADER") {

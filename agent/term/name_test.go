@@ -11,6 +11,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // named starts a terminal with a suggested name, which is not taken if the terminal has a
@@ -21,11 +22,7 @@ func named(t *testing.T, p *term.Pool, name, where, what string) term.Handle {
 	if name == "" {
 		s.Suggest(term.NameParts{Where: where, What: what})
 	}
-	h, err := p.As(term.User).Spawn(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return must.Get(p.As(term.User).Spawn(s))(t)
 }
 
 // Suggested names are unique among terminals that run, and no name changes afterwards.
@@ -71,10 +68,7 @@ func TestSuggestedNamesAreUnique(t *testing.T) {
 // The next daemon knows which part of a name is the directory's.
 func TestSuggestedNamesOutliveTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules, err := redact.Compile(redact.Options{Patterns: []string{"held"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(redact.Compile(redact.Options{Patterns: []string{"held"}}))(t)
 		v := newVault(1 << 20)
 		var s term.Spec
 		s.Suggest(term.NameParts{Where: "held", What: "dev"})

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -63,10 +64,7 @@ func TestObserver(t *testing.T) {
 		}, []string{"user lend h", "user unlend h"}},
 		{"dispose", func(t *testing.T, pool *term.Pool, _, persons term.Handle) {
 			persons.Lend("h")
-			h, err := pool.As(term.Host("h")).Find(string(persons.ID()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(pool.As(term.Host("h")).Find(string(persons.ID())))(t)
 			h.Dispose(ctx, term.DisposeUnlend)
 		}, []string{"user lend h", "host h dispose h the terminal runs on here"}},
 		{"promote twice, then kill", func(_ *testing.T, _ *term.Pool, own, _ term.Handle) {
@@ -75,10 +73,7 @@ func TestObserver(t *testing.T) {
 			own.Kill(ctx)
 		}, []string{"agent a promote", "agent a refusal agent a may not promote terminal pty-own !", "agent a refusal agent a may not kill terminal pty-own !"}},
 		{"type into the person's", func(t *testing.T, pool *term.Pool, _, persons term.Handle) {
-			h, err := pool.As(agent).Find(string(persons.ID()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(pool.As(agent).Find(string(persons.ID())))(t)
 			var denied *term.DeniedError
 			if err := h.Write(ctx, []byte("x")); !errors.As(err, &denied) {
 				t.Errorf("write: %v", err)
@@ -98,14 +93,8 @@ func TestObserver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var heard acts
 				pool := term.NewPool(term.Options{Observe: heard.hear, Start: func(term.ID, pty.Command) (term.PTY, error) { return testkit.NewChild(), nil }})
-				own, err := pool.As(agent).Spawn(term.Spec{ID: "pty-own", Command: []string{"x"}, Cwd: testkit.Abs("/"), IdleTimeout: time.Minute})
-				if err != nil {
-					t.Fatal(err)
-				}
-				persons, err := pool.As(term.User).Spawn(term.Spec{ID: "pty-persons", Command: []string{"x"}, Cwd: testkit.Abs("/")})
-				if err != nil {
-					t.Fatal(err)
-				}
+				own := must.Get(pool.As(agent).Spawn(term.Spec{ID: "pty-own", Command: []string{"x"}, Cwd: testkit.Abs("/"), IdleTimeout: time.Minute}))(t)
+				persons := must.Get(pool.As(term.User).Spawn(term.Spec{ID: "pty-persons", Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 				c.do(t, pool, own, persons)
 				synctest.Wait()
 				got := heard.list()

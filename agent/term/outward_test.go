@@ -14,6 +14,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 const value = "hunter2-value"
@@ -26,10 +27,7 @@ func redacted(t testing.TB, o redact.Options) term.Options {
 	t.Helper()
 	made, ok := rulesMade.Load(fmt.Sprint(o))
 	if !ok {
-		rules, err := redact.Compile(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(redact.Compile(o))(t)
 		made, _ = rulesMade.LoadOrStore(fmt.Sprint(o), rules)
 	}
 	rules := made.(*redact.Rules)
@@ -41,10 +39,7 @@ var secretEnv = []string{"HOME=/", "MY_TOKEN=" + value}
 // outwardText is the output for a host that has everything up to a text offset.
 func outwardText(t testing.TB, h term.Handle, from int64) string {
 	t.Helper()
-	r, err := h.Reader(term.ReaderOptions{View: term.ViewOutward})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.Reader(term.ReaderOptions{View: term.ViewOutward}))(t)
 	defer r.Close()
 	if !r.SeekText(from) {
 		t.Fatalf("there is no text offset %d", from)
@@ -107,9 +102,7 @@ func TestEarlierOutputIsRedacted(t *testing.T) {
 		lines := testkit.Load(3<<20, 1<<20) / len(line)
 		f.Print(strings.Repeat(line, lines))
 		synctest.Wait()
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		time.Sleep(time.Second)
 		got := outwardText(t, hostOf(t, pool, "lab"), 0)
 		if want := strings.Repeat(strings.ReplaceAll(line, value, "*************"), lines); got != want {
@@ -117,9 +110,7 @@ func TestEarlierOutputIsRedacted(t *testing.T) {
 		}
 		h.Unlend("lab")
 		f.Print(value)
-		if err := h.Lend("other"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("other"))
 		time.Sleep(time.Second)
 		if got := outwardText(t, hostOf(t, pool, "other"), 0); strings.Contains(got, value) || !strings.HasSuffix(got, "*************") {
 			t.Errorf("lent anew it ends with %q", got[len(got)-50:])
@@ -283,9 +274,7 @@ func TestTitlesLeaveInNumber(t *testing.T) {
 		flood := strings.Repeat("\x1b]0;t\a", 2*most)
 		v.print(flood)
 		synctest.Wait()
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		sees := func(when, last string, want bool, titles int) {
 			t.Helper()
 			time.Sleep(time.Second)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // A lagging reader's loss is counted in its view, even if the text is longer or shorter
@@ -56,9 +57,7 @@ func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
 		f.Print("\xff\xff")
 		synctest.Wait()
-		if err := h.Resize(term.Size{Cols: 100, Rows: 30}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Resize(term.Size{Cols: 100, Rows: 30}))
 		f.Print("\xff\xff")
 		synctest.Wait()
 		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: term.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}

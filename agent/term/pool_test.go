@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -71,9 +72,7 @@ func TestFind(t *testing.T) {
 		p, last := fakes(t, term.Options{})
 		user := p.As(term.User)
 		spawn := func(id term.ID, name string) {
-			if _, err := user.Spawn(term.Spec{ID: id, Name: name, Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(user.Spawn(term.Spec{ID: id, Name: name, Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 		}
 		spawn("pty-old", "web")
 		last().End(0)
@@ -107,9 +106,7 @@ func TestExitedTerminalsAreKeptWithinBounds(t *testing.T) {
 		p, last := fakes(t, term.Options{KeepExited: 3, KeepFor: time.Hour})
 		user := p.As(term.User)
 		spawn := func() {
-			if _, err := user.Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(user.Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 		}
 		for range 10 {
 			spawn()
@@ -121,10 +118,7 @@ func TestExitedTerminalsAreKeptWithinBounds(t *testing.T) {
 		if n := len(user.List()); n != 4 {
 			t.Errorf("%d terminals listed, want 3 exited and 1 running", n)
 		}
-		version, err := p.Changed(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		version := must.Get(p.Changed(t.Context(), 0))(t)
 		time.Sleep(2 * time.Hour)
 		if n := len(user.List()); n != 1 {
 			t.Errorf("%d terminals listed two hours later, want the one running", n)
@@ -151,10 +145,7 @@ func TestMaxTerminals(t *testing.T) {
 func TestChangedFollowsThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, last := fakes(t, term.Options{})
-		v, err := p.Changed(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(p.Changed(t.Context(), 0))(t)
 		for name, change := range map[string]func(){
 			"spawn": func() { p.As(term.User).Spawn(term.Spec{ID: "pty-a", Command: []string{"x"}, Cwd: testkit.Abs("/")}) },
 		} {
@@ -197,16 +188,10 @@ func TestDispose(t *testing.T) {
 		t.Run(fmt.Sprintf("%s attached=%v", c.how, c.attached), func(t *testing.T) {
 			h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
 			if c.attached {
-				leave, err := h.Attach()
-				if err != nil {
-					t.Fatal(err)
-				}
+				leave := must.Get(h.Attach())(t)
 				defer leave()
 			}
-			seen, err := pool.As(term.Host("lab")).Find(string(h.ID()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			seen := must.Get(pool.As(term.Host("lab")).Find(string(h.ID())))(t)
 			killed, err := seen.Dispose(t.Context(), c.how)
 			if err != nil || killed != c.killed || f.Killed() != c.killed {
 				t.Errorf("Dispose = %v, %v, want killed %v", killed, err, c.killed)
@@ -225,14 +210,10 @@ func TestInputIsOrderedBoundedAndEndsWithTheChild(t *testing.T) {
 		for i := range 1000 {
 			s := fmt.Sprintf("line %d\r", i)
 			want += s
-			if err := h.Write(t.Context(), []byte(s)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Write(t.Context(), []byte(s)))
 		}
 		big := strings.Repeat("p", 3<<20) // more than the queue holds
-		if err := h.Write(t.Context(), []byte(big)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Write(t.Context(), []byte(big)))
 		synctest.Wait()
 		if got := f.Typed(); got != want+big {
 			t.Errorf("typed %d bytes, want %d in order", len(got), len(want)+len(big))

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -49,11 +50,7 @@ func startGated(t *testing.T, g *gated) term.Handle {
 	g.Child = testkit.NewChild()
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return g, nil }})
 	t.Cleanup(func() { pool.Close(context.Background()) })
-	h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return must.Get(pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")}))(t)
 }
 
 // A resize that is under way at the exit must not put a mark behind it: no reader would
@@ -145,17 +142,12 @@ func TestInputThatIsTakenInPart(t *testing.T) {
 			b := &brief{gated: gated{Child: testkit.NewChild(), writes: make(chan struct{})}, room: room}
 			pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return b, nil }})
 			defer pool.Close(context.Background())
-			h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")}))(t)
 			want := ""
 			for i := range 100 {
 				s := strings.Repeat(string(rune('a'+i%26)), 1+i%17)
 				want += s
-				if err := h.Write(t.Context(), []byte(s)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.Write(t.Context(), []byte(s)))
 			}
 			close(b.writes)
 			synctest.Wait()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // smallLog is the smallest log a pool gives.
@@ -140,9 +141,7 @@ func TestKillReleasesAHeldChild(t *testing.T) {
 		}()
 		synctest.Wait()
 		began := time.Now()
-		if err := h.Kill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Kill(t.Context()))
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("kill took %v behind a reader that holds", took)
 		}
@@ -253,9 +252,7 @@ func TestReadyWaitsForTheAmount(t *testing.T) {
 			t.Fatal("not ready with 10 of 10 bytes")
 		}
 		ready = r.Ready(1000)
-		if err := h.Resize(term.Size{Cols: 100, Rows: 30}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Resize(term.Size{Cols: 100, Rows: 30}))
 		select {
 		case <-ready:
 		default:
@@ -289,9 +286,7 @@ func TestMarksAreBounded(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
 		r := reader(t, h, term.ReaderOptions{})
 		for i := range 2000 {
-			if err := h.Resize(term.Size{Cols: uint16(1 + i%1000), Rows: 24}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i%1000), Rows: 24}))
 		}
 		f.Print(strings.Repeat("\x1b]633;A;n0\a", 5000))
 		f.Print(strings.Repeat("\xff\xfe.", 5000))

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/vocab"
 )
 
@@ -21,11 +22,7 @@ import (
 func real(t *testing.T, p *term.Pool, s term.Spec) term.Handle {
 	t.Helper()
 	s.Cwd, s.Env = "/", os.Environ()
-	h, err := p.As(term.User).Spawn(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return must.Get(p.As(term.User).Spawn(s))(t)
 }
 
 func realPool(t *testing.T, o term.Options) *term.Pool {
@@ -131,9 +128,7 @@ func TestTypingIntoARealShell(t *testing.T) {
 	p := realPool(t, term.Options{})
 	h := real(t, p, term.Spec{Command: []string{"sh"}, Size: term.Size{Cols: 91, Rows: 33}})
 	for _, typed := range []string{"stty size\r", "echo a$((40+2))b\r", "exit 6\r"} {
-		if err := h.Write(t.Context(), []byte(typed)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Write(t.Context(), []byte(typed)))
 	}
 	out, exit := all(t, h, term.ViewScreen)
 	if !strings.Contains(out, "33 91") || !strings.Contains(out, "a42b") || exit.Code != 6 {
@@ -148,14 +143,10 @@ func TestKillLeavesNoDescendant(t *testing.T) {
 		sh -c 'echo $$ > %[1]s/b; exec sleep 1000' & echo ready; sleep 1000`, dir)
 	h := real(t, p, term.Spec{Command: sh(script)})
 	r := reader(t, h, term.ReaderOptions{})
-	if _, err := r.Next(t.Context(), make([]byte, 64)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Next(t.Context(), make([]byte, 64)))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	if err := h.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Kill(ctx))
 	for _, name := range []string{"a", "b"} {
 		pid, err := os.ReadFile(dir + "/" + name)
 		if err != nil {

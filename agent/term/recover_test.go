@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/redact"
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // A panic caused by a terminal's output costs that output, neither the terminal nor other
@@ -105,10 +106,7 @@ func TestABugWhileATerminalIsTakenUp(t *testing.T) {
 		recoveries := 0
 		pool = term.NewPool(term.Options{Recovered: func(term.Recovery) { recoveries++ }})
 		l, past := v.connect()
-		caught, err := pool.AdoptWithABug(l, past)
-		if err != nil {
-			t.Fatal(err)
-		}
+		caught := must.Get(pool.AdoptWithABug(l, past))(t)
 		synctest.Wait()
 		select {
 		case <-caught:

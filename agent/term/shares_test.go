@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 func share(h term.Handle, id string, lasts time.Duration) error {
@@ -49,9 +50,7 @@ func TestSharesOfALoan(t *testing.T) {
 		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{LendTo: []string{"lab"}})
 		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
 		for i := range term.MaxShares {
-			if err := share(h, fmt.Sprint("aaaaaaaa", i), time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, share(h, fmt.Sprint("aaaaaaaa", i), time.Hour))
 		}
 		before, _ := h.Loan("lab")
 		if err := share(h, "bbbbbbbb", time.Hour); !errors.Is(err, term.ErrTooManyShares) {
@@ -125,9 +124,7 @@ func TestShareIsAddedWithItsAudienceOrNot(t *testing.T) {
 			t.Errorf("it keeps %+v", loan)
 		}
 		for i := range term.MaxShares {
-			if err := share(h, fmt.Sprint("aaaaaaaa", i), time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, share(h, fmt.Sprint("aaaaaaaa", i), time.Hour))
 		}
 		change.Audience.Grant = names(1)
 		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyShares) {
@@ -150,13 +147,9 @@ func TestEndsOfSharesAreRecorded(t *testing.T) {
 		}}, term.Spec{})
 		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
 		for i, id := range []string{"aaaaaaaa", "bbbbbbbb", "cccccccc"} {
-			if err := share(h, id, time.Duration(i+1)*time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, share(h, id, time.Duration(i+1)*time.Hour))
 		}
-		if err := h.Unshare("lab", "bbbbbbbb"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unshare("lab", "bbbbbbbb"))
 		time.Sleep(4 * time.Hour)
 		synctest.Wait()
 		want := []string{"lab: the link bbbbbbbb", "lab: the link aaaaaaaa, whose time was up", "lab: the link cccccccc, whose time was up", "lab: the last link's time was up"}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/must"
 )
 
 // How long a reader that never reads may keep a child waiting follows from the terminal's
@@ -56,16 +57,12 @@ func TestTextEnd(t *testing.T) {
 		if got := h.TextEnd(); got != int64(len("a\uFFFDb")) {
 			t.Errorf("the text ends at %d", got)
 		}
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		if seen := pool.As(term.Host("other")).List(); len(seen) != 0 {
 			t.Fatalf("another host sees %d terminals", len(seen))
 		}
 		seen := pool.As(term.Host("lab")).List()
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		if got := seen[0].TextEnd(); got != 0 {
 			t.Errorf("a host that may not read hears of %d bytes", got)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -34,10 +35,7 @@ func paced(t *testing.T, limit int) (*term.Pool, term.Handle, *vault, *pacedWire
 	o := term.Options{LogBytes: limit}
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) { w.wire, _ = v.connect(); return w, nil }
 	pool := term.NewPool(o)
-	h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"child"}, Cwd: testkit.Abs("/"), ID: "pty-held", OnSlow: term.Lag})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(pool.As(term.User).Spawn(term.Spec{Command: []string{"child"}, Cwd: testkit.Abs("/"), ID: "pty-held", OnSlow: term.Lag}))(t)
 	return pool, h, v, w
 }
 
@@ -77,9 +75,7 @@ func TestTheHolderGetsTheChildsBudget(t *testing.T) {
 		if got := told(); got == unbounded {
 			t.Error("no bound for a reader that is far behind again")
 		}
-		if err := h.Write(t.Context(), []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Write(t.Context(), []byte("x")))
 		if got := told(); got != unbounded {
 			t.Errorf("until %d while somebody types, want no bound", got)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 const nonce = "n0"
@@ -214,10 +215,7 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 	f.End(0)
 	<-h.Done()
 	for _, actor := range []term.Actor{term.User, term.Agent("claude")} {
-		theirs, err := pool.As(actor).Terminal(h.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		theirs := must.Get(pool.As(actor).Terminal(h.ID()))(t)
 		for from := range len(printed) {
 			r := reader(t, theirs, term.ReaderOptions{View: term.ViewRaw, From: int64(from)})
 			data, _ := readAll(t, r)

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -19,11 +20,7 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}})
 		find := func(host string) term.Handle {
-			seen, err := pool.As(term.Host(host)).Find(string(h.ID()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return seen
+			return must.Get(pool.As(term.Host(host)).Find(string(h.ID())))(t)
 		}
 		lab := find("lab")
 		r, other := reader(t, lab, term.ReaderOptions{}), reader(t, find("other"), term.ReaderOptions{})
@@ -40,9 +37,7 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 			waiting <- err
 		}()
 		synctest.Wait()
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		f.Print("secret")
 		synctest.Wait()
 		if ev, _, err := r.TryNext(make([]byte, 64)); !errors.Is(err, io.ErrClosedPipe) {
@@ -110,9 +105,7 @@ func TestSizesInARowAreOne(t *testing.T) {
 		early, late := reader(t, h, term.ReaderOptions{View: term.ViewText}), reader(t, h, term.ReaderOptions{View: term.ViewText})
 		drag := func() {
 			for i := range 300 {
-				if err := h.Resize(term.Size{Cols: uint16(1 + i), Rows: uint16(1 + i)}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i), Rows: uint16(1 + i)}))
 			}
 		}
 		f.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\aa")

@@ -19,6 +19,7 @@ import (
 	"tether/agent/toolcall"
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/platform/secret"
 )
@@ -327,9 +328,7 @@ func TestWithoutABookNothingRuns(t *testing.T) {
 			h := newHost(one)
 			w := newWorld(t, h)
 			w.opts.Book = filepath.Join(testkit.Home(t), "calls", "host.json")
-			if err := spoil(w.opts.Book); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, spoil(w.opts.Book))
 			w.restart()
 			h.ask(one, "a", "echo", `{}`)
 			if got := h.answer(t, "a"); got.Success || !strings.HasPrefix(got.Error.Message, "the call was not carried out: ") || w.ran() != 0 {
@@ -338,9 +337,7 @@ func TestWithoutABookNothingRuns(t *testing.T) {
 			if w.desk.Status().Problem == "" {
 				t.Errorf("%s: no problem is shown", name)
 			}
-			if err := errors.Join(os.RemoveAll(filepath.Dir(w.opts.Book)), secret.Dir(filepath.Dir(w.opts.Book))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.RemoveAll(filepath.Dir(w.opts.Book)), secret.Dir(filepath.Dir(w.opts.Book))))
 			h.ask(one, "b", "echo", `{}`)
 			if got := h.answer(t, "b"); !got.Success || w.desk.Status().Problem != "" {
 				t.Errorf("%s, removed: %+v, problem %q", name, got.Error, w.desk.Status().Problem)

@@ -13,6 +13,7 @@ import (
 	"tether/agent/toolcall"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -261,10 +262,7 @@ func (w *world) connect() {
 	var done sync.WaitGroup
 	done.Go(func() { w.host.serve(ctx, far) })
 	desk := w.desk
-	conn, err := client.ConnectChannel(ctx, near, client.Options{ClientID: us, OnEnvelope: desk.Envelope, OnNotification: desk.Notification})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conn := must.Get(client.ConnectChannel(ctx, near, client.Options{ClientID: us, OnEnvelope: desk.Envelope, OnNotification: desk.Notification}))(w.t)
 	done.Go(func() { desk.Serve(ctx, conn) })
 	w.end = sync.OnceFunc(func() {
 		cancel()

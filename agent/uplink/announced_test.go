@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // A terminal has a URI to be named by as soon as the host has it, and not before.
@@ -40,9 +41,7 @@ func TestAnnounced(t *testing.T) {
 		if got := <-found; got != want {
 			t.Errorf("it is %s, want %s", got, want)
 		}
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		synctest.Wait()
 		if uri, _, ok := w.link.Announced(ctx, h.ID()); ok {
 			t.Errorf("withdrawn, it still is %s", uri)

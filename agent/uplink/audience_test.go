@@ -16,6 +16,7 @@ import (
 	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/vocab"
 )
@@ -148,17 +149,13 @@ func TestAudienceIsSent(t *testing.T) {
 		}
 		child.Print("one")
 		synctest.Wait()
-		if err := h.LendTo("lab", term.LoanChange{Audience: term.AudienceChange{Grant: []string{"group:web"}, FromNow: true}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.LendTo("lab", term.LoanChange{Audience: term.AudienceChange{Grant: []string{"group:web"}, FromNow: true}}))
 		if !w.link.AudienceTold(t.Context(), h) {
 			t.Error("the host was not told of the grant")
 		}
 		child.Print("two")
 		synctest.Wait()
-		if err := h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}))
 		a, seen := f.last()
 		want := ahp.Audience{Grants: []ahp.Grant{{To: "group:web", From: 3}}, Denied: []string{"bob"}, HostGrants: true}
 		if diff := cmp.Diff(want, a); diff != "" {
@@ -168,9 +165,7 @@ func TestAudienceIsSent(t *testing.T) {
 			t.Errorf("order: %s", diff)
 		}
 		w.cut(true)
-		if err := h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"group:web"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"group:web"}}))
 		child.Print("three")
 		if w.link.AudienceTold(t.Context(), h) {
 			t.Error("a host that is away was told")
@@ -197,9 +192,7 @@ func TestAudienceOfAnExitedTerminal(t *testing.T) {
 		h, child := w.spawn(term.Spec{Audience: []string{"bob", "gone"}})
 		child.End(0)
 		synctest.Wait()
-		if err := h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}))
 		// A name that the host does not know any more keeps nobody from being denied.
 		if a, _ := f.last(); !cmp.Equal(a, ahp.Audience{Denied: []string{"bob"}}) {
 			t.Errorf("told %+v", a)
@@ -231,9 +224,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 			t.Errorf("a host without audiences: %v", err)
 		}
 		// Once it is for everybody, it is announced.
-		if err := h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"bob"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"bob"}}))
 		synctest.Wait()
 		if len(fake.created) != 1 {
 			t.Errorf("it is at the host %d times", len(fake.created))
@@ -241,9 +232,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 		// For guests alone it needs a host that takes shares.
 		yes := true
 		other, _ := w.spawn(term.Spec{})
-		if err := other.ChangeAudience("lab", term.AudienceChange{GuestsOnly: &yes}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.ChangeAudience("lab", term.AudienceChange{GuestsOnly: &yes}))
 		synctest.Wait()
 		w.cut(false)
 		w.link.Nudge()

@@ -9,6 +9,7 @@ import (
 	"tether/agent/uplink"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Everything that either end sends is swallowed, in every connection, and none is ever
@@ -47,11 +48,7 @@ func TestABlackHoleBetweenSockets(t *testing.T) {
 		return r.proxy.Faults() > 0 && opened.Load() > 0 && opened.Load() == ended.Load() && r.link.Status().State != uplink.StateOnline
 	})
 	r.calm.Store(true)
-	if err := r.await(ctx, func() bool { return r.seen.Offset() == r.flood.Offset() }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.await(ctx, func() bool { return r.seen.Offset() == r.flood.Offset() }))
 	r.child.End(3)
-	if err := r.await(ctx, func() bool { return len(r.exits) == 1 }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.await(ctx, func() bool { return len(r.exits) == 1 }))
 }

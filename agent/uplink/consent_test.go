@@ -18,6 +18,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -172,9 +173,7 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		first := w.link.Status().Terminals[0].URI
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		at := time.Now()
 		time.Sleep(5 * time.Second)
 		for _, m := range c.since(at.Add(100 * time.Millisecond)) {
@@ -188,9 +187,7 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 				t.Errorf("sent after unlend: %.200s", m)
 			}
 		}
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		time.Sleep(time.Second)
 		if again := w.link.Status().Terminals; len(again) != 1 || again[0].URI == first || again[0].URI == "" {
 			t.Errorf("lent again it is %+v, before %s", again, first)
@@ -222,9 +219,7 @@ func TestUnlendDropsWaitingOutput(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		for _, h := range []term.Handle{one, two} {
-			if err := h.Unlend("lab"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Unlend("lab"))
 			time.Sleep(50 * time.Millisecond)
 		}
 		at := time.Now()
@@ -259,17 +254,9 @@ func TestObserversInStatus(t *testing.T) {
 			}
 		}
 		want(0)
-		ch, err := w.dial()
-		if err != nil {
-			t.Fatal(err)
-		}
-		viewer, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "viewer"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := viewer.Subscribe(w.ctx, w.link.Status().Terminals[0].URI); err != nil {
-			t.Fatal(err)
-		}
+		ch := must.Get(w.dial())(t)
+		viewer := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "viewer"}))(t)
+		must.Get(viewer.Subscribe(w.ctx, w.link.Status().Terminals[0].URI))(t)
 		want(1)
 		viewer.Close()
 		want(0)
@@ -284,10 +271,7 @@ func TestObserversInStatus(t *testing.T) {
 func TestOtherTextsAreRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const value = "hunter2-value"
-		rules, err := redact.Compile(redact.Options{Tokens: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(redact.Compile(redact.Options{Tokens: true}))(t)
 		c := &capture{}
 		w := captured(t, c, term.Options{Outward: rules, Secrets: func([]string) []string { return []string{value} }})
 		w.online()
@@ -313,10 +297,7 @@ func TestOtherTextsAreRedacted(t *testing.T) {
 // directory, and nowhere else.
 func TestNamesTellNoMaskedDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules, err := redact.Compile(redact.Options{Patterns: []string{`Acme Corp \d+`}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(redact.Compile(redact.Options{Patterns: []string{`Acme Corp \d+`}}))(t)
 		c := &capture{}
 		w := captured(t, c, term.Options{Outward: rules})
 		w.online()
@@ -358,9 +339,7 @@ func TestADisposalBehindAWriteDelaysNothing(t *testing.T) {
 		second.Print("of the second")
 		synctest.Wait()
 		f.say(t, uri, ahp.TerminalExited{})
-		if err := two.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, two.Unlend("lab"))
 		time.Sleep(time.Second)
 		if !first.Killed() {
 			t.Error("the terminal that was disposed of runs on while the network takes nothing")

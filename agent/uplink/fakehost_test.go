@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -192,12 +193,9 @@ func (f *fakeHost) say(t *testing.T, uri string, a ahp.Action) {
 	f.mu.Lock()
 	p := f.peer
 	f.mu.Unlock()
-	err := p.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{
+	must.Do(t, p.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{
 		Channel: uri, Action: ahp.AppendAction(nil, a), ServerSeq: 1, Origin: &ahp.Origin{ClientID: "mallory", ClientSeq: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	synctest.Wait()
 }
 

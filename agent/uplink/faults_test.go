@@ -23,6 +23,7 @@ import (
 	"tether/host"
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/pty"
@@ -182,18 +183,13 @@ func (r *road) watch(find func() (uri string)) {
 	near, far := jsonrpc.Pipe()
 	go r.host.ServeChannel(r.ctx, far)
 	uri := find()
-	conn, err := client.ConnectChannel(r.ctx, near, client.Options{ClientID: "viewer", OnEnvelope: func(v ahp.EnvelopeView) {
+	conn := must.Get(client.ConnectChannel(r.ctx, near, client.Options{ClientID: "viewer", OnEnvelope: func(v ahp.EnvelopeView) {
 		if v.Channel == uri && !v.Rejected {
 			r.see(v)
 		}
-	}})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	}}))(r.t)
 	r.t.Cleanup(conn.Close)
-	if _, err := conn.Subscribe(r.ctx, uri); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Get(conn.Subscribe(r.ctx, uri))(r.t)
 }
 
 // see takes the observer's messages.
@@ -292,9 +288,7 @@ func (r *road) only() (uri string, state ahp.TerminalState, err error) {
 // lend starts the terminal.
 func (r *road) lend() {
 	r.t.Helper()
-	if _, err := r.pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), Nonce: "n0", LendTo: []string{"lab"}}); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Get(r.pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), Nonce: "n0", LendTo: []string{"lab"}}))(r.t)
 }
 
 // drive floods until so many connections have been broken, then lets everything arrive
@@ -305,16 +299,12 @@ func (r *road) drive(ctx context.Context, faults int) {
 	r.lend()
 	r.watch(r.announced)
 	for r.proxy.Faults() < faults {
-		if err := r.write(ctx, 8<<10); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.write(ctx, 8<<10))
 	}
 	r.calm.Store(true)
 	r.proxy.Cut()
 	r.child.End(3)
-	if err := r.await(ctx, func() bool { return len(r.exits) > 0 }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.await(ctx, func() bool { return len(r.exits) > 0 }))
 	if got := r.seen.Offset(); got != r.flood.Offset() || !slices.Equal(r.exits, []int64{3}) {
 		t.Errorf("%d of %d bytes had arrived at the exit, exits %v; want all and one, 3", got, r.flood.Offset(), r.exits)
 	}
@@ -385,16 +375,12 @@ func TestASilentNetworkIsNoticedInTime(t *testing.T) {
 			r := newRoad(t, 1, true, nil, fate)
 			r.lend()
 			r.watch(r.announced)
-			if err := r.write(t.Context(), 64<<10); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.write(t.Context(), 64<<10))
 			for r.proxy.Faults() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			began := time.Now()
-			if err := r.await(t.Context(), func() bool { return r.seen.Offset() == r.flood.Offset() }); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.await(t.Context(), func() bool { return r.seen.Offset() == r.flood.Offset() }))
 			if took := time.Since(began); took > 31*time.Second {
 				t.Errorf("%v: everything had arrived after %v, want two heartbeats of 15 s and the first back-off", kind, took)
 			}
@@ -435,9 +421,7 @@ func TestGapsOverBrokenConnectionsAreExact(t *testing.T) {
 			r.calm.Store(true)
 			r.proxy.Cut()
 			r.child.End(3)
-			if err := r.await(t.Context(), func() bool { return len(r.exits) > 0 }); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.await(t.Context(), func() bool { return len(r.exits) > 0 }))
 			_, state, err := r.only()
 			if err != nil || r.seen.Offset() != r.flood.Offset() || state.Meta.Missing != r.lost || r.gaps == 0 || !slices.Equal(r.exits, []int64{3}) {
 				t.Errorf("%v; %d of %d bytes accounted for, %d gaps of %d bytes, the state says %d; exits %v",

@@ -14,6 +14,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // foreignStreams are recorded streams of shells whose integration is not ours: files in
@@ -34,10 +35,7 @@ func recorded(t *testing.T, name string) (stream, commands string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	about, err := os.ReadFile(file + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	about := must.Get(os.ReadFile(file + ".json"))(t)
 	var want struct {
 		Expect struct {
 			Commands []struct {
@@ -46,9 +44,7 @@ func recorded(t *testing.T, name string) (stream, commands string) {
 			}
 		}
 	}
-	if err := json.Unmarshal(about, &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(about, &want))
 	for _, c := range want.Expect.Commands {
 		line := ""
 		if c.Line != nil {

@@ -15,20 +15,15 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
 // sole is the one terminal at the host, with its entry in the catalogue.
 func (w *world) sole() (info ahp.TerminalInfo, state ahp.TerminalState) {
 	w.t.Helper()
-	ch, err := w.dial()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ch := must.Get(w.dial())(w.t)
+	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}}))(w.t)
 	defer c.Close()
 	var root ahp.RootState
 	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil || len(root.Terminals) != 1 {

@@ -17,6 +17,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/platform/pty"
 )
@@ -160,10 +161,7 @@ func (w *world) spawn(s term.Spec) (term.Handle, *testkit.Child) {
 	if !s.Private {
 		s.LendTo = append(s.LendTo, "lab")
 	}
-	h, err := w.pool.As(term.User).Spawn(s)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.User).Spawn(s))(w.t)
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,29 +171,16 @@ func (w *world) spawn(s term.Spec) (term.Handle, *testkit.Child) {
 // observe returns the catalogue and the states as an observer at the host sees them.
 func (w *world) observe() map[string]ahp.TerminalState {
 	w.t.Helper()
-	ch, err := w.dial()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "viewer", Subscriptions: []string{ahp.RootURI}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ch := must.Get(w.dial())(w.t)
+	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "viewer", Subscriptions: []string{ahp.RootURI}}))(w.t)
 	defer c.Close()
 	var root ahp.RootState
-	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, json.Unmarshal(c.Result().Snapshots[0].State, &root))
 	states := map[string]ahp.TerminalState{}
 	for _, i := range root.Terminals {
-		r, err := c.Subscribe(w.ctx, i.Resource)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		r := must.Get(c.Subscribe(w.ctx, i.Resource))(w.t)
 		var s ahp.TerminalState
-		if err := json.Unmarshal(r.Snapshot.State, &s); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(r.Snapshot.State, &s))
 		states[i.Resource] = s
 	}
 	return states
@@ -252,35 +237,19 @@ func (w *world) observeWhileDown() map[string]ahp.TerminalState {
 // dispose makes an observer at the host dispose of every terminal.
 func (w *world) dispose() {
 	w.t.Helper()
-	ch, err := w.dial()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "somebody"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ch := must.Get(w.dial())(w.t)
+	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "somebody"}))(w.t)
 	defer c.Close()
 	for uri := range w.observe() {
-		if err := c.DisposeTerminal(w.ctx, uri); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, c.DisposeTerminal(w.ctx, uri))
 	}
 }
 
 // disposeOf makes an observer at the host dispose of one terminal.
 func (w *world) disposeOf(uri string) {
 	w.t.Helper()
-	ch, err := w.dial()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "somebody"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ch := must.Get(w.dial())(w.t)
+	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "somebody"}))(w.t)
 	defer c.Close()
-	if err := c.DisposeTerminal(w.ctx, uri); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, c.DisposeTerminal(w.ctx, uri))
 }

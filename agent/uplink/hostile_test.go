@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -82,11 +83,7 @@ func (m *hostile) action() []byte {
 		map[string]any{"type": "x-evil", "data": m.text()},
 		map[string]any{"type": m.number()}, map[string]any{}, m.text(), nil,
 	}
-	raw, err := json.Marshal(kinds[m.rand.IntN(len(kinds))])
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return raw
+	return must.Get(json.Marshal(kinds[m.rand.IntN(len(kinds))]))(m.t)
 }
 
 // channel is any that there is, was, or might be: the host guesses ids, too.
@@ -241,10 +238,7 @@ func newHostile(t *testing.T, seed uint64) *hostile {
 		g.before = g.h.Info()
 		m.all = append(m.all, &g.target)
 	}
-	leave, err := m.all[1].h.Attach()
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave := must.Get(m.all[1].h.Attach())(t)
 	t.Cleanup(leave)
 	return m
 }
@@ -292,9 +286,7 @@ func (m *hostile) recover() {
 	m.newLink()
 	m.online()
 	g := m.all[1]
-	if err := g.h.Lend("lab"); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, g.h.Lend("lab"))
 	pass(time.Minute)
 	g.child.Print("after all that")
 	pass(time.Minute)

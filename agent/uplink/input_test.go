@@ -13,6 +13,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -67,9 +68,7 @@ func TestInputStateIsSent(t *testing.T) {
 		if at < 0 || !strings.Contains(sent[at-1], "name: ") && !strings.Contains(strings.Join(sent[:at], ""), "name: ") || strings.Contains(sent[at], "name") {
 			t.Errorf("the question is not behind its text, or has text: %q", sent)
 		}
-		if err := h.Write(t.Context(), []byte("hunter2\r")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Write(t.Context(), []byte("hunter2\r")))
 		look.Store(&pty.Look{Lines: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
 		child.Print("me\r\npassword: ")
 		time.Sleep(3 * time.Second)
@@ -96,9 +95,7 @@ func TestInputStateIsSent(t *testing.T) {
 			t.Errorf("in a second %q were told", got)
 		}
 		// After the end of the loan nobody is told.
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		synctest.Wait()
 		over := time.Now().Add(1)
 		look.Store(&pty.Look{Lines: true, Echo: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
@@ -127,9 +124,7 @@ func TestInputOfAnEndedLoanIsTakenBack(t *testing.T) {
 		look.Store(&pty.Look{Lines: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
 		h.Input() // who looks finds another state, which the host is to be told
 		synctest.Wait()
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		synctest.Wait()
 		over := time.Now()
 		c.goOn()
@@ -176,10 +171,7 @@ func TestInputAtOtherHosts(t *testing.T) {
 // reason are masked.
 func TestReadyIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules, err := redact.Compile(redact.Options{Tokens: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(redact.Compile(redact.Options{Tokens: true}))(t)
 		token := "ghp_" + strings.Repeat("a1B2", 9)
 		c := &capture{}
 		w := captured(t, c, term.Options{Outward: rules})

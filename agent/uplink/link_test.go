@@ -11,6 +11,7 @@ import (
 	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 func TestATerminalIsSeenAtTheHost(t *testing.T) {
@@ -49,17 +50,13 @@ func TestPrivateAndUnlentTerminalsDoNotExistAtTheHost(t *testing.T) {
 		if got := text(w.only()); got != "hello" {
 			t.Errorf("text = %q", got)
 		}
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		lent.Print("after")
 		synctest.Wait()
 		if n := len(w.observe()); n != 0 {
 			t.Errorf("%d terminals at the host after unlend, want 0", n)
 		}
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		synctest.Wait()
 		if got := text(w.only()); got != "helloafter" {
 			t.Errorf("lent again: text = %q, want all of it", got)
@@ -233,10 +230,7 @@ func TestDisposalEndsTheChildOrTheLending(t *testing.T) {
 			w := newWorld(t, host.Options{}, nil)
 			h, child := w.spawn(term.Spec{})
 			if attached {
-				leave, err := h.Attach()
-				if err != nil {
-					t.Fatal(err)
-				}
+				leave := must.Get(h.Attach())(t)
 				defer leave()
 			}
 			w.dispose()

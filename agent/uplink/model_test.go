@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The model test lets people, children, the network and the host do anything in any
@@ -142,10 +143,7 @@ func (w *modelWorld) spawnOne(_ *modelled, n int) {
 	if m.lent {
 		s.LendTo = []string{"lab"}
 	}
-	h, err := w.pool.As(term.User).Spawn(s)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := must.Get(w.pool.As(term.User).Spawn(s))(w.t)
 	w.mu.Lock()
 	m.h, m.child = h, w.child
 	w.mu.Unlock()
@@ -289,17 +287,13 @@ func play(t *testing.T, steps []step) (ok bool) {
 
 func TestAnythingInAnyOrder(t *testing.T) {
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "60", "rapid.shrinktime": "20s"} {
-		if err := flag.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set(name, value))
 	}
 	one := rapid.Custom(func(r *rapid.T) step {
 		return step{rapid.IntRange(0, len(doings)-1).Draw(r, "do"), rapid.IntRange(0, 10_000).Draw(r, "n")}
 	})
 	for round := range testkit.Rounds(t, 1, 100) {
-		if err := flag.Set("rapid.seed", fmt.Sprint(1+round)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set("rapid.seed", fmt.Sprint(1+round)))
 		rapid.Check(t, func(r *rapid.T) {
 			if !play(t, rapid.SliceOfN(one, 1, 60).Draw(r, "steps")) {
 				r.Fatal("host and model differ")

@@ -14,6 +14,7 @@ import (
 	"tether/agent/uplink"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A host that is killed and starts empty gets, each time, everything that the log keeps,
@@ -94,9 +95,7 @@ func TestAFrozenHost(t *testing.T) {
 		}
 		r.calm.Store(true)
 		thawed := time.Now()
-		if err := r.await(t.Context(), func() bool { return r.seen.Offset() == r.flood.Offset() }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.await(t.Context(), func() bool { return r.seen.Offset() == r.flood.Offset() }))
 		if took := time.Since(thawed); took > 61*time.Second {
 			t.Errorf("back after %v, want the end of an attempt and the cap of the back-off", took)
 		}
@@ -117,10 +116,7 @@ func heap() int64 {
 // how to end it: with an error unless it has shown the whole flood up to an offset.
 func watchLocally(t *testing.T, pool *term.Pool) (end func(offset int64) error) {
 	t.Helper()
-	r, err := pool.As(term.User).List()[0].Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(pool.As(term.User).List()[0].Reader(term.ReaderOptions{View: term.ViewText, Hold: true}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var check testkit.FloodCheck
 	var wrong error

@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -40,10 +41,7 @@ func (w *world) ask(method string, params, result any) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "looker"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "looker"}))(w.t)
 	defer c.Close()
 	return c.Peer().Call(w.ctx, method, params, result)
 }
@@ -193,9 +191,7 @@ func TestHowLongATerminalIsParked(t *testing.T) {
 				h, child := w.spawn(term.Spec{})
 				lend := func(d time.Duration) {
 					until := time.Now().Add(d)
-					if err := h.LendTo("lab", term.LoanChange{Until: &until}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, h.LendTo("lab", term.LoanChange{Until: &until}))
 					synctest.Wait()
 				}
 				if test.loan > 0 {
@@ -242,9 +238,7 @@ func TestUnlendingWhileAway(t *testing.T) {
 		one, _ := w.spawn(term.Spec{})
 		two, _ := w.spawn(term.Spec{})
 		w.spawn(term.Spec{})
-		if err := one.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, one.Unlend("lab"))
 		synctest.Wait()
 		if all := w.doors(); len(all) != 2 {
 			t.Errorf("while the host is there, it keeps %v", all)
@@ -259,9 +253,7 @@ func TestUnlendingWhileAway(t *testing.T) {
 		if len(s.Terminals) != 2 || s.Terminals[0].KeptUntil.Sub(cut) < time.Hour || s.Terminals[0].KeptUntil.Sub(cut) > time.Hour+5*time.Minute || s.Withdrawn != 0 {
 			t.Errorf("status: %+v", s)
 		}
-		if err := two.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, two.Unlend("lab"))
 		synctest.Wait()
 		if s = w.link.Status(); s.Withdrawn != 1 || s.KeptUntil.Sub(cut) < time.Hour || len(s.Terminals) != 1 {
 			t.Errorf("withdrawn while away: %+v", s)

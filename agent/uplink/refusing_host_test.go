@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -44,20 +45,15 @@ func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 // ack acknowledges the text of the one terminal up to that position.
 func (f *fakeHost) ack(t *testing.T, applied int64) {
 	t.Helper()
-	if err := f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: applied}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: applied}))
 	synctest.Wait()
 }
 
 // refuse has the host refuse an action of ours.
 func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string) {
 	t.Helper()
-	err := f.peer.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{Channel: uri, ServerSeq: 1, RejectionReason: &reason,
-		Action: ahp.AppendAction(nil, a), Origin: &ahp.Origin{ClientID: "laptop", ClientSeq: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.peer.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{Channel: uri, ServerSeq: 1, RejectionReason: &reason,
+		Action: ahp.AppendAction(nil, a), Origin: &ahp.Origin{ClientID: "laptop", ClientSeq: 1}}))
 	synctest.Wait()
 }
 

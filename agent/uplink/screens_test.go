@@ -15,6 +15,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/internal/xterm"
 )
 
@@ -84,25 +85,14 @@ func (w *world) follow() *follower {
 	f := &follower{}
 	for f.uri = range w.observe() {
 	}
-	ch, err := w.dial()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "follower", OnEnvelope: f.see})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	ch := must.Get(w.dial())(w.t)
+	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "follower", OnEnvelope: f.see}))(w.t)
 	w.t.Cleanup(c.Close)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, err := c.Subscribe(w.ctx, f.uri)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(c.Subscribe(w.ctx, f.uri))(w.t)
 	var s ahp.TerminalState
-	if err := json.Unmarshal(r.Snapshot.State, &s); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, json.Unmarshal(r.Snapshot.State, &s))
 	f.shows = shownOf(s)
 	return f
 }
@@ -128,10 +118,7 @@ func TestObserversSeeTheScreenThroughAHost(t *testing.T) {
 
 func throughHost(t *testing.T, rng *rand.Rand, s xterm.Stream, j *joined) {
 	options := host.Options{Scrollback: 16 << 10, LogBytes: 32 << 10}
-	rules, err := redact.Compile(redact.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(redact.Compile(redact.Options{}))(t)
 	w := newWorldOf(t, options, term.Options{Outward: rules}, nil)
 	w.online()
 	h, child := w.spawn(term.Spec{Size: term.Size{Cols: uint16(s.Cols), Rows: uint16(s.Rows)}})
@@ -149,9 +136,7 @@ func throughHost(t *testing.T, rng *rand.Rand, s xterm.Stream, j *joined) {
 	for i, p := range s.Parts {
 		if p.Data == nil {
 			settle()
-			if err := h.Resize(term.Size{Cols: uint16(p.Cols), Rows: uint16(p.Rows)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Resize(term.Size{Cols: uint16(p.Cols), Rows: uint16(p.Rows)}))
 		}
 		waits.Write(p.Data)
 		last := i == len(s.Parts)-1

@@ -12,6 +12,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // The host hears of a share behind the announcement, again on every connection, and of
@@ -24,16 +25,12 @@ func TestShares(t *testing.T) {
 		w.cut(false)
 		w.link.Nudge()
 		w.online()
-		if err := w.link.TakesShares(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.link.TakesShares())
 		h, _ := w.spawn(term.Spec{})
 		add := func(id string, lasts time.Duration) {
 			t.Helper()
 			s := term.Share{ID: id, SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(lasts)}
-			if err := h.LendTo("lab", term.LoanChange{Share: &s}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.LendTo("lab", term.LoanChange{Share: &s}))
 		}
 		shares := func() (all []string) {
 			_, seen := f.last()
@@ -59,9 +56,7 @@ func TestShares(t *testing.T) {
 		}
 		add("bbbbbbbb", 2*time.Hour)
 		want("share aaaaaaaa", "share bbbbbbbb")
-		if err := h.Unshare("lab", "bbbbbbbb"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unshare("lab", "bbbbbbbb"))
 		want("share aaaaaaaa", "share bbbbbbbb", "unshare bbbbbbbb")
 		if loan, _ := h.Loan("lab"); len(loan.Shares) != 1 {
 			t.Errorf("the host knows of the end, and it is kept: %+v", loan.Shares)
@@ -74,9 +69,7 @@ func TestShares(t *testing.T) {
 		if _, err := w.link.ShareTold(t.Context(), h, "aaaaaaaa"); !errors.Is(err, uplink.ErrOffline) {
 			t.Errorf("offline: %v", err)
 		}
-		if err := h.Unshare("lab", "cccccccc"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unshare("lab", "cccccccc"))
 		before := len(shares())
 		w.cut(false)
 		w.link.Nudge()
@@ -86,9 +79,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("after the outage: %q", again)
 		}
 		before = len(shares())
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		synctest.Wait()
 		if again := shares()[before:]; len(again) > 0 {
 			t.Errorf("after the end of the loan, with which the host ends its links: %q", again)
@@ -144,17 +135,13 @@ func TestLinksEndWithTheirLoan(t *testing.T) {
 				w.online()
 				h, _ := w.spawn(term.Spec{})
 				s := term.Share{ID: "aaaaaaaa", SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(24 * time.Hour)}
-				if err := h.LendTo("lab", term.LoanChange{Share: &s}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.LendTo("lab", term.LoanChange{Share: &s}))
 				if _, err := w.link.ShareTold(t.Context(), h, s.ID); err != nil || len(o.Shares.Kept()) != 1 {
 					t.Fatalf("%v, the host has %v", err, o.Shares.Kept())
 				}
 				away.leave(w, o)
 				time.Sleep(time.Minute)
-				if err := h.Unlend("lab"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.Unlend("lab"))
 				time.Sleep(time.Minute)
 				away.back(w, o)
 				w.link.Nudge()

@@ -10,6 +10,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 )
 
 // A connection's properties are not shown without one, and the time since the link is
@@ -88,9 +89,7 @@ func TestGapsAreCounted(t *testing.T) {
 			}
 			bytes = s.GapBytes
 		}
-		if err := h.Unlend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlend("lab"))
 		synctest.Wait()
 		if s := w.link.Status(); len(s.Terminals) != 0 || s.Gaps != 2 || s.GapBytes != bytes {
 			t.Errorf("without the terminal: %+v", s)

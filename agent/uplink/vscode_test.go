@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -39,10 +40,7 @@ func vscodeHost(t *testing.T) (client.Endpoint, func() []string) {
 }
 
 func descend(t *testing.T, root int) []proc.Info {
-	all, err := proc.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(proc.List())(t)
 	return proc.Descendants(all, root)
 }
 
@@ -80,9 +78,7 @@ func TestVSCodeHostIsRefusedCleanly(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); link.Run(ctx) }()
 		for range 8 {
-			if _, err := pool.As(term.User).Spawn(term.Spec{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: []string{"code"}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(pool.As(term.User).Spawn(term.Spec{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: []string{"code"}}))(t)
 		}
 		for range 3 { // attempts
 			tried := time.Now()

@@ -17,14 +17,13 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
 func unlend(t *testing.T, h term.Handle) {
 	t.Helper()
-	if err := h.Unlend("lab"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Unlend("lab"))
 	synctest.Wait()
 }
 
@@ -41,9 +40,7 @@ func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 		before := f.uri(t)
 		answer := f.delay(ahp.MethodDisposeTerminal)
 		unlend(t, h)
-		if err := h.Lend("lab"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Lend("lab"))
 		code := int64(-1)
 		f.say(t, before, ahp.TerminalExited{ExitCode: &code})
 		answer()
@@ -116,9 +113,7 @@ func (h *lostHolder) adopt(t *testing.T, w *world, was term.Handle) {
 	t.Helper()
 	meta, _ := h.kept()
 	past := term.Past{ID: was.ID(), Started: time.Now(), Size: was.Info().Size, Meta: meta, Window: 64}
-	if err := w.pool.Adopt(t.Context(), h.dial(), past); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.pool.Adopt(t.Context(), h.dial(), past))
 	synctest.Wait()
 }
 
@@ -169,10 +164,7 @@ func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
 		synctest.Wait()
 		keeper.adopt(t, w, h)
 		w.up()
-		now, err := w.pool.As(term.User).Terminal(h.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must.Get(w.pool.As(term.User).Terminal(h.ID()))(t)
 		if err := now.Kill(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -213,17 +205,13 @@ func TestNothingIsSentAfterUnlendHasReturned(t *testing.T) {
 			h, child := w.spawn(term.Spec{})
 			child.Print("public")
 			synctest.Wait()
-			if err := h.Unlend("lab"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Unlend("lab"))
 			child.Print("secret")
 			synctest.Wait()
 			if got := f.text[f.uri(t)]; got != "public" {
 				t.Fatalf("round %d: the host has %q", round, got)
 			}
-			if err := h.Lend("lab"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Lend("lab"))
 			synctest.Wait()
 			if got := f.text[f.uri(t)]; got != "publicsecret" {
 				t.Fatalf("lent again, the host has %q", got)
@@ -239,9 +227,7 @@ func TestUnlendAndLendInOneGo(t *testing.T) {
 		h, child := w.spawn(term.Spec{})
 		for i := range 20 {
 			child.Print(fmt.Sprintln(i))
-			if err := errors.Join(h.Unlend("lab"), h.Lend("lab")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(h.Unlend("lab"), h.Lend("lab")))
 		}
 		synctest.Wait()
 		if got := text(w.only()); !strings.HasPrefix(got, "0\n1\n") || !strings.HasSuffix(got, "18\n19\n") {
@@ -257,15 +243,11 @@ func TestUnlendAndLendWhileTheLinkLooks(t *testing.T) {
 		w := fakeWorld(t, f, literal)
 		h, child := w.spawn(term.Spec{})
 		for round := range testkit.Load(1000, 300) {
-			if err := h.Unlend("lab"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Unlend("lab"))
 			for range round % 40 {
 				runtime.Gosched()
 			}
-			if err := h.Lend("lab"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Lend("lab"))
 			synctest.Wait()
 			line := fmt.Sprintf("round %d\r\n", round)
 			child.Print(line)

@@ -14,6 +14,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // node is a host at an address of its own.
@@ -28,10 +29,7 @@ func node(t *testing.T, h http.Handler) (url string) {
 // process does.
 func silent(t *testing.T) (url string) {
 	t.Helper()
-	l, err := testkit.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(testkit.Listen())(t)
 	t.Cleanup(func() { l.Close() })
 	return "ws://" + l.Addr().String()
 }
@@ -48,10 +46,7 @@ func TestAnotherAddressIsTried(t *testing.T) {
 	draining := node(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	e := client.Endpoint{URL: gone, Also: []string{draining, good}, Last: new(atomic.Pointer[string])}
 	for n := range 8 {
-		c, err := client.Connect(t.Context(), e, client.Options{ClientID: client.NewID()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.Connect(t.Context(), e, client.Options{ClientID: client.NewID()}))(t)
 		c.Close()
 		if last := e.Last.Load(); last == nil || *last != good || asked.Load() != int64(n+1) {
 			t.Fatalf("after %d connections the last address is %v, and the good one was asked %d times", n+1, last, asked.Load())
@@ -73,10 +68,7 @@ func TestASilentAddressLeavesTimeForOthers(t *testing.T) {
 	e.Last.Store(&last)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	c, err := client.Connect(ctx, e, client.Options{ClientID: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(ctx, e, client.Options{ClientID: "x"}))(t)
 	c.Close()
 }
 

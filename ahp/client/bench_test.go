@@ -9,15 +9,13 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 )
 
 // envelopes returns a function that makes the params of the next data envelope, always in
 // the same buffer.
 func envelopes(t testing.TB, text string) func() []byte {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	quoted := must.Get(json.Marshal(text))(t)
 	msg := ahp.AppendData(nil, uri, 1<<40, nil, quoted)
 	head, tail, _ := bytes.Cut(msg, []byte(fmt.Sprint(1<<40)))
 	head = head[bytes.Index(head, []byte(`"params":`))+len(`"params":`):]
@@ -64,9 +62,7 @@ func BenchmarkObserver(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f.Give(next())
-				if _, err := f.Next(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(f.Next(b.Context()))(b)
 			}
 		})
 	}

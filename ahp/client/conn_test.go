@@ -17,6 +17,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -337,10 +338,7 @@ func TestConnect(t *testing.T) {
 	base := "ws" + strings.TrimPrefix(server.URL, "http")
 	header := http.Header{"X-Extra": {"1"}}
 	good := client.Endpoint{URL: base + "/?a=b", Token: "se cret&", Header: header}
-	c, err := client.Connect(t.Context(), good, client.Options{ClientID: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(t.Context(), good, client.Options{ClientID: "c"}))(t)
 	if err := c.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}

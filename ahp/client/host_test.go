@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -118,10 +119,7 @@ func connect(t testing.TB, ch jsonrpc.Channel, o client.Options) *client.Conn {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := client.ConnectChannel(ctx, ch, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.ConnectChannel(ctx, ch, o))(t)
 	t.Cleanup(c.Close)
 	return c
 }

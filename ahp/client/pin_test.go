@@ -20,27 +20,19 @@ import (
 	"time"
 
 	"tether/ahp/client"
+	"tether/internal/testkit/must"
 )
 
 // certificate makes a self-signed certificate.
 func certificate(t *testing.T, name string, from, to time.Time) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "host"}, NotBefore: from, NotAfter: to, DNSNames: []string{name}}
 	if ip := net.ParseIP(name); ip != nil {
 		c.DNSNames, c.IPAddresses = nil, []net.IP{ip}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, c, c, key.Public(), key))(t)
+	leaf := must.Get(x509.ParseCertificate(der))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 

@@ -24,6 +24,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/secret"
 )
@@ -47,19 +48,13 @@ func TestTokensOfARunningHost(t *testing.T) {
 	r := start(t, "--token", ownToken, "--tokens", file, "--audit-log", audit, "--log-level", "trace")
 	laptop := command(t, exitOK, "token", "create", "laptop", "--tokens", file)
 	ann := command(t, exitOK, "token", "create", "ann", "--role", "observer", "--expires", "90d", "--tokens", file)
-	machine, err := connect(t, r, laptop, client.Options{ClientID: "laptop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(connect(t, r, laptop, client.Options{ClientID: "laptop"}))(t)
 	one := int64(80)
 	if err := machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/a", Claim: ahp.ClientClaim("laptop"),
 		Cols: &one, Rows: &one, ExecutionTarget: ahp.TargetClient}); err != nil {
 		t.Error(err)
 	}
-	observer, err := connect(t, r, ann, client.Options{ClientID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	observer := must.Get(connect(t, r, ann, client.Options{ClientID: "ann"}))(t)
 	if _, err := observer.Subscribe(t.Context(), "ahp-terminal:/a"); err != nil {
 		t.Error(err)
 	}
@@ -133,30 +128,16 @@ func TestTokenCommandLines(t *testing.T) {
 // it.
 func makeCertificate(t *testing.T, cert, key string, serial int64) *x509.CertPool {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bytes, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private))(t)
+	bytes := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: bytes}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(x509.ParseCertificate(der))(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return pool
@@ -196,17 +177,12 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	serial := func() int64 {
 		t.Helper()
 		c.looked = time.Time{} // a minute later
-		pair, err := c.current(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := must.Get(c.current(nil))(t)
 		return pair.Leaf.SerialNumber.Int64()
 	}
 	touch := func(at time.Time) {
 		for _, path := range []string{c.cert, c.key} {
-			if err := os.Chtimes(path, at, at); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chtimes(path, at, at))
 		}
 	}
 	makeCertificate(t, c.cert, c.key, 1)
@@ -219,9 +195,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	if got := serial(); got != 2 {
 		t.Errorf("serial %d after the renewal, want 2", got)
 	}
-	if err := os.WriteFile(c.key, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.key, []byte("half"), 0o600))
 	if got := serial(); got != 2 {
 		t.Errorf("serial %d with half a renewal, want 2", got)
 	}
@@ -232,23 +206,15 @@ func TestCertificateIsReadAgain(t *testing.T) {
 func TestTokensThatCanBeReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "private", "tokens.json")
 	command(t, exitOK, "token", "create", "ann", "--tokens", path)
-	good, err := secret.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(secret.ReadFile(path))(t)
 	var log testkit.Output
 	logger := zerolog.New(&log)
 	s := settings{tokens: path}
-	stop, err := s.openTokens(t.Context(), &host.Options{Logger: &logger}, credential{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stop := must.Get(s.openTokens(t.Context(), &host.Options{Logger: &logger}, credential{}))(t)
 	defer stop()
 	for _, step := range []struct{ file, says string }{{"{", "stay in force"}, {string(good), "can be read again"}} {
 		log.Reset()
-		if err := secret.WriteFile(path, []byte(step.file)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(path, []byte(step.file)))
 		testkit.Eventually(t, patience, "something is said", func() bool { return log.String() != "" })
 		if got := log.String(); !strings.Contains(got, step.says) {
 			t.Errorf("it says %s, want that they %s", got, step.says)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The log of a host can be checked, while it runs and afterwards.
@@ -43,10 +44,7 @@ func TestAuditVerify(t *testing.T) {
 	if verify(exitOK); !got.Intact || got.Records != 2 || len(got.Problems) > 0 {
 		t.Errorf("after two runs: %+v", got)
 	}
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(log))(t)
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	for what, changed := range map[string][]byte{
 		"an edited line":    bytes.Replace(text, []byte("started"), []byte("stopped"), 1),
@@ -55,9 +53,7 @@ func TestAuditVerify(t *testing.T) {
 		"an escape":         append(bytes.Clone(text), "\x1b]0;title\a{}\n"...),
 		"everything is cut": nil,
 	} {
-		if err := os.WriteFile(log, changed, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(log, changed, 0o600))
 		if verify(exitFailure); got.Intact || len(got.Problems) == 0 {
 			t.Errorf("%s: %+v", what, got)
 		}

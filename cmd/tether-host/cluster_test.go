@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 const clusterTools = "../../bin/tools"
@@ -70,18 +71,10 @@ func TestNodes(t *testing.T) {
 			t.Errorf("who waits at %s: %s", file, out)
 		}
 	}
-	machine, err := connect(t, a, laptop, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(connect(t, a, laptop, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()}))(t)
 	const uri = "ahp-terminal:/6d1e"
-	if err := machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient}); err != nil {
-		t.Fatal(err)
-	}
-	observer, err := connect(t, b, ann, client.Options{ClientID: "anns"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient}))
+	observer := must.Get(connect(t, b, ann, client.Options{ClientID: "anns"}))(t)
 	testkit.Eventually(t, patience, "who is at the other node sees the terminal", func() bool {
 		r, err := observer.Subscribe(t.Context(), uri)
 		return err == nil && r.Snapshot != nil
@@ -102,15 +95,9 @@ func TestNodes(t *testing.T) {
 // status is the answer to a GET at a path of the host.
 func status(t *testing.T, r *running, path string) int {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(r.url, "ws", "http", 1)+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(r.url, "ws", "http", 1)+path, nil))(t)
 	q.Close = true
-	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(q))(t)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -164,26 +151,19 @@ func TestNodesAreKilled(t *testing.T) {
 		nodes[n], addresses[n] = s.host(t, "127.0.0.1:0", args(n)...)
 	}
 	kill := func(n int) {
-		if err := nodes[n].Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, nodes[n].Process.Kill())
 		_ = nodes[n].Wait() // it was killed
 	}
 	kill(1) // so that the machine is at node 0
 	once := s.do(t, "tether-host", "token", "create", "laptop", "--once", "--tokens", files[2])
 	token := filepath.Join(s.dir, "laptop.token")
-	if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(once), 0o600))
 	m := s.machine(t)
 	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
 	for range lent {
 		m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
 	}
-	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile(filepath.Join(s.dir, "own.token")))(t)
 	var a audience
 	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
 	printed := 0 // parts of the flood
@@ -193,9 +173,7 @@ func TestNodesAreKilled(t *testing.T) {
 			more = 3
 		}
 		for part := range more {
-			if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", printed+part)), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", printed+part)), nil, 0o600))
 		}
 		printed += more
 		a.await(t, lent, floodSize(printed-1)+20_000, "all terminals flood the node that will be killed")
@@ -204,9 +182,7 @@ func TestNodesAreKilled(t *testing.T) {
 		kill(owner)
 		a.await(t, lent, floodSize(printed), fmt.Sprintf("all terminals go on after kill %d", round+1))
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600))
 	testkit.Eventually(t, restartPatience, "the ends", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -244,9 +220,7 @@ func TestFrozenNode(t *testing.T) {
 	}
 	once := s.do(t, "tether-host", "token", "create", "laptop", "--once", "--tokens", files[2])
 	token := filepath.Join(s.dir, "laptop.token")
-	if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(once), 0o600))
 	m := s.machine(t)
 	stopped := func(n int, stop bool) {
 		signal := "-CONT"
@@ -258,16 +232,11 @@ func TestFrozenNode(t *testing.T) {
 	stopped(1, true) // so that the machine comes to node 0
 	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
 	m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
-	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile(filepath.Join(s.dir, "own.token")))(t)
 	var a audience
 	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
 	for part := range 3 {
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600))
 		a.await(t, 1, floodSize(part)+20_000, "the terminal floods the node that will be frozen")
 		stopped((part+1)%2, false)
 		stopped(part%2, true)
@@ -290,9 +259,7 @@ func TestClusterFlags(t *testing.T) {
 // awaitWhole ends the flood and checks that every byte of it was shown once.
 func (a *audience) awaitWhole(t *testing.T, s *stage) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600))
 	testkit.Eventually(t, restartPatience, "the end", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()

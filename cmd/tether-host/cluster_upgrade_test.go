@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Nodes may be replaced one after the other, as in an upgrade, while a machine's terminal
@@ -34,9 +35,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	}
 	stop := func(n int) {
 		t.Helper()
-		if err := nodes[n].Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, nodes[n].Process.Signal(syscall.SIGTERM))
 		if err := nodes[n].Wait(); err != nil {
 			t.Fatalf("a node that is stopped: %v", err)
 		}
@@ -44,16 +43,11 @@ func TestNodesAreReplaced(t *testing.T) {
 	stop(1) // so that the machine is at node 0
 	once := s.do(t, "tether-host", "token", "create", "laptop", "--once", "--tokens", files[2])
 	token := filepath.Join(s.dir, "laptop.token")
-	if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(once), 0o600))
 	m := s.machine(t)
 	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
 	m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
-	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile(filepath.Join(s.dir, "own.token")))(t)
 	var a audience
 	a.watch(t, client.Endpoint{URL: "ws://" + addresses[2], Token: strings.TrimSpace(string(own))})
 	size := func() (n int) {
@@ -68,9 +62,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	for part := range turns {
 		owner, next := part%2, (part+1)%2
 		nodes[next], _ = s.host(t, addresses[next], args(next)...)
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600))
 		a.await(t, 1, floodSize(part)+20_000, "the terminal floods the node that will be stopped")
 		stop(owner)
 		longest, last, since := time.Duration(0), size(), time.Now()

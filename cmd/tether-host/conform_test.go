@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -15,15 +16,11 @@ func TestConform(t *testing.T) {
 	testkit.Leaks(t)
 	t.Setenv("SHELL", "/bin/sh")
 	dir := filepath.Join(t.TempDir(), "private")
-	if err := secret.Dir(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dir))
 	own, tokens := filepath.Join(dir, "own"), filepath.Join(dir, "tokens.json")
 	r := start(t, "--token-file", own, "--tokens", tokens)
 	watcher := filepath.Join(dir, "watcher")
-	if err := secret.WriteFile(watcher, []byte(command(t, exitOK, "token", "create", "w", "--role", "observer", "--tokens", tokens))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(watcher, []byte(command(t, exitOK, "token", "create", "w", "--role", "observer", "--tokens", tokens))))
 	said := command(t, exitOK, "conform", r.url, "--token-file", own, "--observer-token-file", watcher, "--timeout", "2m")
 	if strings.Contains(said, "FAIL") || !strings.Contains(said, "0 failed") || !strings.Contains(said, "executionTarget client") {
 		t.Errorf("it said\n%s", said)

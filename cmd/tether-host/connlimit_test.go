@@ -16,6 +16,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/rawio"
 )
@@ -59,10 +60,7 @@ func TestTheSlowMakeRoom(t *testing.T) {
 		if err != nil {
 			t.Fatalf("somebody who is quick: %v", err)
 		}
-		c, err := client.ConnectChannel(t.Context(), ch, client.Options{ClientID: "quick"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.ConnectChannel(t.Context(), ch, client.Options{ClientID: "quick"}))(t)
 		defer c.Close()
 		for range 2 * most { // more slow ones do it no harm
 			slow := reach(t, l)
@@ -164,10 +162,7 @@ func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
 
 // Only a trusted proxy names its client, and no client behind it can claim to be another.
 func TestTrustedProxies(t *testing.T) {
-	trusted, err := parseNetworks("--trusted-proxy", []string{"192.0.2.1", "10.0.0.0/8", "2001:db8::/32"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trusted := must.Get(parseNetworks("--trusted-proxy", []string{"192.0.2.1", "10.0.0.0/8", "2001:db8::/32"}))(t)
 	for name, c := range map[string]struct {
 		peer, want string
 		forwarded  []string
@@ -204,10 +199,7 @@ func TestTrustedProxies(t *testing.T) {
 // Connections are read and written without Go's scheduler, also below TLS.
 func TestConnectionsAreWrapped(t *testing.T) {
 	for _, secure := range []*tls.Config{nil, {}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		l = wrap(l, secure)
 		defer l.Close()
 		_, conn := testkit.Connect(t, l)

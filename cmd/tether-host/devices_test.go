@@ -15,6 +15,7 @@ import (
 	"tether/agent/device"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -38,10 +39,7 @@ func machine(t *testing.T, url string) (*device.Client, ed25519.PrivateKey) {
 
 func machineWith(t *testing.T, url string, key ed25519.PrivateKey) *device.Client {
 	t.Helper()
-	c, err := device.New(client.Endpoint{URL: url}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(device.New(client.Endpoint{URL: url}, key))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -51,17 +49,11 @@ func TestAMachinePairsByACode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "tokens.json")
 	r := start(t, "--token", ownToken, "--tokens", file, "--log-level", "debug")
 	c, key := machine(t, r.url)
-	hostKey, err := c.HostKey(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hostKey := must.Get(c.HostKey(t.Context()))(t)
 	if _, err := c.Session(t.Context(), hostKey); !errors.Is(err, device.ErrRevoked) || !errors.Is(err, client.ErrUnauthorized) {
 		t.Errorf("a session before pairing: %v", err)
 	}
-	p, err := c.Begin(t.Context(), "laptop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.Begin(t.Context(), "laptop"))(t)
 	status, out, _ := tool(t, "pending", "--tokens", file)
 	if status != 0 || !strings.Contains(out, p.Code) || !strings.Contains(out, "laptop") {
 		t.Errorf("pending: %d %s", status, out)
@@ -97,14 +89,8 @@ func TestAMachinePairsByACode(t *testing.T) {
 	}
 
 	// The key opens a connection, each by a session of its own.
-	token, err := c.Session(t.Context(), hostKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := connect(t, r, token, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(c.Session(t.Context(), hostKey))(t)
+	conn := must.Get(connect(t, r, token, client.Options{}))(t)
 	if _, err := connect(t, r, token, client.Options{ClientID: "thief"}); !errors.Is(err, client.ErrUnauthorized) {
 		t.Errorf("the token a second time: %v", err)
 	}
@@ -147,10 +133,7 @@ func TestAMachinePairsByAToken(t *testing.T) {
 		t.Errorf("a pairing token opens a connection: %v", err)
 	}
 	c, key := machine(t, r.url)
-	hostKey, err := c.HostKey(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hostKey := must.Get(c.HostKey(t.Context()))(t)
 	if _, err := c.Redeem(t.Context(), hostKey, token+"x"); !errors.Is(err, device.ErrToken) {
 		t.Errorf("a wrong token: %v", err)
 	}
@@ -170,9 +153,7 @@ func TestAMachinePairsByAToken(t *testing.T) {
 		t.Errorf("after a restart: %v", err)
 	}
 	again.end(t)
-	if err := os.Remove(filepath.Join(dir, "host-key.pem")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "host-key.pem")))
 	impostor := start(t, "--token", ownToken, "--tokens", file)
 	c = machineWith(t, impostor.url, key)
 	if _, err := c.Session(t.Context(), hostKey); !errors.Is(err, device.ErrIdentity) || !errors.Is(err, client.ErrUnauthorized) {
@@ -195,9 +176,7 @@ func TestHostKeysThatAreNone(t *testing.T) {
 		t.Fatal(text)
 	}
 	for _, content := range []string{"", "x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
-		if err := os.WriteFile(filepath.Join(dir, "host-key.pem"), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "host-key.pem"), []byte(content), 0o600))
 		if status, _, text := tool(t, "--listen", "127.0.0.1:0", "--token", ownToken, "--tokens", file); status != exitFailure || !strings.Contains(text, "host key") {
 			t.Errorf("%q: %d %s", content, status, text)
 		}

@@ -14,6 +14,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -21,10 +22,7 @@ import (
 // this one: the subject, there, and here.
 func differences(t *testing.T) map[string][2]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/PROTOCOL.md"))(t)
 	_, table, _ := strings.Cut(string(page), "| | VS Code's host | tether-host |\n|---|---|---|\n")
 	rows := map[string][2]string{}
 	for line := range strings.Lines(table) {
@@ -73,10 +71,7 @@ func visitHost(t *testing.T, e client.Endpoint, id string) *guest {
 // says dispatches an action and returns the result in the table's words.
 func (g *guest) says(t *testing.T, uri string, a ahp.Action) string {
 	t.Helper()
-	seq, err := g.Dispatch(t.Context(), uri, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seq := must.Get(g.Dispatch(t.Context(), uri, a))(t)
 	what := ""
 	testkit.Eventually(t, patience, "an answer to "+a.Type(), func() bool {
 		g.mu.Lock()
@@ -133,14 +128,9 @@ func outcomeOf(err error) string {
 // is away, and returns the messages that other then gets.
 func missedMuch(t *testing.T, e client.Endpoint, owner, other *guest, uri string) string {
 	t.Helper()
-	r, err := other.Subscribe(t.Context(), uri)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(other.Subscribe(t.Context(), uri))(t)
 	other.Close()
-	if _, err := owner.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "seq 1 2000000; echo do''ne\r"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(owner.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "seq 1 2000000; echo do''ne\r"}))(t)
 	testkit.Eventually(t, restartPatience, "all is printed", func() bool {
 		owner.mu.Lock()
 		defer owner.mu.Unlock()
@@ -154,11 +144,8 @@ func missedMuch(t *testing.T, e client.Endpoint, owner, other *guest, uri string
 		}
 		return strings.Contains(newest, "done")
 	})
-	c, err := client.Connect(t.Context(), e, client.Options{ClientID: other.id, Resume: &client.Resume{Initial: other.Result(),
-		LastSeenServerSeq: r.Snapshot.FromSeq, Subscriptions: []string{ahp.RootURI, uri}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(t.Context(), e, client.Options{ClientID: other.id, Resume: &client.Resume{Initial: other.Result(),
+		LastSeenServerSeq: r.Snapshot.FromSeq, Subscriptions: []string{ahp.RootURI, uri}}}))(t)
 	defer c.Close()
 	result, _ := c.Resumed()
 	switch {
@@ -198,13 +185,9 @@ func TestWhereHostsDiffer(t *testing.T) {
 			owner, other := visitHost(t, e, "differ-owner"), visitHost(t, e, "differ-other")
 			const uri = "ahp-terminal:/differ"
 			create := ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim(owner.id)}
-			if err := owner.CreateTerminal(t.Context(), create); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, owner.CreateTerminal(t.Context(), create))
 			for _, g := range []*guest{owner, other} {
-				if _, err := g.Subscribe(t.Context(), uri); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(g.Subscribe(t.Context(), uri))(t)
 			}
 			got := map[string]string{
 				"`createTerminal` with a URI that exists":          outcomeOf(owner.CreateTerminal(t.Context(), create)),
@@ -215,9 +198,7 @@ func TestWhereHostsDiffer(t *testing.T) {
 					ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: owner.id}, nil)),
 			}
 			got["`reconnect` after too many envelopes"] = missedMuch(t, e, owner, other, uri)
-			if _, err := owner.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "kill -9 $$\r"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(owner.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "kill -9 $$\r"}))(t)
 			code := owner.exitCode(t, uri)
 			got["a shell that a signal ended"] = fmt.Sprint("exit code ", code)
 			if code == 128+9 {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // Browsers use https alone for a public name, whatever the answer is, and not for an
@@ -27,18 +29,12 @@ func TestHTTPSAlone(t *testing.T) {
 			r := start(t, append(c.args, "--public-url", c.public)...)
 			scheme, host, _ := strings.Cut(c.public, "://")
 			ask := func(path, host, origin string) *http.Response {
-				q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(r.url, "ws")+path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				q := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(r.url, "ws")+path, nil))(t)
 				q.Host = host
 				if origin != "" {
 					q.Header.Set("Origin", origin)
 				}
-				answer, err := http.DefaultClient.Do(q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				answer := must.Get(http.DefaultClient.Do(q))(t)
 				answer.Body.Close()
 				return answer
 			}

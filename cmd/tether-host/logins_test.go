@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // loginAt logs in at a host with a token, as the form does, and returns the cookie.
@@ -20,10 +21,7 @@ func loginAt(t *testing.T, address, token string) string {
 // loginWith is loginAt for a form with a token or with a link's code.
 func loginWith(t *testing.T, address string, form url.Values) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/login", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/login", strings.NewReader(form.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "http://"+address)
 	answer := visitPage(t, r)
@@ -37,10 +35,7 @@ func loginWith(t *testing.T, address string, form url.Values) string {
 // pageWith is the status of the page for a browser with a cookie.
 func pageWith(t *testing.T, method, address, path, cookie string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil))(t)
 	r.Header.Set("Cookie", cookie)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	return visitPage(t, r).StatusCode
@@ -50,10 +45,7 @@ func visitPage(t *testing.T, r *http.Request) *http.Response {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(client.Do(r))(t)
 	answer.Body.Close()
 	return answer
 }
@@ -66,10 +58,7 @@ func TestBrowsersStayLoggedIn(t *testing.T) {
 	tokens := filepath.Join(state, "tokens.json")
 	server, address := s.host(t, "127.0.0.1:0")
 	ann := s.do(t, "tether-host", "token", "create", "ann", "--role", "observer", "--tokens", tokens)
-	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile(filepath.Join(s.dir, "own.token")))(t)
 	stays, leaves := loginAt(t, address, ann), loginAt(t, address, ann)
 	owner := loginAt(t, address, strings.TrimSpace(string(own)))
 	if status := pageWith(t, http.MethodPost, address, "/logout", leaves); status != http.StatusSeeOther {
@@ -127,10 +116,7 @@ func TestLoginsOfARunAreNotKept(t *testing.T) {
 		link = line
 		return whole
 	})
-	u, err := url.Parse(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(link))(t)
 	loginWith(t, u.Host, url.Values{"code": {u.Fragment}})
 	if data, err := os.ReadFile(strings.TrimSuffix(file, ".json") + "-logins.json"); err == nil {
 		t.Errorf("a login of this run was kept: %s", data)

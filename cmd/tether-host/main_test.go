@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -109,10 +110,7 @@ func TestTokenFile(t *testing.T) {
 	testkit.Leaks(t)
 	file := filepath.Join(t.TempDir(), "token")
 	r := start(t, "--token-file", file) // makes it
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	if info, err := os.Stat(file); err != nil || filepath.Separator == '/' && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
@@ -154,9 +152,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		if mode == 0o600 {
 			write = func() error { return secret.WriteFile(path, []byte(content)) } // Windows has no modes
 		}
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write())
 		return path
 	}
 	open := 0 // where files have no modes, others cannot be let in by one
@@ -357,26 +353,17 @@ func TestServerExecutedShell(t *testing.T) {
 	t.Setenv("TETHER_SECRET", "canary")
 	r := start(t, "--token", ownToken, "--log-level", "trace")
 	var x transcript
-	c, err := connect(t, r, ownToken, client.Options{OnEnvelope: x.take})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(connect(t, r, ownToken, client.Options{OnEnvelope: x.take}))(t)
 	const uri = "ahp-terminal:/shell"
 	create := ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("test"), Cwd: "file:///no/such/place"}
 	if err := c.CreateTerminal(t.Context(), create); err == nil {
 		t.Error("a shell in a directory that is not there was started")
 	}
 	create.Cwd = "file://" + filepath.ToSlash(t.TempDir())
-	if err := c.CreateTerminal(t.Context(), create); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Subscribe(t.Context(), uri); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.CreateTerminal(t.Context(), create))
+	must.Get(c.Subscribe(t.Context(), uri))(t)
 	do := func(a ahp.Action) {
-		if _, err := c.Dispatch(t.Context(), uri, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Dispatch(t.Context(), uri, a))(t)
 	}
 	do(ahp.TerminalResized{Cols: 101, Rows: 31})
 	do(ahp.TerminalInput{Data: "echo size $(stty size) secret${TETHER_SECRET}x\r"})
@@ -387,9 +374,7 @@ func TestServerExecutedShell(t *testing.T) {
 	if err != nil || !strings.Contains(string(snapshot.Snapshot.State), `"exitCode":3`) {
 		t.Errorf("state %s, %v; want exit code 3", snapshot.Snapshot.State, err)
 	}
-	if err := c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri + "2", Claim: ahp.ClientClaim("test")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri + "2", Claim: ahp.ClientClaim("test")}))
 	r.end(t) // with a shell that still runs
 	if log := r.stderr.String(); strings.Contains(log, "secretx") || strings.Contains(log, ownToken) {
 		t.Errorf("terminal content or the token is in the log:\n%s", log)

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -17,12 +18,8 @@ import (
 func bridge(t *testing.T, url, token string) (*sdk.ClientSession, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "private", "token")
-	if err := secret.Dir(filepath.Dir(file)); err != nil {
-		t.Fatal(err)
-	}
-	if err := secret.WriteFile(file, []byte(token+"\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(filepath.Dir(file)))
+	must.Do(t, secret.WriteFile(file, []byte(token+"\n")))
 	agentIn, toAgent := io.Pipe() // the host's messages
 	fromAgent, agentOut := io.Pipe()
 	u := &hostURL{url: url, tokenFile: file}
@@ -55,10 +52,7 @@ func TestBridge(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "state", "tokens.json")
 	r := start(t, "--tokens", tokens)
 	agent := command(t, exitOK, "token", "create", "bot", "--role", "agent", "--tokens", tokens)
-	session, err := bridge(t, r.url, agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(bridge(t, r.url, agent))(t)
 	answer, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"})
 	if err != nil || answer.IsError || answer.Content[0].(*sdk.TextContent).Text != "[]" {
 		t.Errorf("list_terminals: %v %+v", err, answer)

@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // metricLine is one line of Prometheus' text format, as far as the host writes it.
@@ -24,15 +25,9 @@ var metricsURL = regexp.MustCompile(`(?m)^metrics: http://(127\.0\.0\.1:[1-9][0-
 // scraped is the host's page of metrics.
 func scraped(t *testing.T, address string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil))(t)
 	r.Close = true
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -71,18 +66,10 @@ func TestMetrics(t *testing.T) {
 	a := start(t, "--token", ownToken, "--tokens", files[0], "--nats", servers.URLs, "--metrics", addresses[0], "--log-level", "info")
 	copyKey(t, files[0], files[1])
 	b := start(t, "--token", ownToken, "--tokens", files[1], "--nats", servers.URLs, "--metrics", addresses[1])
-	machine, err := connect(t, a, ownToken, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := must.Get(connect(t, a, ownToken, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()}))(t)
 	const uri = "ahp-terminal:/6d1e"
-	if err := machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Name: "secret-name", Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient}); err != nil {
-		t.Fatal(err)
-	}
-	observer, err := connect(t, b, ownToken, client.Options{ClientID: "anns"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Name: "secret-name", Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient}))
+	observer := must.Get(connect(t, b, ownToken, client.Options{ClientID: "anns"}))(t)
 	testkit.Eventually(t, patience, "who is at the other node sees the terminal", func() bool {
 		r, err := observer.Subscribe(t.Context(), uri)
 		return err == nil && r.Snapshot != nil

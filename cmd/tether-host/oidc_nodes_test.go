@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A person logs in by a provider at a host of three nodes behind a load balancer that is
@@ -27,9 +28,7 @@ func TestPeopleLogInAtNodes(t *testing.T) {
 	origin := "http://127.0.0.1:" + port
 	issuer := identityProvider(t, origin+"/login/oidc/callback")
 	secretFile := filepath.Join(s.dir, "client.secret")
-	if err := os.WriteFile(secretFile, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secretFile, []byte("secret\n"), 0o600))
 	var nodes [3]*exec.Cmd
 	var addresses, files [3]string
 	for n := range nodes {
@@ -46,10 +45,7 @@ func TestPeopleLogInAtNodes(t *testing.T) {
 	all := addresses[:]
 	up.Store(&all)
 	var turn atomic.Int64
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:"+port))(t)
 	balancer := &http.Server{Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		to := *up.Load()
 		r.SetURL(&url.URL{Scheme: "http", Host: to[turn.Add(1)%int64(len(to))]})
@@ -92,10 +88,7 @@ func TestPeopleLogInAtNodes(t *testing.T) {
 		t.Errorf("logged in by the next leader: %d\n%s", status, text)
 	}
 
-	r, err := http.NewRequest(http.MethodPost, origin+"/logout", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, origin+"/logout", nil))(t)
 	r.Header.Set("Origin", origin)
 	ann.read(ann.client.Do(r))
 	testkit.Eventually(t, patience, "who has logged out is out everywhere", func() bool { return page(ann)[http.StatusOK] == 0 })

@@ -15,16 +15,14 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
 // freePort is one that nobody listens on now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -34,19 +32,14 @@ func freePort(t *testing.T) string {
 // person, and returns its issuer.
 func identityProvider(t *testing.T, redirect string) string {
 	t.Helper()
-	path, err := filepath.Abs("../../bin/tools/oidc-provider")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs("../../bin/tools/oidc-provider"))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("no identity provider; make test installs one")
 	}
 	port := freePort(t)
 	c := exec.Command(path)
 	c.Env = append(os.Environ(), "PORT="+port, "REDIRECT_URI="+redirect)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	issuer := "http://localhost:" + port + "/"
 	testkit.Eventually(t, patience, "the identity provider answers", func() bool {
@@ -68,10 +61,7 @@ type person struct {
 }
 
 func newPerson(t *testing.T, origin string) *person {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 	return &person{t, &http.Client{Jar: jar}, origin}
 }
 
@@ -87,10 +77,7 @@ func (p *person) read(r *http.Response, err error) (*url.URL, int, string) {
 		p.t.Fatal(err)
 	}
 	defer r.Body.Close()
-	page, err := io.ReadAll(r.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	page := must.Get(io.ReadAll(r.Body))(p.t)
 	return r.Request.URL, r.StatusCode, string(page)
 }
 
@@ -115,9 +102,7 @@ func TestPeopleLogIn(t *testing.T) {
 	origin, link := "http://127.0.0.1:"+port, "ws://127.0.0.1:"+port
 	issuer := identityProvider(t, origin+"/login/oidc/callback")
 	secretFile, tokens := filepath.Join(s.dir, "client.secret"), filepath.Join(s.dir, "state", "tokens.json")
-	if err := os.WriteFile(secretFile, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secretFile, []byte("secret\n"), 0o600))
 	start(t, "--listen", "127.0.0.1:"+port, "--tokens", tokens, "--public-url", origin, "--oidc-issuer", issuer, "--oidc-client-id", "web",
 		"--oidc-secret-file", secretFile, "--oidc-domain", "zitadel.ch")
 	ann := newPerson(t, origin)
@@ -145,13 +130,8 @@ func TestPeopleLogIn(t *testing.T) {
 	}
 
 	login := s.command("tether", "login", link, "--code")
-	out, err := login.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := login.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(login.StdoutPipe())(t)
+	must.Do(t, login.Start())
 	lines := bufio.NewScanner(out)
 	said := func(prefix string) string {
 		t.Helper()
@@ -166,19 +146,14 @@ func TestPeopleLogIn(t *testing.T) {
 	if status != http.StatusOK || id == nil || !strings.Contains(question, code) || !strings.Contains(question, "test-user@zitadel.ch") {
 		t.Fatalf("the question: %d\n%s", status, question)
 	}
-	r, err := http.NewRequest(http.MethodPost, origin+"/login/oidc/cli/allow", strings.NewReader(url.Values{"id": {id[1]}}.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, origin+"/login/oidc/cli/allow", strings.NewReader(url.Values{"id": {id[1]}}.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", origin)
 	if _, status, page := ann.read(ann.client.Do(r)); status != http.StatusOK || !strings.Contains(page, "logged in as") {
 		t.Fatalf("allowed: %d\n%s", status, page)
 	}
 	said("logged in to")
-	if err := login.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, login.Wait())
 
 	if out, err := s.command("tether", "pair", link).CombinedOutput(); err != nil || !strings.Contains(string(out), "approved as a machine of test-user") {
 		t.Fatalf("pair: %v\n%s", err, out)
@@ -208,9 +183,7 @@ func TestPeopleLogIn(t *testing.T) {
 // Flags that do not fit together are refused before anything starts.
 func TestIdentityProviderFlags(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "private", "secret")
-	if err := secret.Dir(filepath.Dir(file)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(filepath.Dir(file)))
 	whole := []string{"--public-url", "https://host.example", "--oidc-issuer", "https://id.example.com", "--oidc-client-id", "x", "--oidc-secret-file", file}
 	for want, args := range map[string][]string{
 		"need --oidc-issuer":         {"--oidc-domain", "example.com"},
@@ -223,9 +196,7 @@ func TestIdentityProviderFlags(t *testing.T) {
 		"use https (http only on a ": append([]string{"--oidc-issuer", "http://id.example.com"}, append(whole[:2:2], whole[4:]...)...),
 	} {
 		if want[0] == 'u' {
-			if err := secret.WriteFile(file, []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, secret.WriteFile(file, []byte("x")))
 		} else {
 			_ = os.Remove(file)
 		}

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // TestOperatorWalk: an agent with a token for it starts a program on a machine that has
@@ -35,25 +36,16 @@ tether host tools lab on
 	if out, err := s.command("/bin/sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	ready, err := os.ReadFile(filepath.Join(s.dir, "host.out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ready := must.Get(os.ReadFile(filepath.Join(s.dir, "host.out")))(t)
 	url := strings.Fields(string(ready))[1]
 	connect := func(token string) *sdk.ClientSession {
 		client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
-		session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", token)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", token)}, nil))(t)
 		t.Cleanup(func() { session.Close() })
 		return session
 	}
 	offered := func(session *sdk.ClientSession) (names []string) {
-		tools, err := session.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tools := must.Get(session.ListTools(t.Context(), nil))(t)
 		for _, tool := range tools.Tools {
 			names = append(names, tool.Name)
 		}
@@ -91,11 +83,8 @@ tether host tools lab on
 	if terminal == nil {
 		t.Fatal("no terminal is named in the answer")
 	}
-	r, err := bot.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal",
-		Arguments: map[string]any{"terminalId": terminal[1], "pattern": "ready at http", "since": 0, "timeoutMs": 600_000}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(bot.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal",
+		Arguments: map[string]any{"terminalId": terminal[1], "pattern": "ready at http", "since": 0, "timeoutMs": 600_000}}))(t)
 	if text := r.Content[0].(*sdk.TextContent).Text; r.IsError || !strings.Contains(text, "localhost:3000") {
 		t.Errorf("the program's output at the host: %s", text)
 	}

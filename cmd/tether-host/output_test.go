@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // unwritable returns a file for standard output that refuses all writes.
 func unwritable(t *testing.T) *os.File {
 	t.Helper()
-	f, err := os.Open(os.DevNull) // for reading only
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(os.DevNull))(t) // for reading only
 	t.Cleanup(func() { f.Close() })
 	return f
 }

@@ -10,6 +10,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -100,10 +101,7 @@ func TestPeopleCommands(t *testing.T) {
 // The ten commands of the docs set up a team of three from nothing: with real programs,
 // and nobody is shown anything without a grant.
 func TestATeamInTenCommands(t *testing.T) {
-	page, err := os.ReadFile("../../docs/HOST.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/HOST.md"))(t)
 	_, text, _ := strings.Cut(string(page), "A team of three, from nothing:")
 	_, text, _ = strings.Cut(text, "```sh\n")
 	text, _, _ = strings.Cut(text, "```")
@@ -161,13 +159,8 @@ func TestOneNameForTwo(t *testing.T) {
 	if out, status := inDir(t, dir, "token", "create", "ann", "--role", "observer"); status != 0 {
 		t.Fatal(out)
 	}
-	tokens, err := access.Open(access.File(filepath.Join(dir, "tokens.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tokens.Revoke("ann"); err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(access.Open(access.File(filepath.Join(dir, "tokens.json"))))(t)
+	must.Get(tokens.Revoke("ann"))(t)
 	if _, _, err := tokens.Create("ann", host.RoleAgent, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -51,10 +52,7 @@ func floodLine(n int) string { return fmt.Sprintf("line %d of the flood\r\n", n)
 // machineOf is a daemon with a home of its own.
 func (s *stage) machine(t *testing.T) *stage {
 	t.Helper()
-	home, err := testkit.MakeHome()
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Get(testkit.MakeHome())(t)
 	m := &stage{t: t, dir: s.dir, env: append(s.env[:len(s.env):len(s.env)], "TETHER_HOME="+home, "PARTS="+s.dir)}
 	t.Cleanup(func() {
 		_ = m.command("tether", "stop").Run()
@@ -83,13 +81,8 @@ func (s *stage) host(t *testing.T, listen string, args ...string) (c *exec.Cmd, 
 			"--token-file", filepath.Join(s.dir, "own.token")}, args...)...)
 		var said testkit.Output
 		c.Stderr = &said
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(c.StdoutPipe())(t)
+		must.Do(t, c.Start())
 		line, err := bufio.NewReader(out).ReadString('\n')
 		_, at, ok := strings.Cut(strings.TrimSpace(line), "READY ws://")
 		if address = at; ok && err == nil {
@@ -178,18 +171,13 @@ func TestRestartUnderLoad(t *testing.T) {
 		m := s.machine(t)
 		token := filepath.Join(s.dir, fmt.Sprint("token-", n))
 		once := s.do(t, "tether-host", "token", "create", fmt.Sprint("machine-", n), "--once", "--tokens", filepath.Join(s.dir, "state", "tokens.json"))
-		if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(token, []byte(once), 0o600))
 		m.do(t, "tether", "pair", "--token-file", token, url)
 		for range lent {
 			m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
 		}
 	}
-	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile(filepath.Join(s.dir, "own.token")))(t)
 	var a audience
 	a.watch(t, client.Endpoint{URL: url, Token: strings.TrimSpace(string(own))})
 	for part, end := range []struct {
@@ -197,22 +185,16 @@ func TestRestartUnderLoad(t *testing.T) {
 		signal syscall.Signal
 		status int
 	}{{"stopped", syscall.SIGTERM, 0}, {"killed", syscall.SIGKILL, -1}} {
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600))
 		a.await(t, machines*lent, floodSize(part)+20_000, "all terminals flood the host that will be "+end.name)
-		if err := server.Process.Signal(end.signal); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Process.Signal(end.signal))
 		if err := server.Wait(); server.ProcessState.ExitCode() != end.status {
 			t.Errorf("%s, its status is %v, want %d", end.name, err, end.status)
 		}
 		server, _ = s.host(t, address, roomy...)
 		a.await(t, machines*lent, floodSize(part+1), "all terminals go on after the host was "+end.name)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600))
 	testkit.Eventually(t, restartPatience, "the ends", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -255,10 +237,7 @@ func whole(text string) error {
 func TestSecondSignal(t *testing.T) {
 	s := newStage(t)
 	server, address := s.host(t, "127.0.0.1:0", "--drain", "1h")
-	slow, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := must.Get(net.Dial("tcp", address))(t)
 	defer slow.Close()
 	fmt.Fprintf(slow, "POST /login HTTP/1.1\r\nHost: %s\r\nOrigin: http://%s\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
 		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n", address, address)
@@ -267,9 +246,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Process.Signal(syscall.SIGTERM))
 	testkit.Eventually(t, restartPatience, "nobody is let in", func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
@@ -310,9 +287,7 @@ func TestForgedClientIDAfterARestart(t *testing.T) {
 		return c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/a", Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient})
 	}
 	r := start(t, "--token", ownToken, "--tokens", file)
-	if err := lend(r, laptop); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lend(r, laptop))
 	r.end(t)
 	again := start(t, "--token", ownToken, "--tokens", file)
 	for _, token := range []string{thief, ownToken} {

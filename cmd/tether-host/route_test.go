@@ -9,20 +9,15 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/internal/testkit/must"
 )
 
 // TestRoutesBesideTheHost requests paths of the doors beside the host's own.
 func TestRoutesBesideTheHost(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "pending.json")
-	tokens, err := access.Open(access.OwnFile(filepath.Join(t.TempDir(), "tokens.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(access.Open(access.OwnFile(filepath.Join(t.TempDir(), "tokens.json"))))(t)
 	_, key, _ := ed25519.GenerateKey(nil)
-	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: access.OwnFile(at)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	door := must.Get(devices.New(devices.Options{Key: key, Tokens: tokens, Pending: access.OwnFile(at)}))(t)
 	h := host.New(host.Options{Token: "secret"})
 	defer h.Close()
 	all := route(t.Context(), h, door, nil, nil)

@@ -15,6 +15,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/shell"
 	"tether/shellint"
 )
@@ -29,16 +30,10 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	t.Setenv("HOME", t.TempDir()) // nobody's start-up files
 	file := filepath.Join(t.TempDir(), "token")
 	r := start(t, "--sessions", "--agent-shells", "--token-file", file)
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	token := strings.TrimSpace(string(data))
-	agent, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{
-		Endpoint: "http" + strings.TrimPrefix(r.url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(token)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: "http" + strings.TrimPrefix(r.url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(token)}}, nil))(t)
 	defer agent.Close()
 	call := func(tool, args string) (got struct {
 		TerminalID, Reason, Line, History string
@@ -75,10 +70,7 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 		t.Errorf("a server: %+v, %s", server, why)
 	}
 
-	person, err := connect(t, r, token, client.Options{ClientID: "person"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	person := must.Get(connect(t, r, token, client.Options{ClientID: "person"}))(t)
 	var root ahp.RootState
 	result, err := person.Subscribe(t.Context(), ahp.RootURI)
 	if err == nil {
@@ -109,23 +101,16 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	directory("file:///usr", "/usr")
 	before := call("read_terminal", with(made.TerminalID, "")).Cursor
 	for _, a := range []ahp.Action{ahp.TerminalClaimed{Claim: ahp.ClientClaim("person")}, ahp.TerminalInput{Data: "echo by ha''nd\r"}} {
-		if _, err := person.Dispatch(t.Context(), taken.Resource, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(person.Dispatch(t.Context(), taken.Resource, a))(t)
 	}
-	line, err := json.Marshal(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(json.Marshal(before))(t)
 	if why := wait(made.TerminalID, `, "pattern": "^by hand", "since": `+string(line)); why != "pattern" {
 		t.Errorf("what the person types: %s", why)
 	}
 	if text, err := ask(t.Context(), agent, [2]string{"run_command", with(made.TerminalID, `, "command": "true"`)}, ""); err == nil || !strings.Contains(err.Error(), "the user has taken over") {
 		t.Errorf("while the person has it, the agent is answered %s, %v", text, err)
 	}
-	if _, err := person.Dispatch(t.Context(), taken.Resource, ahp.TerminalClaimed{Claim: taken.Claim}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.Dispatch(t.Context(), taken.Resource, ahp.TerminalClaimed{Claim: taken.Claim}))(t)
 	testkit.Eventually(t, patience, "it is the agent's again", func() bool {
 		_, err := ask(t.Context(), agent, [2]string{"run_command", with(made.TerminalID, `, "command": "true"`+long)}, "")
 		return err == nil
@@ -133,9 +118,7 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	if gone := call("kill_terminal", with(server.TerminalID, "")); !gone.Terminated {
 		t.Errorf("killed: %+v", gone)
 	}
-	if err := person.Peer().Call(t.Context(), ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: taken.Claim.Session}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, person.Peer().Call(t.Context(), ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: taken.Claim.Session}, nil))
 	if text, err := ask(t.Context(), agent, [2]string{"list_terminals", "{}"}, ""); err != nil || text != "[]" {
 		t.Errorf("after the end of the session there are %s, %v", text, err)
 	}
@@ -149,31 +132,19 @@ func TestShellsWhoseClientVanished(t *testing.T) {
 	t.Setenv("HOME", t.TempDir()) // nobody's start-up files
 	file := filepath.Join(t.TempDir(), "own.token")
 	r := start(t, "--token-file", file, "--shell-grace", "1s")
-	token, err := existingToken(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(existingToken(file))(t)
 	stop := filepath.Join(t.TempDir(), "stop")
-	c, err := connect(t, r, token, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(connect(t, r, token, client.Options{}))(t)
 	for _, uri := range []string{"ahp-terminal:/waits", "ahp-terminal:/sleeps"} {
-		if err := c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("test")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("test")}))
 	}
 	for uri, line := range map[string]string{"ahp-terminal:/waits": "sh -c 'while [ ! -e " + stop + " ]; do sleep 0.1; done; :'\r", "ahp-terminal:/sleeps": "sleep 1000\r"} {
-		if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: line}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: line}))(t)
 	}
 	shells := func() (all []host.Shell) {
 		t.Helper()
 		var got struct{ Shells []host.Shell }
-		if err := json.Unmarshal([]byte(command(t, exitOK, "shells", "--json", "--url", r.url, "--token-file", file)), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(command(t, exitOK, "shells", "--json", "--url", r.url, "--token-file", file)), &got))
 		return got.Shells
 	}
 	front := func(i int) string { return shells()[i].Foreground }
@@ -202,9 +173,7 @@ func TestShellsWhoseClientVanished(t *testing.T) {
 	if all := shells(); len(all) != 1 || all[0].Foreground == "" {
 		t.Errorf("after one was ended: %+v", all)
 	}
-	if err := os.WriteFile(stop, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(stop, nil, 0o600))
 	testkit.Eventually(t, patience, "the shell in which nothing runs ends", func() bool { return len(shells()) == 0 })
 	if got := command(t, exitOK, "shells", "--url", r.url, "--token-file", file); !strings.Contains(got, "runs no shells") {
 		t.Errorf("without any: %s", got)

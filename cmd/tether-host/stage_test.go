@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // bin is the directory for the programs that tests start as processes.
@@ -41,15 +42,11 @@ func newStage(t *testing.T) *stage {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command to build the programs with")
 	}
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, build())
 	home := testkit.Home(t)
 	s := &stage{t: t, dir: t.TempDir()}
 	const npm = "#!/bin/sh\necho \"> vite\"\necho \"ready at http://localhost:3000/\"\nexec sleep 1000\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "npm"), []byte(npm), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, "npm"), []byte(npm), 0o755))
 	s.env = append(os.Environ(), "TETHER_HOME="+home, "TETHER_ALLOW_ROOT=1", "TETHER_LEND_AS_ROOT=true", "NO_COLOR=1",
 		"PATH="+strings.Join([]string{s.dir, bin, os.Getenv("PATH")}, ":"))
 	t.Cleanup(func() { _ = s.command("tether", "stop").Run() })
@@ -60,14 +57,9 @@ func newStage(t *testing.T) *stage {
 // a terminal. It is for before the first agent.
 func (s *stage) signed() {
 	s.t.Helper()
-	token, err := s.command("tether", "token", "create", "--person", "tests").Output()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	token := must.Get(s.command("tether", "token", "create", "--person", "tests").Output())(s.t)
 	path := filepath.Join(s.dir, "person.token")
-	if err := os.WriteFile(path, token, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, os.WriteFile(path, token, 0o600))
 	s.env = append(s.env, "TETHER_TOKEN_FILE="+path)
 }
 

@@ -18,6 +18,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -85,14 +86,8 @@ func TestSlowHandshakesFromMany(t *testing.T) {
 					})
 				}
 				time.Sleep(time.Second)
-				ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: dialOf(l)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				c, err := client.ConnectChannel(t.Context(), ch, client.Options{ClientID: "quick"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: dialOf(l)}))(t)
+				c := must.Get(client.ConnectChannel(t.Context(), ch, client.Options{ClientID: "quick"}))(t)
 				all.Wait()
 				if err := c.Ping(t.Context()); err != nil {
 					t.Errorf("who was quick: %v", err)
@@ -111,9 +106,7 @@ func TestSlowTLSHandshake(t *testing.T) {
 		}})
 		for _, once := range []string{"", "\x16\x03\x01\x02"} {
 			c := reach(t, l)
-			if _, err := io.WriteString(c, once); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, once))(t)
 			if took := drip(c, ""); took > headerTime+time.Second {
 				t.Errorf("after %q it was kept for %v", once, took)
 			}
@@ -155,10 +148,7 @@ func TestAnAnswerMayTakeLong(t *testing.T) {
 		c := reach(t, l)
 		defer c.Close()
 		fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody")
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 		if text, err := io.ReadAll(answer.Body); string(text) != "body <nil>\n" || err != nil {
 			t.Errorf("the answer is %q, %v", text, err)
 		}

@@ -11,19 +11,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // token writes a new token into a file and returns its name.
 func (s *stage) token(name, role string) string {
 	s.t.Helper()
-	token, err := s.command("tether-host", "token", "create", name, "--role", role, "--tokens", filepath.Join(s.dir, "state", "tokens.json")).Output()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	token := must.Get(s.command("tether-host", "token", "create", name, "--role", role, "--tokens", filepath.Join(s.dir, "state", "tokens.json")).Output())(s.t)
 	path := filepath.Join(s.dir, name+".token")
-	if err := os.WriteFile(path, token, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, os.WriteFile(path, token, 0o600))
 	return path
 }
 
@@ -38,16 +34,10 @@ func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	url := "ws://" + address
 	s.do(t, "tether", "pair", "--token-file", machine, "--name", "work", url)
 	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", operator)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", operator)}, nil))(t)
 	defer session.Close()
 	offered := func() (names []string) {
-		r, err := session.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(session.ListTools(t.Context(), nil))(t)
 		for _, tool := range r.Tools {
 			if strings.Contains(tool.Name, "__") {
 				names = append(names, tool.Name)

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // walk is the README's tour of remote agents: commands, the agent's server, and its
@@ -26,10 +27,7 @@ type walk struct {
 
 func readWalk(t *testing.T) (w walk) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, text, _ := strings.Cut(string(readme), "## Watch a dev server from a remote agent")
 	text, _, _ = strings.Cut(text, "\n## ")
 	parts := strings.Split(text, "```")
@@ -46,9 +44,7 @@ func readWalk(t *testing.T) (w walk) {
 			Args    []string
 		} `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(parts[3], "json")), &settings); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(strings.TrimPrefix(parts[3], "json")), &settings))
 	for _, s := range settings.Servers {
 		w.server = append([]string{s.Command}, s.Args...)
 	}
@@ -80,20 +76,14 @@ func TestRemoteAgentWalk(t *testing.T) {
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
 	}
-	ready, err := os.ReadFile(filepath.Join(s.dir, "host.out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ready := must.Get(os.ReadFile(filepath.Join(s.dir, "host.out")))(t)
 	address := strings.TrimPrefix(strings.Fields(string(ready))[1], "ws://")
 	args := make([]string, len(w.server)-1)
 	for i, arg := range w.server[1:] {
 		args[i] = strings.ReplaceAll(strings.ReplaceAll(arg, "/home/me/", ""), shown, address)
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
-	token, err := os.ReadFile(filepath.Join(s.dir, "helper.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(os.ReadFile(filepath.Join(s.dir, "helper.token")))(t)
 	var sessions []*sdk.ClientSession
 	for _, transport := range []sdk.Transport{
 		&sdk.CommandTransport{Command: s.command(w.server[0], args...)},

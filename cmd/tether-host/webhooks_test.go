@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // receiver is a program with the AI SDK that has subscribed to events by webhook.
@@ -56,28 +57,16 @@ func newReceiver(t *testing.T, url, token, kind, args string) *receiver {
 	}
 	// A program's modules are looked for from its own place on.
 	dir := t.TempDir()
-	script, err := os.ReadFile("testdata/receiver.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "receiver.mjs"), script, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(tools, "events/node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile("testdata/receiver.mjs"))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "receiver.mjs"), script, 0o600))
+	must.Do(t, os.Symlink(filepath.Join(tools, "events/node_modules"), filepath.Join(dir, "node_modules")))
 	r := &receiver{t: t, cmd: exec.Command(node, filepath.Join(dir, "receiver.mjs"), url, token, freePort(t), kind, args)}
-	out, err := r.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(r.cmd.StdoutPipe())(t)
 	r.cmd.Stderr = &r.err
 	if r.stdin, err = r.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.cmd.Start())
 	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
 	r.lines = bufio.NewScanner(out)
 	return r
@@ -106,9 +95,7 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 	own, agent := filepath.Join(s.dir, "own.token"), filepath.Join(s.dir, "agent.token")
 	args := []string{"--listen", "127.0.0.1:" + port, "--tokens", tokens, "--token-file", own, "--webhooks", "--webhook-allow", "127.0.0.1"}
 	start(t, args...)
-	if err := os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600))
 	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
 	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", `n=1; while :; do until [ -e line$n ]; do sleep 0.05; done; echo "error $n"; n=$((n+1)); done`)
 	r := newReceiver(t, "http://127.0.0.1:"+port+"/mcp", agent, "terminal.line", `{"pattern":"^error"}`)
@@ -132,15 +119,11 @@ func TestWebhooksReachTheAISDK(t *testing.T) {
 	}
 	print := func(n int) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("line%d", n)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("line%d", n)), nil, 0o600))
 	}
 	print(1)
 	expect("a line", "error 1")
-	if _, err := io.WriteString(r.stdin, "\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(r.stdin, "\n"))(t)
 	if one := r.next(); one.Refreshed != sub.Subscribed {
 		t.Fatalf("renewed: %s", r.lines.Bytes())
 	}
@@ -168,19 +151,12 @@ func TestEventsAtAHost(t *testing.T) {
 	tokens := filepath.Join(s.dir, "state", "tokens.json")
 	own, agent := filepath.Join(s.dir, "own.token"), filepath.Join(s.dir, "agent.token")
 	start(t, "--listen", "127.0.0.1:"+port, "--tokens", tokens, "--token-file", own)
-	if err := os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600))
 	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
 	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", "while :; do echo fine; echo 'error 1'; sleep 0.2; done")
 	c := s.command("tether-host", "events", "--url", "ws://127.0.0.1:"+port, "--token-file", agent, "--pattern", "^error", "--json")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	var ev told
 	line, err := bufio.NewReader(out).ReadBytes('\n')
@@ -209,9 +185,7 @@ func TestTheAISDKOverARestartOfTheHost(t *testing.T) {
 	own, agent := filepath.Join(s.dir, "own.token"), filepath.Join(s.dir, "agent.token")
 	args := []string{"--listen", "127.0.0.1:" + port, "--tokens", tokens, "--token-file", own, "--webhooks", "--webhook-allow", "127.0.0.1"}
 	stop := start(t, args...).end
-	if err := os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600))
 	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
 	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", `n=1; while :; do until [ -e line$n ]; do sleep 0.05; done; echo "error $n"; n=$((n+1)); done`)
 	r := newReceiver(t, "http://127.0.0.1:"+port+"/mcp", agent, "terminal.line", `{"pattern":"^error"}`)
@@ -254,9 +228,7 @@ func TestWebhooksOfNodes(t *testing.T) {
 	agent, token := filepath.Join(s.dir, "agent.token"), filepath.Join(s.dir, "laptop.token")
 	for path, args := range map[string][]string{agent: {"ci", "--role", "agent"}, token: {"laptop", "--once"}} {
 		text := s.do(t, "tether-host", append(append([]string{"token", "create"}, args...), "--tokens", files[1])...)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	m := s.machine(t)
 	m.do(t, "tether", "pair", "--token-file", token, "ws://"+addresses[0], "ws://"+addresses[1])
@@ -270,9 +242,7 @@ func TestWebhooksOfNodes(t *testing.T) {
 		l.print()
 		l.expect("a line")
 	}
-	if err := nodes[0].Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, nodes[0].Process.Kill())
 	_ = nodes[0].Wait() // it was killed
 	for range 3 {
 		l.print()
@@ -295,9 +265,7 @@ type lines struct {
 func (l *lines) print() {
 	l.t.Helper()
 	l.printed++
-	if err := os.WriteFile(filepath.Join(l.dir, fmt.Sprintf("line%d", l.printed)), nil, 0o600); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, os.WriteFile(filepath.Join(l.dir, fmt.Sprintf("line%d", l.printed)), nil, 0o600))
 }
 
 // expect takes events until each printed line is accounted for once; each delivery of the
@@ -336,13 +304,8 @@ func (l *lines) expect(when string) {
 func startProcess(t *testing.T, args ...string) (kill func(*testing.T)) {
 	t.Helper()
 	c := exec.Command(filepath.Join(bin, "tether-host"), args...)
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	kill = func(*testing.T) { _ = c.Process.Kill(); _ = c.Wait() }
 	t.Cleanup(func() { kill(t) })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "READY") {

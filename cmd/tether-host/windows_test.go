@@ -11,6 +11,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestServerExecutedShellOnWindows(t *testing.T) {
@@ -19,10 +20,7 @@ func TestServerExecutedShellOnWindows(t *testing.T) {
 	t.Setenv("TETHER_SECRET", "canary")
 	r := start(t, "--token", ownToken, "--log-level", "trace")
 	var x transcript
-	c, err := connect(t, r, ownToken, client.Options{OnEnvelope: x.take})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(connect(t, r, ownToken, client.Options{OnEnvelope: x.take}))(t)
 	dir := filepath.ToSlash(t.TempDir())
 	for name, cwd := range map[string]string{"uri": "file:///" + dir, "path": dir} {
 		uri := "ahp-terminal:/shell-" + name
@@ -34,19 +32,13 @@ func TestServerExecutedShellOnWindows(t *testing.T) {
 		if err := c.CreateTerminal(t.Context(), create); err != nil {
 			t.Fatalf("in %s: %v", cwd, err)
 		}
-		if _, err := c.Subscribe(t.Context(), uri); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Subscribe(t.Context(), uri))(t)
 		for input, want := range map[string]string{
 			"if defined TETHER_SECRET (echo had%X%it) else (echo had%X%none)\r": "had%X%none", "cd\r": filepath.FromSlash(dir)} {
-			if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: input}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: input}))(t)
 			testkit.Eventually(t, patience, input, func() bool { return x.has(want) })
 		}
-		if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "exit 300\r"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "exit 300\r"}))(t)
 		testkit.Eventually(t, patience, "the exit", func() bool {
 			snapshot, err := c.Subscribe(t.Context(), uri)
 			return err == nil && strings.Contains(string(snapshot.Snapshot.State), `"exitCode":300`)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // An agent that a script starts does not get the way to the person's token.
@@ -14,10 +15,7 @@ func TestAgentsGetNoToken(t *testing.T) {
 	newHome(t)
 	t.Setenv(tokenVar, "the-persons")
 	t.Setenv("STAYS", "1")
-	p, err := startAgent("bob", []string{"env"}, false, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(startAgent("bob", []string{"env"}, false, io.Discard))(t)
 	out, err := io.ReadAll(p.stdout)
 	<-p.exited
 	if env := string(out); err != nil || !strings.Contains(env, "STAYS=1") || strings.Contains(env, "the-persons") {

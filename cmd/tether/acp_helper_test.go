@@ -17,16 +17,14 @@ import (
 	"tether/agent/localclient"
 	"tether/internal/acpschema"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // acpTool returns the path of a program or module that scripts/test-tools.sh installs, or
 // skips the test.
 func acpTool(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../bin/tools", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(filepath.Join("../../bin/tools", name)))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("%s is not installed (scripts/test-tools.sh does it, with npm and a network)", name)
 	}
@@ -57,10 +55,7 @@ func agentProgram(t *testing.T, name string) []string {
 func sdkAgent(t *testing.T) (argv, env []string) {
 	t.Helper()
 	sdk := acpTool(t, "acp/node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js")
-	script, err := filepath.Abs("testdata/acp/agent.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/acp/agent.mjs"))(t)
 	return []string{node(t), script}, []string{"ACP_SDK=" + sdk}
 }
 
@@ -103,13 +98,8 @@ func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 	if e.in, err = e.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := e.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(e.cmd.StdoutPipe())(t)
+	must.Do(t, e.cmd.Start())
 	go e.listen(out)
 	t.Cleanup(func() { e.leaves(); e.client.Close() })
 	return e
@@ -118,14 +108,9 @@ func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 // acpHome is a home whose daemon ends with the test.
 func acpHome(t *testing.T) string {
 	t.Helper()
-	home, err := testkit.MakeHome()
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Get(testkit.MakeHome())(t)
 	t.Cleanup(func() { endDaemon(t, home) })
-	if _, err := personToken(home); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(personToken(home))(t)
 	return home
 }
 
@@ -194,10 +179,7 @@ type message struct {
 
 func (e *editor) send(v any) {
 	e.t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(e.t)
 	if _, err := e.in.Write(append(data, '\n')); err != nil {
 		e.t.Errorf("to the agent: %v", err)
 	}
@@ -258,9 +240,7 @@ func (e *editor) allow(m message) {
 	var p struct {
 		Options []struct{ OptionID, Kind string }
 	}
-	if err := json.Unmarshal(m.Params, &p); err != nil {
-		e.t.Fatal(err)
-	}
+	must.Do(e.t, json.Unmarshal(m.Params, &p))
 	for _, o := range p.Options {
 		if o.Kind == kind {
 			e.send(object{"jsonrpc": "2.0", "id": m.ID, "result": object{"outcome": object{"outcome": "selected", "optionId": o.OptionID}}})
@@ -285,9 +265,7 @@ func (e *editor) opens(capabilities object) *editor {
 	e.t.Helper()
 	e.call("initialize", object{"protocolVersion": 1, "clientCapabilities": capabilities})
 	var s struct{ SessionID string }
-	if err := json.Unmarshal(e.call("session/new", object{"cwd": e.work, "mcpServers": []any{}}), &s); err != nil {
-		e.t.Fatal(err)
-	}
+	must.Do(e.t, json.Unmarshal(e.call("session/new", object{"cwd": e.work, "mcpServers": []any{}}), &s))
 	e.session = s.SessionID
 	return e
 }
@@ -299,10 +277,7 @@ func prompt(session, text string) object {
 // does makes the SDK's agent take steps and returns the result of each.
 func (e *editor) does(steps ...object) []json.RawMessage {
 	e.t.Helper()
-	script, err := json.Marshal(steps)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	script := must.Get(json.Marshal(steps))(e.t)
 	e.call("session/prompt", prompt(e.session, string(script)))
 	return e.results(len(steps))
 }
@@ -317,9 +292,7 @@ func (e *editor) results(want int) []json.RawMessage {
 				Content       json.RawMessage
 			}
 		}
-		if err := json.Unmarshal(e.updates[i], &u); err != nil {
-			e.t.Fatal(err)
-		}
+		must.Do(e.t, json.Unmarshal(e.updates[i], &u))
 		if u.Update.SessionUpdate != "agent_message_chunk" {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // fakeModel implements the part of the chat completions interface that Kimi Code needs:
@@ -78,9 +79,7 @@ func kimiProgram(t *testing.T, home, model string) (argv, env []string) {
 	program := acpTool(t, "acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs")
 	config := fmt.Sprintf("default_model = \"fake\"\n[providers.fake]\ntype = \"openai\"\nbase_url = \"%s/v1\"\napi_key = \"none\"\n"+
 		"[models.fake]\nprovider = \"fake\"\nmodel = \"fake\"\nmax_context_size = 100000\n", model)
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
 	return []string{node(t), program}, []string{"KIMI_CODE_HOME=" + home, "HOME=" + home}
 }
 

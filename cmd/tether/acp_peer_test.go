@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -129,11 +130,7 @@ func (p *peer) call(method string, params object) (json.RawMessage, error) {
 // login.
 func found(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(exec.LookPath(name))(t)
 }
 
 // TestACPPeer is a conversation about commands that every system has.

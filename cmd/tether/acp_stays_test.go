@@ -12,6 +12,7 @@ import (
 	"tether/agent"
 	"tether/agent/local"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The agent that tether acp has started stays that agent when the proxy was killed, and
@@ -32,9 +33,7 @@ func TestAgentStaysOneWithoutItsProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, proxy.Start())
 	t.Cleanup(func() { // where the test has failed
 		for _, r := range local.OpenAgents(dirsOf(home).State).List() {
 			kill(r.Pid)
@@ -48,9 +47,7 @@ func TestAgentStaysOneWithoutItsProxy(t *testing.T) {
 		t.Helper()
 		n := strconv.Itoa(step)
 		step++
-		if err := os.WriteFile(filepath.Join(dir, "go"+n), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "go"+n), nil, 0o600))
 		var said []byte
 		testkit.Eventually(t, patience, "the agent has asked who it is", func() bool {
 			said, err = os.ReadFile(filepath.Join(dir, "says"+n))
@@ -61,9 +58,7 @@ func TestAgentStaysOneWithoutItsProxy(t *testing.T) {
 		}
 	}
 	says("beside its proxy")
-	if err := proxy.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, proxy.Process.Kill())
 	_ = proxy.Wait() // it was killed
 	says("without its proxy")
 	daemon := agent.Running(dirsOf(home))

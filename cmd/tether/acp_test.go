@@ -12,16 +12,14 @@ import (
 
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
 // living returns the processes whose command line has the text in it.
 func living(t *testing.T, text string) (some []int) {
 	t.Helper()
-	all, err := proc.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(proc.List())(t)
 	for _, p := range all {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
 		if err == nil && !p.Zombie && strings.Contains(strings.ReplaceAll(string(line), "\x00", " "), text) {
@@ -54,9 +52,7 @@ func TestACPAgent(t *testing.T) {
 	}
 	long := unique(t)
 	script := filepath.Join(e.work, "run me")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho ran\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("#!/bin/sh\necho ran\n"), 0o700))
 	for _, c := range []struct {
 		name         string
 		params       object
@@ -137,10 +133,7 @@ func TestACPShown(t *testing.T) {
 		{"do": "show", "update": object{"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"}, "terminals": []string{"t"}},
 		{"do": "sleep", "ms": 100},
 	}
-	script, err := json.Marshal(steps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(json.Marshal(steps))(t)
 	for name, c := range map[string]struct {
 		capabilities object
 		shows        func(update string) string // the terminal's part of it
@@ -169,14 +162,9 @@ func TestACPShown(t *testing.T) {
 				e.next()
 				return strings.Contains(e.seen(), "one")
 			})
-			att, err := e.client.Attach(t.Context(), ref, localclient.AttachOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			att := must.Get(e.client.Attach(t.Context(), ref, localclient.AttachOptions{}))(t)
 			defer att.Close()
-			if err := att.Write(t.Context(), []byte("two\r")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, att.Write(t.Context(), []byte("two\r")))
 			e.answered(id)
 			seen := e.seen()
 			if !strings.Contains(seen, c.also) {
@@ -278,14 +266,9 @@ func TestACPDaemonKilled(t *testing.T) {
 	e := editAs(t, "", nil, argv, env).opens(object{})
 	marker := filepath.Join(e.work, "go on")
 	e.does(object{"do": "create", "params": object{"command": "echo before; while [ ! -e 'go on' ]; do sleep 0.05; done; echo after; exit 5"}}, object{"do": "until", "text": "before"})
-	status, err := e.client.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(e.client.Status(t.Context()))(t)
 	kill(status.Pid) // the proxy starts another one, at the latest for the next command
-	if err := os.WriteFile(marker, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(marker, nil, 0o600))
 	r := e.does(object{"do": "wait"}, object{"do": "output"}, object{"do": "release"}, object{"do": "create", "params": object{"command": "echo again"}}, object{"do": "wait"})
 	if !strings.Contains(string(r[1]), `"output":"before\nafter\n"`) || !strings.Contains(string(r[0]), `"exitCode":5`) || !strings.Contains(string(r[4]), `"exitCode":0`) {
 		t.Errorf("after the daemon was killed: %s", r)
@@ -311,9 +294,7 @@ func TestACPApproval(t *testing.T) {
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", []string{"--as", "tester"}, argv, env).opens(object{})
-	if err := os.Mkdir(filepath.Join(e.work, "build"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(e.work, "build"), 0o700))
 	e.runs(object{"command": "rm -r build"})
 	if _, err := os.Stat(filepath.Join(e.work, "build")); err == nil || !strings.Contains(e.asked, "rm -r build") {
 		t.Errorf("%v after the editor was asked %s", err, e.asked)
@@ -331,9 +312,7 @@ func TestACPApproval(t *testing.T) {
 	if err != nil || len(l.Approvals) != 1 || l.Approvals[0].Actor != "agent tester" {
 		t.Fatalf("waiting: %+v, %v", l, err)
 	}
-	if _, err := e.client.Approve(t.Context(), l.Approvals[0].ID, true, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.client.Approve(t.Context(), l.Approvals[0].ID, true, 0))(t)
 	e.answered(id)
 	if r := e.results(3); !strings.Contains(string(r[1]), `"exitCode":0`) {
 		t.Errorf("approved elsewhere: %s", r)

@@ -10,16 +10,14 @@ import (
 
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // acpWalk returns the README's part on editors: the agent's command in the settings, and
 // the lines for a prompt.
 func acpWalk(t *testing.T) (argv, lines []string) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, text, _ := strings.Cut(string(readme), "## An agent in your editor")
 	text, _, _ = strings.Cut(text, "\n## ")
 	parts := strings.Split(text, "```")
@@ -32,9 +30,7 @@ func acpWalk(t *testing.T) (argv, lines []string) {
 			Args    []string
 		} `json:"agent_servers"`
 	}
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(parts[1], "json")), &settings); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(strings.TrimPrefix(parts[1], "json")), &settings))
 	for line := range strings.Lines(strings.TrimSpace(strings.TrimPrefix(parts[3], "sh"))) {
 		code, _, _ := strings.Cut(line, "  #")
 		lines = append(lines, strings.TrimSpace(code))
@@ -54,14 +50,10 @@ func TestACPWalk(t *testing.T) {
 	}
 	home := acpHome(t)
 	h := &testHost{}
-	if err := h.start("secret"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start("secret"))
 	t.Cleanup(h.stop)
 	token := filepath.Join(home, "token")
-	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte("secret"), 0o600))
 	tether := func(line string) *exec.Cmd {
 		words := strings.Fields(line)
 		c := exec.Command(words[0], words[1:]...)
@@ -74,9 +66,7 @@ func TestACPWalk(t *testing.T) {
 	watch := tether(lines[0])
 	var seen testkit.Output
 	watch.Stdout, watch.Stderr = &seen, &seen
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, watch.Start())
 	t.Cleanup(func() { watch.Process.Kill(); watch.Wait() })
 
 	_, kimi, env := kimi(t, "echo made by an agent; read answer; echo you said $answer")
@@ -94,14 +84,9 @@ func TestACPWalk(t *testing.T) {
 	if lines[2] != "tether attach ID" {
 		t.Errorf("the README says %s", lines[2])
 	}
-	att, err := e.client.Attach(t.Context(), ref, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	att := must.Get(e.client.Attach(t.Context(), ref, localclient.AttachOptions{}))(t)
 	defer att.Close()
-	if err := att.Write(t.Context(), []byte("yes\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, att.Write(t.Context(), []byte("yes\r")))
 	e.answered(id)
 	for !strings.Contains(e.seen(), `"exit_code":0`) {
 		e.next() // the end of the terminal may come after that of the turn

@@ -14,16 +14,14 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The table of programs knows each option of the commands that agents may use in their
 // terminals, and whether it has a value. A new option is denied until somebody has
 // entered it there.
 func TestOptionsOfAgentsCommands(t *testing.T) {
-	engine, err := policy.New(policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(policy.New(policy.Options{}))(t)
 	allowed := func(argv ...string) bool {
 		return engine.Check(policy.Request{Door: policy.DoorMCP, Actor: term.Agent("bob"), Argv: argv, Cwd: t.TempDir()}).Effect == policy.Allow
 	}
@@ -58,14 +56,8 @@ func TestOptionsOfAgentsCommands(t *testing.T) {
 
 // What docs/AGENTS.md has agents run, but for tether on, passes in their terminals.
 func TestRecipesPass(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/AGENTS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := policy.New(policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/AGENTS.md"))(t)
+	engine := must.Get(policy.New(policy.Options{}))(t)
 	lines, spans := []string{}, strings.FieldsFunc(string(doc), func(r rune) bool { return r == '`' || r == '\n' })
 	for _, text := range spans {
 		if text = strings.TrimSpace(text); strings.HasPrefix(text, "tether events ") || strings.HasPrefix(text, "tether wait ") || strings.HasPrefix(text, "tether read ") {
@@ -88,16 +80,11 @@ func TestRecipesPass(t *testing.T) {
 // secret. events resumes by its cursor file, and does not report what it prints itself.
 func TestAgentsUseTetherInTheirTerminals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	program, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(exec.LookPath("tether"))(t)
 	own, secret := t.TempDir(), "ghp_"+strings.Repeat("a1B2", 9)
 	t.Setenv("HOME", own) // of the login, in whose PATH tether is
 	for _, name := range []string{".profile", ".zprofile"} {
-		if err := os.WriteFile(filepath.Join(own, name), []byte("PATH="+filepath.Dir(program)+":$PATH\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(own, name), []byte("PATH="+filepath.Dir(program)+":$PATH\n"), 0o600))
 	}
 	newHome(t)
 	go1, go2 := filepath.Join(own, "go1"), filepath.Join(own, "go2")
@@ -124,9 +111,7 @@ func TestAgentsUseTetherInTheirTerminals(t *testing.T) {
 		}
 		text, _ = tool(t, bob, "read_terminal", map[string]any{"terminalId": id})
 		var m struct{ History string }
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &m))
 		return m.History
 	}
 
@@ -169,9 +154,7 @@ func TestAgentsUseTetherInTheirTerminals(t *testing.T) {
 		t.Errorf("tether ls shows %s, list_terminals %s", data, list)
 	}
 
-	if err := os.WriteFile(go1, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(go1, nil, 0o600))
 	// The line that it prints is an event, for others.
 	if out, status := command(t, "wait", watcher, "--pattern", "web: error: one"); status != 0 {
 		t.Fatalf("%d, %s", status, out)
@@ -179,9 +162,7 @@ func TestAgentsUseTetherInTheirTerminals(t *testing.T) {
 	if out, status := command(t, "events", watcher, "--pattern", "error: one"); status != 0 || !strings.Contains(out, "web: error: one") {
 		t.Fatalf("%d, %s", status, out)
 	}
-	if err := os.WriteFile(go2, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(go2, nil, 0o600))
 	if got := printed(watcher); got != "web: error: one\nweb: error: two\n" {
 		t.Errorf("events printed %q", got)
 	}

@@ -10,21 +10,16 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/internal/testkit/must"
 )
 
 // printing returns an app and its output so far.
 func printing(t *testing.T) (*app, func() string) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	t.Cleanup(func() { f.Close() })
 	return newApp(nil, f, f), func() string {
-		data, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(f.Name()))(t)
 		return string(data)
 	}
 }
@@ -107,10 +102,7 @@ func TestRecordText(t *testing.T) {
 // Records that are added to a log are printed while it is followed.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	e, err := policy.New(policy.Options{AuditPath: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(policy.New(policy.Options{AuditPath: path}))(t)
 	defer e.Close()
 	e.Audit(policy.Event{Type: policy.EventKill, Detail: "one"})
 	e.Audit(policy.Event{Type: policy.EventKill, Detail: "two"})

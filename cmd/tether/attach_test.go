@@ -15,6 +15,7 @@ import (
 	"tether/cmd/tether/internal/attach"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A person attached to any terminal hears of an agent's question, also while nothing is
@@ -81,9 +82,7 @@ func TestBellForQuestions(t *testing.T) {
 	}
 	cancel()
 	<-asked
-	if _, err := person.WriteString("\r"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString("\r"))(t)
 	<-ended
 }
 
@@ -125,9 +124,7 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 		ended <- a.attachTo(t.Context(), client, id, localclient.AttachOptions{Tail: replay}, attach.Options{})
 	}()
 	testkit.Eventually(t, patience, "who can watch is said", func() bool { return strings.Contains(seen.String(), "web is visible to lab (0 watching)") })
-	if _, err := person.WriteString("\r"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString("\r"))(t)
 	if err := <-ended; err != exitCode(3) {
 		t.Errorf("attached: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Bytes that are no UTF-8 arrive exactly where the child may be held: at a script that
@@ -41,21 +42,15 @@ func (m *mortal) showsBytes(name string, all []byte) {
 	t := m.t
 	dir := t.TempDir()
 	file, begin := filepath.Join(dir, "file"), filepath.Join(dir, "begin")
-	if err := os.WriteFile(file, all, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, all, 0o600))
 	out := new(bytes.Buffer)
 	c := exec.Command("tether", "run", "--name", name, "--on-slow", "hold", "--", "sh", "-c",
 		`stty raw -echo; until test -e "$1"; do sleep .01; done; cat "$0"; sleep .2`, file, begin)
 	c.Stdout = out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	testkit.Eventually(t, patience, "the terminal is there", func() bool { _, err := m.door.Find(t.Context(), name); return err == nil })
 	w := m.watch(m.uri(m.find(name).ID), true)
-	if err := os.WriteFile(begin, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(begin, nil, 0o600))
 	if err := c.Wait(); err != nil || !bytes.Equal(out.Bytes(), all) {
 		t.Errorf("%s: of %d bytes %d arrived, %v", name, len(all), out.Len(), err)
 	}

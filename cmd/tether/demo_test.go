@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -20,20 +21,14 @@ import (
 func builds(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := testkit.Build(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, testkit.Build(dir))
 	return dir
 }
 
 // demoDirs are the directories that tether demo makes for itself.
 func demoDirs(t *testing.T) []string {
 	t.Helper()
-	names, err := filepath.Glob("/tmp/tether-demo.*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
+	return must.Get(filepath.Glob("/tmp/tether-demo.*"))(t)
 }
 
 // tether demo, which make run starts, shows everything, succeeds only if an observer saw
@@ -91,13 +86,8 @@ func TestDemo(t *testing.T) {
 	})
 	t.Run("cannot succeed without a host", func(t *testing.T) {
 		half := t.TempDir()
-		data, err := os.ReadFile(program)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(half, "tether"), data, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(program))(t)
+		must.Do(t, os.WriteFile(filepath.Join(half, "tether"), data, 0o700))
 		demo := func() (string, error) {
 			c := exec.Command(filepath.Join(half, "tether"), "demo")
 			c.Env = append(env, "PATH=/usr/bin:/bin")
@@ -107,9 +97,7 @@ func TestDemo(t *testing.T) {
 		if out, err := demo(); err == nil || !strings.Contains(out, "the demo needs tether-host") {
 			t.Errorf("without the program: %v\n%s", err, out)
 		}
-		if err := os.WriteFile(filepath.Join(half, "tether-host"), []byte("#!/bin/sh\necho READY ws://127.0.0.1:1\nexec sleep 1000\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(half, "tether-host"), []byte("#!/bin/sh\necho READY ws://127.0.0.1:1\nexec sleep 1000\n"), 0o700))
 		if out, err := demo(); err == nil {
 			t.Errorf("with one that serves nothing it succeeded:\n%s", out)
 		}
@@ -126,10 +114,7 @@ func TestDemo(t *testing.T) {
 // comments; blocks[0] is for a terminal of its own.
 func tour(t *testing.T) (blocks [][]string) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, text, _ := strings.Cut(string(readme), "## A five-minute tour")
 	text, _, _ = strings.Cut(text, "\n## ")
 	for i, part := range strings.Split(text, "```") {
@@ -150,9 +135,7 @@ func TestTour(t *testing.T) {
 	newHome(t)
 	port := fmt.Sprint(testkit.FreePort(t))
 	work := t.TempDir()
-	if err := os.Symlink(bin, filepath.Join(work, "bin")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(bin, filepath.Join(work, "bin")))
 	const prompt = "tour> "
 	shell := func() *person {
 		p := sitAt(t, pty.Command{Path: "sh", Args: []string{"sh", "-i"}, Dir: work,
@@ -216,15 +199,10 @@ func TestTour(t *testing.T) {
 func TestStatusIsQuick(t *testing.T) {
 	newHome(t)
 	h := &testHost{}
-	if err := h.start(""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start(""))
 	command(t, "pair", "--without-token", "ws://"+h.address)
 	h.stop()
-	l, err := net.Listen("tcp", h.address) // accepts by its backlog and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", h.address))(t) // accepts by its backlog and never answers
 	defer l.Close()
 	command(t, "status")
 	testkit.Eventually(t, patience, "status takes less than 5 s", func() bool { // asking the host takes longer whenever it is asked

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // noCommand are texts that look like a person's command: beginnings of signatures, and
@@ -44,10 +45,7 @@ func TestCommandsOfTheDocs(t *testing.T) {
 // From the binary to a daemon that is paired, runs and starts at login it takes three
 // commands, none of them as root.
 func TestThreeCommands(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, text, _ := strings.Cut(string(readme), "## Start at login")
 	_, text, _ = strings.Cut(text, "```sh\n")
 	text, _, _ = strings.Cut(text, "```")
@@ -60,10 +58,7 @@ func TestThreeCommands(t *testing.T) {
 
 // Every command stands in the README's table, and everything there is a command.
 func TestReadmeListsEveryCommand(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, section, _ := strings.Cut(string(readme), "\n## Commands\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	listed := map[string]bool{}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -69,10 +70,7 @@ func (m *plannedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // agent, also at a terminal that Codex makes.
 func TestCodexRunsElsewhere(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	tether, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tether := must.Get(exec.LookPath("tether"))(t)
 	codex, node := acpTool(t, "agents/node_modules/.bin/codex"), node(t)
 	home, here, elsewhere := newHome(t), t.TempDir(), t.TempDir()
 	t.Setenv(tokenVar, "")
@@ -103,9 +101,7 @@ func TestCodexRunsElsewhere(t *testing.T) {
 			"[mcp_servers.tether]\ncommand = %q\nargs = [\"mcp\", \"--as\", \"codex-cloud\"]\nenv = { TETHER_HOME = %q, %s = \"1\" }\nenvironment_id = \"laptop\"\ncwd = %q\n",
 			web.URL+"/v1", tether, home, allowRootVar, here),
 	} {
-		if err := os.WriteFile(filepath.Join(elsewhere, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(elsewhere, name), []byte(text), 0o600))
 	}
 	c := exec.CommandContext(t.Context(), codex, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "look at my dev server")
 	c.Dir = here // it has no directories elsewhere

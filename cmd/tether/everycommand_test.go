@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -98,9 +99,7 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	h := &testHost{}
-	if err := h.start("canary-token"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start("canary-token"))
 	defer h.stop()
 	dir := t.TempDir()
 	given := map[string]string{"TOKEN": filepath.Join(dir, "token"), "HOST": "ws://" + h.address, "FILE": filepath.Join(dir, "web.cast"), "REPORT": filepath.Join(dir, "r.tar.gz")}
@@ -109,12 +108,8 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 	for path, text := range map[string]string{
 		given["TOKEN"]: "canary-token\n", filepath.Join(home, "config", "config.toml"): "[[terminal]]\nname = \"later\"\ncommand = [\"sleep\", \"1000\"]\nlend = []\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, s := range sittings {
 		t.Run(s.line, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Standard input that comes from a pipe arrives whole and once, however often the daemon
@@ -18,15 +19,10 @@ func TestPipedInputOverDaemons(t *testing.T) {
 	m := newMortal(t)
 	run := exec.Command("tether", "run", "--private", "--name", "sum", "--", "cksum")
 	run.Env = append(run.Environ(), "TETHER_HOME="+m.home)
-	in, err := run.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(run.StdinPipe())(t)
 	var out bytes.Buffer
 	run.Stdout = &out
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run.Start())
 	var sent bytes.Buffer
 	to := io.MultiWriter(in, &sent)
 	send := func(n int) {
@@ -35,9 +31,7 @@ func TestPipedInputOverDaemons(t *testing.T) {
 		for i := range data {
 			data[i] = byte(rand.Uint32())
 		}
-		if _, err := to.Write(data); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(to.Write(data))(t)
 	}
 	for n := range 6 {
 		send(500_000) // more than all buffers have room for: most of it has passed
@@ -49,18 +43,13 @@ func TestPipedInputOverDaemons(t *testing.T) {
 		m.start("daemon", "--replace")
 	}
 	send(1)
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Close())
 	if err := run.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	sum := exec.Command("cksum")
 	sum.Stdin = &sent
-	want, err := sum.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(sum.Output())(t)
 	if got := strings.TrimSpace(out.String()); got != strings.TrimSpace(string(want)) {
 		t.Errorf("the command has read %s, want %s", got, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"tether/agent/localapi"
 	"tether/ahp/client"
 	"tether/cmd/tether/internal/view"
+	"tether/internal/testkit/must"
 )
 
 // A host's error text is shown at a person's terminal like other output of a host: no
@@ -26,18 +27,14 @@ func TestErrorsOfHostsAreHarmless(t *testing.T) {
 	check("an error", printed())
 	a, printed = printing(t)
 	v := &viewer{app: a, up: true}
-	if _, err := v.event(t.Context(), client.Event{Kind: client.Down, Err: hostile}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(v.event(t.Context(), client.Event{Kind: client.Down, Err: hostile}))(t)
 	check("a link that is down", printed())
 	if !strings.HasSuffix(printed(), "\r\n") {
 		t.Errorf("a notice in raw mode is %q", printed())
 	}
 	var out bytes.Buffer
 	l := &view.Lines{Out: &out, Title: "t"}
-	if err := l.End(hostile); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.End(hostile))
 	check("a terminal that cannot be shown", out.String())
 }
 

@@ -19,6 +19,7 @@ import (
 	"tether/agent/localapi"
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -115,14 +116,11 @@ func mob(t *testing.T, url string, round int) (disperse func()) {
 	var open []*wsconn.Conn
 	for i := range map[bool]int{false: 9, true: 24}[testkit.Soaking()] {
 		var socket net.Conn
-		ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 			socket = c
 			return c, err
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		open = append(open, ch)
 		id := fmt.Sprintf("mob-%d-%d", round, i)
 		all.Go(func() {
@@ -154,10 +152,7 @@ func mob(t *testing.T, url string, round int) (disperse func()) {
 // runtime.MemStats.
 func (m *mortal) memory() map[string]int64 {
 	m.t.Helper()
-	text, err := m.door.Profile(m.t.Context(), "heap", 1)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	text := must.Get(m.door.Profile(m.t.Context(), "heap", 1))(m.t)
 	stats := make(map[string]int64)
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "# ")), " = ")
@@ -197,18 +192,13 @@ func TestHostileFromAllSides(t *testing.T) {
 	evil := &rogue{}
 	server := httptest.NewServer(evil)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	if _, err := m.door.Pair(t.Context(), localapi.PairRequest{Name: "rogue", URL: "ws" + strings.TrimPrefix(server.URL, "http")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.door.Pair(t.Context(), localapi.PairRequest{Name: "rogue", URL: "ws" + strings.TrimPrefix(server.URL, "http")}))(t)
 	flood := m.spawn(localapi.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold", Name: "flood", LendTo: []string{"lab"}})
 	uri := m.uri(flood.ID)
 	w := m.watch(uri, false)
 	const agent = `while :; do tether kill flood; tether unlend flood; tether unlend --all; tether approvals; tether read flood | tail -c 100; tether host tools lab on;
 		echo x | tether attach flood; tether token create --person me; head -c 300000 /dev/urandom | od; done 2>&1`
-	spawned, err := m.door.As("mallory").Spawn(t.Context(), localapi.SpawnRequest{Line: agent, Cwd: m.home, Env: os.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	spawned := must.Get(m.door.As("mallory").Spawn(t.Context(), localapi.SpawnRequest{Line: agent, Cwd: m.home, Env: os.Environ()}))(t)
 	crowded := httptest.NewServer(m.host)
 	t.Cleanup(crowded.Close)
 	url := "ws" + strings.TrimPrefix(crowded.URL, "http")

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -18,18 +19,10 @@ import (
 // does not know.
 func copyOfShell(t *testing.T, name string) string {
 	t.Helper()
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(sh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sh := must.Get(exec.LookPath("sh"))(t)
+	program := must.Get(os.ReadFile(sh))(t)
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, program, 0o700))
 	return file
 }
 
@@ -68,12 +61,8 @@ func TestIdentityOfTheConfiguration(t *testing.T) {
 	if out, _ := command(t, "config", "path"); out != "" {
 		config = out
 	}
-	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte("[identity]\nmine = [\"ourtool\"]\nagents = [\"theirs\"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(config), 0o700))
+	must.Do(t, os.WriteFile(config, []byte("[identity]\nmine = [\"ourtool\"]\nagents = [\"theirs\"]\n"), 0o600))
 	if out, status := scripted(t, nil, "daemon", "--replace", "--background"); status != 0 {
 		t.Fatalf("%d, %s", status, out)
 	}
@@ -130,9 +119,7 @@ func TestMarksOfAgents(t *testing.T) {
 	}
 	out, _ := command(t, "status", "--json")
 	var status localapi.Status
-	if err := json.Unmarshal([]byte(out), &status); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &status))
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", status.Pid))
 	if err != nil || strings.Contains(string(environ), "CLAUDECODE") || strings.Contains(string(environ), "AI_AGENT") {
 		t.Errorf("the daemon has %q, %v", environ, err)

@@ -27,6 +27,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 	"tether/platform/proc"
 )
@@ -56,16 +57,10 @@ func startKeyHost(t *testing.T) *keyHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	door := must.Get(devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)}))(t)
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
 	h.Handle(pairing.Path, door)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
 			k.mu.Lock()
@@ -105,9 +100,7 @@ func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 	var printed testkit.Output
 	c := exec.Command("tether", append([]string{"pair", k.url}, args...)...)
 	c.Stdout, c.Stderr = &printed, &printed
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	var code string
 	testkit.Eventually(t, patience, "a code is shown", func() bool {
 		if m := codeLine.FindStringSubmatch(printed.String()); m != nil {
@@ -128,10 +121,7 @@ func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 // secrets.
 func (k *keyHost) canaries(t *testing.T, home string, more ...string) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(home, "state", "hosts.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(home, "state", "hosts.json")))(t)
 	var f struct {
 		Secrets struct {
 			Key []byte `json:"device_key"`
@@ -159,15 +149,9 @@ func (k *keyHost) canaries(t *testing.T, home string, more ...string) map[string
 // unpacked is everything in an archive of bugreport.
 func unpacked(t *testing.T, path string) (all string) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(f))(t)
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -188,9 +172,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	home := newHome(t)
 	byCode, byToken := startKeyHost(t), startKeyHost(t)
 	plain := &testHost{}
-	if err := plain.start("plain-canary-token"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, plain.start("plain-canary-token"))
 	defer plain.stop()
 	token, _, err := byToken.tokens.CreatePairing("laptop", time.Hour)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -30,9 +31,7 @@ func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 	testkit.Eventually(t, patience, "the agent's terminal has exited", func() bool { return m.find(agents.ID).Exit != nil })
 	m.kill()
 	m.start("daemon")
-	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	var said []byte
 	testkit.Eventually(t, patience, "the program has asked", func() bool {
 		said, err = os.ReadFile(file)
@@ -41,14 +40,8 @@ func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 	if got := string(said); !strings.HasPrefix(got, "agent mallory: ") || !strings.Contains(got, "agent mallory may not POST /v1/tokens") {
 		t.Errorf("it is told:\n%s\nwant agent mallory, and a refusal to create a token", got)
 	}
-	text, err := os.ReadFile(file + ".pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file + ".pid"))(t)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	if _, status := command(t, "stop"); status != 0 {
 		t.Errorf("tether stop: %d", status)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -72,9 +73,7 @@ func (m *mortal) goOn(id, seconds string) {
 			return len(line) > 0 && slices.Equal(line[0].Argv, []string{"sleep", seconds})
 		})
 	})
-	if err := os.WriteFile(filepath.Join(m.home, "go-"+id), nil, 0o600); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, os.WriteFile(filepath.Join(m.home, "go-"+id), nil, 0o600))
 }
 
 // Stop ends background processes that exited terminals of agents have left, and reports
@@ -93,10 +92,7 @@ func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 			m := newMortal(t)
 			mine := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Name: "mine", Private: true})
 			runs := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "997"}, Private: true})
-			theirs, err := m.door.As("claude").Spawn(t.Context(), localapi.SpawnRequest{Line: "nohup sleep 998 & " + m.untilGo(), Cwd: m.home})
-			if err != nil {
-				t.Fatal(err)
-			}
+			theirs := must.Get(m.door.As("claude").Spawn(t.Context(), localapi.SpawnRequest{Line: "nohup sleep 998 & " + m.untilGo(), Cwd: m.home}))(t)
 			m.goOn(mine.ID, "999")
 			m.goOn(theirs.ID, "998")
 			m.await("both have exited", func(localapi.Status) bool { return m.find(mine.ID).Exit != nil && m.find(theirs.ID).Exit != nil })

@@ -9,6 +9,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Who takes a lent terminal in hand is told so, and can switch that off.
@@ -36,12 +37,8 @@ func TestLentIsShown(t *testing.T) {
 	p.types("~.")
 	p.sees("detached from web")
 	p.exits(0)
-	if err := os.MkdirAll(filepath.Join(home, "config"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte("[lend]\nnotice = false\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, "config"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte("[lend]\nnotice = false\n"), 0o600))
 	p = sit(t, "attach", "web")
 	p.sees("ready")
 	command(t, "unlend", "web")

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -40,12 +41,8 @@ func TestLimitsOverDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	config := filepath.Join(m.home, "config", "config.toml")
-	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte("[[terminal]]\nname = \"web\"\nrestart = \"always\"\nline = '''"+printsLimits+"; exec sleep 1000'''\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(config), 0o700))
+	must.Do(t, os.WriteFile(config, []byte("[[terminal]]\nname = \"web\"\nrestart = \"always\"\nline = '''"+printsLimits+"; exec sleep 1000'''\n"), 0o600))
 	tether := func(line string) string {
 		t.Helper()
 		out, err := exec.Command("/bin/sh", "-c", line).CombinedOutput()
@@ -65,14 +62,9 @@ func TestLimitsOverDaemons(t *testing.T) {
 	expect("after up", tether("umask 027; ulimit -Sn 99; ulimit -Sf 5; tether up web"), want)
 	id := tether("umask 0; tether restart web")
 	expect("after a restart", id, want)
-	child, err := os.FindProcess(m.find(id).Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := must.Get(os.FindProcess(m.find(id).Pid))(t)
 	m.kill()
-	if err := child.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Kill())
 	m.start("daemon")
 	next := id
 	testkit.Eventually(t, patience, "the next daemon has started it again", func() bool {
@@ -117,10 +109,7 @@ func TestLimitsOfRequests(t *testing.T) {
 		{"strict", &proc.Limits{Umask: new(0o077)}, 0o700, ""},
 	} {
 		dir := t.TempDir()
-		h, err := m.door.As("agent:bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"mkdir", "new"}, Cwd: dir, Limits: c.limits})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(m.door.As("agent:bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"mkdir", "new"}, Cwd: dir, Limits: c.limits}))(t)
 		testkit.Eventually(t, patience, "it has exited", func() bool { return m.find(h.ID).Exit != nil })
 		made, err := os.Stat(filepath.Join(dir, "new"))
 		if err != nil || made.Mode().Perm() != c.mode || h.Notice != c.notice {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/shell"
 )
 
@@ -39,10 +40,7 @@ func TestLoginEnvironmentOfATerminal(t *testing.T) {
 	if err != nil || !strings.Contains(text, "PATH=") {
 		t.Skipf("the login shell of this account cannot be asked: %v", err)
 	}
-	program, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(exec.LookPath("tether"))(t)
 	daemon := exec.Command(program, "daemon", "--background")
 	daemon.Env = append(slices.Clone(bare), "TETHER_HOME="+home, allowRootVar+"=1", "ONLY_THE_DAEMONS=x")
 	if out, err := daemon.CombinedOutput(); err != nil {
@@ -79,9 +77,7 @@ func TestSlowStartUpFiles(t *testing.T) {
 	end := filepath.Join(account, "end")
 	script := "while ! [ -e " + end + " ]; do sleep 0.05; done; export FROM_START_UP=1\n"
 	for _, name := range []string{".profile", ".bash_profile", ".zprofile", ".bashrc"} {
-		if err := os.WriteFile(filepath.Join(account, name), []byte(script), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(account, name), []byte(script), 0o600))
 	}
 	configure(t, "terminals.login_timeout", "1s")
 	for range 2 {
@@ -92,9 +88,7 @@ func TestSlowStartUpFiles(t *testing.T) {
 	if out, _ := command(t, "status"); !strings.Contains(out, "login environment") {
 		t.Errorf("status says nothing:\n%s", out)
 	}
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(end, nil, 0o600))
 	testkit.Eventually(t, patience, "the login's environment is known", func() bool {
 		out, _ := command(t, "run", "--private", "--login-env", "--", "env")
 		return variables(out)["FROM_START_UP"] == "1"

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 func TestLogText(t *testing.T) {
@@ -23,9 +25,7 @@ func TestLogText(t *testing.T) {
 				var out strings.Builder
 				l := newLogText(&out, false)
 				for rest := []byte(c.in + "\n"); len(rest) > 0; rest = rest[min(size, len(rest)):] {
-					if _, err := l.Write(rest[:min(size, len(rest))]); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(l.Write(rest[:min(size, len(rest))]))(t)
 				}
 				if out.String() != c.want+"\n" {
 					t.Errorf("got  %q\nwant %q", out.String(), c.want)
@@ -45,9 +45,7 @@ func TestLogTextIsBounded(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogText(&out, false)
 	for range 64 {
-		if _, err := l.Write(make([]byte, 64<<10)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Write(make([]byte, 64<<10)))(t)
 		if len(l.rest) > maxLogLine+64<<10 {
 			t.Fatalf("%d bytes are kept", len(l.rest))
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // scriptedClaude implements the part of the Messages API that Claude Code needs: it calls
@@ -74,17 +75,12 @@ func (m *scriptedClaude) play(t *testing.T, home string, more object, done func(
 	claude := acpTool(t, "agents/node_modules/@anthropic-ai/claude-code/bin/claude.exe")
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	tether, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tether := must.Get(exec.LookPath("tether"))(t)
 	entry := object{"command": tether, "args": []string{"mcp", "--as", "claude"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"}}
 	maps.Copy(entry, more)
 	own := t.TempDir()
 	file := filepath.Join(own, "mcp.json")
-	if err := os.WriteFile(file, []byte(asJSON(object{"mcpServers": object{"tether": entry}})), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(asJSON(object{"mcpServers": object{"tether": entry}})), 0o600))
 	for range 10 {
 		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", m.tool)
 		c.Dir = own

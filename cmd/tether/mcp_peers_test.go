@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // mcpOverTCP starts a daemon that listens on loopback TCP and returns the URL of its /mcp
@@ -21,12 +22,8 @@ func mcpOverTCP(t *testing.T, principal string) (at *url.URL, token string) {
 	t.Helper()
 	home := newHome(t)
 	path := filepath.Join(home, "config", "config.toml")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("[local]\nlisten = \"127.0.0.1:0\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte("[local]\nlisten = \"127.0.0.1:0\"\n"), 0o600))
 	token, status := command(t, "token", "create", principal)
 	if status != 0 {
 		t.Fatalf("no token: status %d", status)
@@ -68,10 +65,7 @@ func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) str
 func TestMCPConformance(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	suite := acpTool(t, "mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js")
-	baseline, err := filepath.Abs("testdata/mcp-conformance.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	baseline := must.Get(filepath.Abs("testdata/mcp-conformance.yaml"))(t)
 	daemon, token := mcpOverTCP(t, "conformance")
 	id, _ := command(t, "run", "--detach", "--", "sh", "-c", "echo 123; exec sleep 600")
 	at := relay(t, daemon, token, strings.NewReplacer("test_simple_text", "list_terminals", "test_error_handling", "read_terminal",
@@ -98,19 +92,11 @@ func TestMCPInspector(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	inspector := acpTool(t, "mcp/node_modules/@modelcontextprotocol/inspector/package.json")
 	var about struct{ Bin map[string]string }
-	data, err := os.ReadFile(inspector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &about); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(inspector))(t)
+	must.Do(t, json.Unmarshal(data, &about))
 	program := filepath.Join(filepath.Dir(inspector), about.Bin["mcp-inspector"])
 	at, token := mcpOverTCP(t, "inspector")
-	tether, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tether := must.Get(exec.LookPath("tether"))(t)
 	inspect := func(target []string, args ...string) string {
 		t.Helper()
 		out, err := exec.Command(node(t), append(append([]string{program, "--cli"}, target...), args...)...).CombinedOutput()

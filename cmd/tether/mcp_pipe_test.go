@@ -16,6 +16,7 @@ import (
 	"tether/agent"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -99,10 +100,7 @@ type mcpEnd struct {
 func mcpEnds(t *testing.T) (door *localclient.Client, ends <-chan *mcpEnd) {
 	t.Helper()
 	socket := agent.SocketPath(dirsOf(testkit.Home(t)))
-	l, err := ipc.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(socket))(t)
 	ch := make(chan *mcpEnd, 10)
 	go func() { // ends with the listener
 		for {
@@ -135,9 +133,7 @@ func (e *mcpEnd) hears(words string) {
 
 func (e *mcpEnd) says(line string) {
 	e.t.Helper()
-	if _, err := io.WriteString(e.conn, line+"\n"); err != nil {
-		e.t.Fatal(err)
-	}
+	must.Get(io.WriteString(e.conn, line+"\n"))(e.t)
 }
 
 // A client that is done while there is no daemon is done, too, when the next one answers

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A stream of events continues when the daemon is replaced: the client is told again that
@@ -23,18 +24,10 @@ func TestEventStreamOutlivesDaemon(t *testing.T) {
 	id, _ := command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "echo error 1; while [ ! -e "+trigger+" ]; do sleep 0.05; done; echo error 2; exec sleep 600")
 	command(t, "wait", "web", "--pattern", "error 1")
 	cmd := atAPrompt("tether", "mcp")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); cmd.Wait() })
 	defer time.AfterFunc(3*patience, func() { cmd.Process.Kill() }).Stop() // then heard ends
 	type message struct {
@@ -71,16 +64,12 @@ func TestEventStreamOutlivesDaemon(t *testing.T) {
 		t.Error("truncated at once")
 	}
 	replaced := exec.Command("tether", "daemon", "--replace")
-	if err := replaced.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replaced.Start())
 	t.Cleanup(func() { endDaemon(t, home); replaced.Wait() })
 	if next("notifications/events/active").Params.Truncated {
 		t.Error("truncated by the next daemon")
 	}
-	if err := os.WriteFile(trigger, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(trigger, nil, 0o600))
 	if got := next("notifications/events/event").Params.Data["line"]; got != "error 2" {
 		t.Errorf("told of %v", got)
 	}

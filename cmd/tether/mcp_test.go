@@ -21,6 +21,7 @@ import (
 
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 )
@@ -46,10 +47,7 @@ func mcpClient(t *testing.T, argv ...string) *sdk.ClientSession {
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	cmd := atAPrompt(argv...)
 	cmd.Stderr = os.Stderr
-	s, err := c.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil))(t)
 	if runtime.GOOS == "windows" { // see atAPrompt
 		forgetAgents(t)
 	}
@@ -60,9 +58,7 @@ func mcpClient(t *testing.T, argv ...string) *sdk.ClientSession {
 // forgetAgents makes a test that has started tether mcp by itself the person again.
 func forgetAgents(t *testing.T) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(dirsOf(os.Getenv(dirs.HomeVar)).State, "agents")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(dirsOf(os.Getenv(dirs.HomeVar)).State, "agents")))
 }
 
 // atAPrompt is a command as a person types it: below a shell that leads its session,
@@ -107,10 +103,7 @@ func tool(t *testing.T, s *sdk.ClientSession, name string, args any) (text strin
 // mcpWalk returns the README's part for agents: the configuration, and the calls.
 func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, text, _ := strings.Cut(string(readme), "## Agents on this machine")
 	text, _, _ = strings.Cut(text, "\n## ")
 	parts := strings.Split(text, "```")
@@ -123,9 +116,7 @@ func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
 			Args    []string
 		} `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(parts[1], "json")), &config); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(strings.TrimPrefix(parts[1], "json")), &config))
 	server := config.Servers["tether"]
 	for line := range strings.Lines(strings.TrimSpace(parts[3])) {
 		name, args, _ := strings.Cut(line, " ")
@@ -139,10 +130,7 @@ func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
 func TestMCPWalk(t *testing.T) {
 	newHome(t)
 	argv, calls := mcpWalk(t)
-	program, err := exec.LookPath("devserver")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(exec.LookPath("devserver"))(t)
 	port := fmt.Sprint(testkit.FreePort(t))
 	s := mcpClient(t, argv...)
 	var id string
@@ -157,9 +145,7 @@ func TestMCPWalk(t *testing.T) {
 		answers[c[0]] = text
 		if id == "" {
 			var m struct{ ID string }
-			if err := json.Unmarshal([]byte(text), &m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), &m))
 			id = m.ID
 		}
 	}
@@ -183,10 +169,7 @@ func TestMCPWalk(t *testing.T) {
 		text, _ := tool(t, s, "read_terminal", map[string]any{"terminalId": id})
 		return strings.Contains(text, `"history":"devserver starting\n  ➜  Local: http://localhost:`+port+`/\n"`)
 	})
-	resp, err := http.Get("http://127.0.0.1:" + port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://127.0.0.1:" + port))(t)
 	resp.Body.Close()
 	if out, _ := command(t, "ls"); !strings.Contains(out, id) || !strings.Contains(out, "running") {
 		t.Errorf("the person's list:\n%s", out)
@@ -208,9 +191,7 @@ func TestMCPTerminalsOutliveTheClient(t *testing.T) {
 		t.Fatal(text)
 	}
 	var m struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &m))
 	if err := first.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
@@ -238,9 +219,7 @@ func TestMCPShell(t *testing.T) {
 		t.Fatal(text)
 	}
 	var m struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &m))
 	type seen struct {
 		Reason, Line, History string
 		Cursor                int64
@@ -256,9 +235,7 @@ func TestMCPShell(t *testing.T) {
 		if isError {
 			t.Fatalf("%s %v: %s", name, args, text)
 		}
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &r))
 		return r
 	}
 	call("wait_terminal", map[string]any{"pattern": `[$#] $`})
@@ -283,12 +260,8 @@ func allowAll(t *testing.T, home string) {
 	t.Helper()
 	const text = "[policy]\n[[policy.rules]]\nname = \"all\"\neffect = \"allow\"\nargv = [\"bash\"]\nreason = \"a test\"\n"
 	path := filepath.Join(home, "config", "config.toml")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // The daemon is replaced under a session: the call under way fails, everything else goes
@@ -303,10 +276,7 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 	})
 	var lines testkit.Output // that went to the program
 	wire := &sdk.LoggingTransport{Transport: &sdk.CommandTransport{Command: atAPrompt("tether", "mcp", "--as", "claude")}, Writer: &lines}
-	s, err := c.Connect(t.Context(), wire, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Connect(t.Context(), wire, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"}))(t)
 	defer s.Close()
 	program, _ := exec.LookPath("devserver")
 	text, isError := tool(t, s, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, "0"}})
@@ -314,13 +284,9 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 		t.Fatal(text)
 	}
 	var m struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &m))
 	id, _ := command(t, "run", "--detach", "--", "sh", "-c", "read x; echo $x; exec sleep 600")
-	if err := s.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + id}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + id}))
 	failed := make(chan error, 1)
 	go func() {
 		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: map[string]any{"terminalId": m.ID, "timeoutMs": 600000}})
@@ -329,9 +295,7 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 	testkit.Eventually(t, patience, "the wait is sent", func() bool { return strings.Contains(lines.String(), "wait_terminal") })
 	tool(t, s, "list_terminals", nil) // after which the daemon has it
 	next := exec.Command("tether", "daemon", "--replace")
-	if err := next.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, next.Start())
 	t.Cleanup(func() { endDaemon(t, home); next.Wait() })
 	if err := <-failed; err == nil || !strings.Contains(err.Error(), "the daemon restarted during this call") {
 		t.Errorf("the call under way: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"tether/events"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // tether on gives each event to a command on its standard input, never in its arguments,
@@ -25,13 +26,9 @@ func TestOn(t *testing.T) {
 	on.Dir = dir
 	var out testkit.Output
 	on.Stdout, on.Stderr = &out, &out
-	if err := on.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, on.Start())
 	testkit.Eventually(t, patience, "it listens", func() bool { _, err := os.Stat(cursor); return err == nil })
-	if err := os.WriteFile(trigger, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(trigger, nil, 0o600))
 	_ = on.Wait() // its status is that of the command
 	if status := on.ProcessState.ExitCode(); status != 3 {
 		t.Errorf("status %d: %s", status, out.String())

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -38,9 +39,7 @@ var ordinaryWays = []ordinary{
 	{"make run </dev/null", true, func(t *testing.T, line string) {
 		needs(t, "make")
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("run:\n\t"+line+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("run:\n\t"+line+"\n"), 0o600))
 		atTerminal(t, "make -C "+dir+" run </dev/null")
 	}},
 	{"an alias of git", true, func(t *testing.T, line string) {
@@ -54,9 +53,7 @@ var ordinaryWays = []ordinary{
 	{"npm run", true, func(t *testing.T, line string) {
 		needs(t, "npm")
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"scripts": {"x": "`+line+`"}}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"scripts": {"x": "`+line+`"}}`), 0o600))
 		atTerminal(t, "npm --offline --prefix "+dir+" run x")
 	}},
 	{"a program of the person's that nobody knows", false, func(t *testing.T, line string) { atTerminal(t, copyOfShell(t, "newtool")+" -c '"+line+"; true'") }},
@@ -77,9 +74,7 @@ var ordinaryWays = []ordinary{
 	{"screen", true, func(t *testing.T, line string) {
 		needs(t, "screen")
 		dir := shortDir(t)
-		if err := os.Chmod(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o700))
 		begin(t, "env", "SCREENDIR="+dir, "screen", "-dmS", "tether", "sh", "-c", line)
 	}},
 	{"ssh with a terminal", true, func(t *testing.T, line string) { bySSH(t, "-tt", line) }},
@@ -88,18 +83,10 @@ var ordinaryWays = []ordinary{
 	// programs see them, with a file of that name.
 	{"an editor's terminal", true, func(t *testing.T, line string) {
 		needs(t, "script")
-		script, err := exec.LookPath("script")
-		if err != nil {
-			t.Fatal(err)
-		}
-		program, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		script := must.Get(exec.LookPath("script"))(t)
+		program := must.Get(os.ReadFile(script))(t)
 		editor := filepath.Join(t.TempDir(), "code")
-		if err := os.WriteFile(editor, program, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(editor, program, 0o700))
 		begin(t, editor, "-qec", line, "/dev/null")
 	}},
 	{"an editor's task", false, func(t *testing.T, line string) {
@@ -117,10 +104,7 @@ var ordinaryWays = []ordinary{
 // shortDir is a directory for sockets, whose paths must be short.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := testkit.MakeHome()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(testkit.MakeHome())(t)
 	t.Cleanup(func() {
 		if err := testkit.RemoveHome(dir); err != nil {
 			t.Error(err)
@@ -146,9 +130,7 @@ func begin(t *testing.T, argv ...string) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var said bytes.Buffer
 	c.Stdout, c.Stderr, c.WaitDelay = &said, &said, patience
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait() // it was killed, or has ended
@@ -177,9 +159,7 @@ func byCron(t *testing.T, line string) {
 		t.Skipf("cron has only the machine's own tables here: %v, %s", err, out)
 	}
 	table := filepath.Join(t.TempDir(), "table")
-	if err := os.WriteFile(table, []byte("@reboot "+line+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(table, []byte("@reboot "+line+"\n"), 0o600))
 	begin(t, "unshare", "--mount", "sh", "-ec", `mount -t tmpfs none /run; mount -t tmpfs none /var/spool/cron; mkdir /var/spool/cron/crontabs
 cp "$0" /var/spool/cron/crontabs/root; for dir in /etc/cron.d; do mount -t tmpfs none $dir; done; mount --bind /dev/null /etc/crontab; exec cron -f`, table)
 }
@@ -208,9 +188,7 @@ func sshConfig(t *testing.T) string {
 		"ssh_config": fmt.Sprintf("Host far.example\n ProxyCommand %s -i -f %s\nHost *\n IdentityFile %s\n IdentitiesOnly yes\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n BatchMode yes\n ProxyCommand false\n",
 			sshd, file("sshd_config"), file("key")),
 	} {
-		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file(name), []byte(text), 0o600))
 	}
 	return file("ssh_config")
 }
@@ -243,9 +221,7 @@ tether token create "t$1" >/dev/null; echo "power=$?"
 			t.Parallel()
 			out, script := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "ask")
 			text := fmt.Sprintf("exec >%s.new 2>&1\nexport PATH='%s' TETHER_HOME=${TETHER_HOME:-%s} %s=1 HOME='%s'\nunset %s\n%smv %[1]s.new %[1]s\n", out, path, home, allowRootVar, os.Getenv("HOME"), tokenVar, ask)
-			if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(script, []byte(text), 0o600))
 			w.start(t, fmt.Sprintf("sh %s %d", script, i))
 			var got []byte
 			testkit.Eventually(t, patience, "the end of "+script, func() bool {

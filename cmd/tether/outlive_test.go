@@ -27,6 +27,7 @@ import (
 	"tether/host"
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/platform/proc"
 )
@@ -83,9 +84,7 @@ func newMortal(t *testing.T) *mortal {
 		server.Close()
 	})
 	m.start("daemon")
-	if _, err := m.door.Pair(t.Context(), localapi.PairRequest{Name: "lab", URL: "ws://" + m.proxy.Listen(t)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.door.Pair(t.Context(), localapi.PairRequest{Name: "lab", URL: "ws://" + m.proxy.Listen(t)}))(t)
 	return m
 }
 
@@ -96,9 +95,7 @@ func (m *mortal) start(args ...string) {
 	before := m.daemon
 	m.daemon = exec.Command("tether", args...)
 	m.daemon.Stderr = &m.said
-	if err := m.daemon.Start(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.daemon.Start())
 	m.await("a daemon answers", func(s localapi.Status) bool { return s.Pid == m.daemon.Process.Pid })
 	if before != nil {
 		before.Wait()
@@ -116,19 +113,13 @@ func (m *mortal) holdersDir() string { return filepath.Join(m.home, "run", "h") 
 // holders are the ids of the living ones.
 func (m *mortal) holders() []string {
 	m.t.Helper()
-	ids, err := holder.List(m.holdersDir())
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return ids
+	return must.Get(holder.List(m.holdersDir()))(m.t)
 }
 
 // kill is kill -9.
 func (m *mortal) kill() {
 	m.t.Helper()
-	if err := m.daemon.Process.Kill(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.daemon.Process.Kill())
 	ended := m.daemon.Wait()
 	status := m.daemon.ProcessState.ExitCode() // -1 for a signal; a process killed on Windows has 1
 	if ended == nil || status > 1 {
@@ -151,21 +142,13 @@ func (m *mortal) await(what string, cond func(localapi.Status) bool) {
 func (m *mortal) spawn(r localapi.SpawnRequest) localapi.Terminal {
 	m.t.Helper()
 	r.Cwd, r.Env = testkit.Abs("/"), os.Environ()
-	t, err := m.door.Spawn(m.t.Context(), r)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return t
+	return must.Get(m.door.Spawn(m.t.Context(), r))(m.t)
 }
 
 // find returns the terminal as the daemon knows it.
 func (m *mortal) find(id string) localapi.Terminal {
 	m.t.Helper()
-	t, err := m.door.Find(m.t.Context(), id)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return t
+	return must.Get(m.door.Find(m.t.Context(), id))(m.t)
 }
 
 // uri waits until the terminal is at the host.
@@ -187,15 +170,10 @@ func (m *mortal) listed() (uris []string) {
 	m.t.Helper()
 	near, far := jsonrpc.Pipe()
 	go m.host.ServeChannel(m.t.Context(), far)
-	c, err := client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	c := must.Get(client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}}))(m.t)
 	defer c.Close()
 	var root ahp.RootState
-	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, json.Unmarshal(c.Result().Snapshots[0].State, &root))
 	for _, info := range root.Terminals {
 		uris = append(uris, info.Resource)
 	}
@@ -218,25 +196,17 @@ func (m *mortal) watch(uri string, keep bool) *watcher {
 	w := &watcher{keep: keep}
 	near, far := jsonrpc.Pipe()
 	go m.host.ServeChannel(context.Background(), far)
-	c, err := client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "watcher", OnEnvelope: func(v ahp.EnvelopeView) {
+	c := must.Get(client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "watcher", OnEnvelope: func(v ahp.EnvelopeView) {
 		if v.Channel == uri && !v.Rejected {
 			w.see(v)
 		}
-	}})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	}}))(m.t)
 	m.t.Cleanup(c.Close)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r, err := c.Subscribe(m.t.Context(), uri)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	r := must.Get(c.Subscribe(m.t.Context(), uri))(m.t)
 	var state ahp.TerminalState
-	if err := json.Unmarshal(r.Snapshot.State, &state); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, json.Unmarshal(r.Snapshot.State, &state))
 	for _, part := range state.Content {
 		w.takeLocked([]byte(part.Value))
 	}
@@ -339,9 +309,7 @@ func TestKilledUnderFlood(t *testing.T) {
 func (m *mortal) endFlood(flood localapi.Terminal, w *watcher) {
 	t := m.t
 	t.Helper()
-	if _, err := m.door.Kill(t.Context(), flood.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.door.Kill(t.Context(), flood.ID))(t)
 	end := m.find(flood.ID)
 	testkit.Eventually(t, patience, "the observer sees the exit", func() bool { _, exits, err := w.state(); return err != nil || len(exits) > 0 })
 	got, exits, err := w.state()

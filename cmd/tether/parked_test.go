@@ -11,6 +11,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A person closes a machine, as the host sees it: status and unlend say what the host may
@@ -61,9 +62,7 @@ func TestWhatAHostKeepsWhileTheMachineIsAway(t *testing.T) {
 	watched := exec.Command("tether", "watch", "--without-token", "ws://"+server.Listener.Addr().String(), "web")
 	var seen testkit.Output
 	watched.Stdout, watched.Stderr = &seen, &seen
-	if err := watched.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, watched.Start())
 	testkit.Eventually(t, patience, "it is watched", func() bool { return strings.Contains(seen.String(), "ready") })
 	away.Store(true)
 	proxy.Cut()

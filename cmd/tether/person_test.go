@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/screen"
 )
@@ -19,14 +20,8 @@ import (
 // newHome makes a home for this test, and ends the daemon in it afterwards.
 func newHome(t *testing.T) string {
 	t.Helper()
-	home, err := testkit.MakeHome()
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := personToken(home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Get(testkit.MakeHome())(t)
+	token := must.Get(personToken(home))(t)
 	t.Setenv("TETHER_HOME", home)
 	t.Setenv(tokenVar, token)
 	t.Setenv(allowRootVar, "1")
@@ -73,10 +68,7 @@ func sit(t *testing.T, args ...string) *person {
 func sitAt(t *testing.T, c pty.Command) *person {
 	t.Helper()
 	c.Size = pty.Size{Cols: 100, Rows: 30}
-	p, err := pty.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pty.Start(c))(t)
 	s := &person{t: t, pty: p, done: make(chan struct{})}
 	go s.look()
 	t.Cleanup(func() { p.Close(); <-s.done; p.Wait() })
@@ -132,9 +124,7 @@ func (p *person) sees(texts ...string) {
 
 func (p *person) types(text string) {
 	p.t.Helper()
-	if _, err := p.pty.Write([]byte(text)); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(p.pty.Write([]byte(text)))(p.t)
 }
 
 // exits waits for the end of tether.
@@ -153,9 +143,7 @@ func TestAttachedRun(t *testing.T) {
 	p.sees("30 100")
 	p.types("hi ~.\r") // in the middle of a line it means nothing
 	p.sees("got:hi ~..", "wait")
-	if err := p.pty.Resize(pty.Size{Cols: 120, Rows: 40}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.pty.Resize(pty.Size{Cols: 120, Rows: 40}))
 	p.sees("40 120")
 	p.exits(4)
 }
@@ -268,9 +256,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 		return strings.Contains(out, "got 033[?62;22")
 	})
 	file := filepath.Join(home, "questions")
-	if err := os.WriteFile(file, []byte("\x1b[c\x1b[6n\x1b]11;?\a\x1b[?u\x1b[5n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("\x1b[c\x1b[6n\x1b]11;?\a\x1b[?u\x1b[5n"), 0o600))
 	command(t, "run", "--detach", "--private", "--name", "file", "--", "sh", "-c", "cat "+file+"; echo behind; stty raw -echo; exec cat -v")
 	testkit.Eventually(t, patience, "the file is shown", func() bool {
 		out, _ := command(t, "read", "file")
@@ -420,13 +406,9 @@ func TestSmallestWindow(t *testing.T) {
 	a.sees("ready")
 	b := sit(t, "attach", "shared")
 	b.sees("ready")
-	if err := b.pty.Resize(pty.Size{Cols: 50, Rows: 60}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.pty.Resize(pty.Size{Cols: 50, Rows: 60}))
 	a.sees("<30 50>")
-	if err := a.pty.Resize(pty.Size{Cols: 200, Rows: 20}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.pty.Resize(pty.Size{Cols: 200, Rows: 20}))
 	b.sees("<20 50>")
 	b.types("~.")
 	b.exits(0)
@@ -449,9 +431,7 @@ func TestTokenIsNotShown(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
 	newHome(t)
 	h := &testHost{}
-	if err := h.start("typed-canary"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start("typed-canary"))
 	defer h.stop()
 
 	p := sit(t, "pair", "ws://"+h.address)
@@ -510,9 +490,7 @@ func TestPlay(t *testing.T) {
 [0.01,"o","\u001b[?1049h\u001b[?25lfull screen"]
 [60,"o","later"]
 `
-	if err := os.WriteFile(name, []byte(cast), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(cast), 0o600))
 	p := sit(t, "play", "--idle-limit", "10ms", name)
 	p.sees("recorded at 200x24, your window is 100x30", "full screen", "later", "\x1b[?25h", "\x1b[?1049l")
 	p.exits(0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Another person's recording is played in this way, too.
@@ -15,9 +16,7 @@ func TestPlayedTextIsSafeAtATerminal(t *testing.T) {
 	newHome(t)
 	name := filepath.Join(t.TempDir(), "x.cast")
 	cast := "{\"version\":3,\"term\":{\"cols\":80,\"rows\":24}}\n[0.01,\"o\",\"before \\u001b]52;c;ZXZpbA==\\u0007 behind\"]\n"
-	if err := os.WriteFile(name, []byte(cast), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(cast), 0o600))
 	p := sit(t, "play", name)
 	p.exits(0)
 	if got := p.shown(); !strings.Contains(got, "before ") || !strings.Contains(got, " behind") || strings.Contains(got, "]52;c;") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -15,10 +16,7 @@ func TestSlowCommandsShowProgress(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	t.Parallel() // it waits most of the time
 	home := acpHome(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections by its backlog, and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // takes connections by its backlog, and never answers
 	defer silent.Close()
 	for _, name := range []string{"deaf", "too"} {
 		everything(home, "run", "--detach", "--name", name, "--", "ignoreterm")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The environment's proxy is asked for a way to hosts elsewhere, and hears no secret;
@@ -38,9 +39,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("no_proxy", "")
 	newHome(t)
 	h := &testHost{}
-	if err := h.start("canary-token"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start("canary-token"))
 	defer h.stop()
 	if out, status := given(t, "canary-token\n", "pair", "--token-file", "-", "ws://"+h.address); status != 0 {
 		t.Errorf("a host on this machine: %d %s", status, out)

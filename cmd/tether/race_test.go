@@ -14,14 +14,12 @@ import (
 	"tether/agent"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Commands that all need a daemon at the same moment end up with one.
 func TestOneDaemonForAll(t *testing.T) {
-	program, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(exec.LookPath("tether"))(t)
 	for range 20 {
 		home := testkit.Home(t)
 		t.Setenv(allowRootVar, "1")
@@ -102,24 +100,12 @@ func TestSignalsToAScript(t *testing.T) {
 	} {
 		name := "by-" + strings.ToLower(c.signal)
 		script := exec.Command("tether", "run", "--private", "--name", name, "--", "sh", "-c", `trap 'exit 5' INT; echo ready; while :; do sleep 0.01; done`)
-		in, err := script.StdinPipe() // its end would be typed, too
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(script.StdinPipe())(t) // its end would be typed, too
 		defer in.Close()
-		out, err := script.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := script.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 64)); err != nil {
-			t.Fatal(err)
-		}
-		if err := exec.Command("kill", "-"+c.signal, strconv.Itoa(script.Process.Pid)).Run(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(script.StdoutPipe())(t)
+		must.Do(t, script.Start())
+		must.Get(out.Read(make([]byte, 64)))(t)
+		must.Do(t, exec.Command("kill", "-"+c.signal, strconv.Itoa(script.Process.Pid)).Run())
 		_ = script.Wait()
 		if got := script.ProcessState.ExitCode(); got != c.want {
 			t.Errorf("SIG%s: exited with %d, want %d", c.signal, got, c.want)
@@ -145,10 +131,7 @@ func TestPipesCarryMuch(t *testing.T) {
 		text.WriteString(strconv.Itoa(i) + " the quick brown fox\n")
 	}
 	c := exec.Command("tether", "run", "--private", "--", "sh", "-c", "echo go; exec head -c "+strconv.Itoa(text.Len()))
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
 	var out bytes.Buffer
 	ready := make(chan struct{})
 	c.Stdout = writerFunc(func(p []byte) (int, error) {
@@ -157,16 +140,10 @@ func TestPipesCarryMuch(t *testing.T) {
 		}
 		return out.Write(p)
 	})
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	<-ready
-	if _, err := in.Write(text.Bytes()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(in.Write(text.Bytes()))(t)
+	must.Do(t, c.Wait())
 	want := strings.ReplaceAll(text.String(), "\n", "\r\n") // the output is a terminal's
 	if got := strings.TrimPrefix(out.String(), "go\r\n"); got != want {
 		t.Errorf("%d bytes came back of %d, or others", len(got), len(want))

@@ -27,6 +27,7 @@ import (
 	"tether/agent/localclient"
 	"tether/internal/asciicast"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/pty"
 	"tether/platform/sandbox"
@@ -93,19 +94,14 @@ func TestScriptOutlivesDaemons(t *testing.T) {
 	var seen progress
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &seen, &said
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	for range testkit.Rounds(t, 2, 50) {
 		before, _ := seen.state()
 		testkit.Eventually(t, patience, "more is printed", func() bool { now, err := seen.state(); return now > before || err != nil })
 		m.kill()
 		m.start("daemon")
 	}
-	x, err := m.door.Kill(t.Context(), "script")
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(m.door.Kill(t.Context(), "script"))(t)
 	err = c.Wait()
 	if got, wrong := seen.state(); c.ProcessState.ExitCode() != x.Exit.Code || wrong != nil || got != x.Bytes {
 		t.Errorf("%v of %+v, %d of %d bytes, %v\n%s", err, x.Exit, got, x.Bytes, wrong, said.String())
@@ -148,9 +144,7 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 	p.sees("<one> 30 100")
 	m.kill()
 	p.types("two\r") // while there is no daemon
-	if err := p.pty.Resize(pty.Size{Cols: 90, Rows: 20}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.pty.Resize(pty.Size{Cols: 90, Rows: 20}))
 	m.start("daemon")
 	p.sees("tether: reconnected after", "the terminal kept running", "<two>")
 	p.types("three\r")
@@ -189,21 +183,14 @@ func TestInterruptWhileTheDaemonIsDown(t *testing.T) {
 	m := newMortal(t)
 	t.Setenv(awayVar, "1s")
 	c := exec.Command("tether", "run", "--private", "--name", "left", "--", "does", "print:ready", "after:1h")
-	in, err := c.StdinPipe() // its end would be typed
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t) // its end would be typed
 	defer in.Close()
 	var seen testkit.Output
 	c.Stdout = &seen
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	testkit.Eventually(t, patience, "it is attached", func() bool { return strings.Contains(seen.String(), "ready") })
 	m.kill()
-	if err := c.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Process.Signal(os.Interrupt))
 	hangs := time.AfterFunc(patience, func() { c.Process.Kill() })
 	defer hangs.Stop()
 	if err := c.Wait(); c.ProcessState.ExitCode() != localapi.ExitDropped {
@@ -242,9 +229,7 @@ func TestUnlendWhileTheHostIsAway(t *testing.T) {
 	m.away.Store(true)
 	m.proxy.Cut()
 	m.await("the link is down", func(s localapi.Status) bool { return s.Hosts[0].State != "online" })
-	if _, err := m.door.Unlend(t.Context(), x.ID, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.door.Unlend(t.Context(), x.ID, ""))(t)
 	for range 2 { // the first of them reaches no host
 		m.kill()
 		m.start("daemon")
@@ -267,14 +252,9 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	w := m.watch(m.uri(x.ID), true)
 	testkit.Eventually(t, patience, "the first line is at the host", func() bool { return strings.Contains(w.shown(), "one") })
 	m.kill()
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(flag, nil, 0o600))
 	testkit.Eventually(t, patience, "its holder knows of the child's end", func() bool {
-		running, err := agent.LeftRunning(dirsOf(m.home))
-		if err != nil {
-			t.Fatal(err)
-		}
+		running := must.Get(agent.LeftRunning(dirsOf(m.home)))(t)
 		return !slices.Contains(running, x.ID)
 	})
 	down := time.Now()
@@ -315,17 +295,10 @@ func TestExitedOutlivesDaemons(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	killed := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "killed", Private: true})
-	if _, err := m.door.Kill(t.Context(), killed.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.door.Kill(t.Context(), killed.ID))(t)
 	shell := m.spawn(localapi.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
-	hand, err := m.door.Attach(t.Context(), shell.ID, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := hand.Write(t.Context(), []byte("(exit 4)\recho by hand; exit 5\r")); err != nil {
-		t.Fatal(err)
-	}
+	hand := must.Get(m.door.Attach(t.Context(), shell.ID, localclient.AttachOptions{}))(t)
+	must.Do(t, hand.Write(t.Context(), []byte("(exit 4)\recho by hand; exit 5\r")))
 	m.await("the shell has ended", func(localapi.Status) bool { return m.find(shell.ID).Exit != nil })
 	hand.Close()
 	var uris []string // those of lent terminals
@@ -375,13 +348,8 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	m.away.Store(true)
 	m.proxy.Cut()
 	m.await("the link is down", func(s localapi.Status) bool { return s.Hosts[0].State != "online" })
-	a, err := m.door.Attach(t.Context(), x.ID, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Write(t.Context(), []byte("\r")); err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(m.door.Attach(t.Context(), x.ID, localclient.AttachOptions{}))(t)
+	must.Do(t, a.Write(t.Context(), []byte("\r")))
 	m.await("it has exited", func(localapi.Status) bool { return m.find(x.ID).Exit != nil })
 	a.Close()
 	for range 2 {
@@ -413,34 +381,22 @@ func TestNothingIsForgotten(t *testing.T) {
 	t.Setenv("SHELL", bash)
 	titled := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `printf '\033]2;a title\007'; exec sleep 1000`}, Name: "titled", Cols: 101, Rows: 33})
 	m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "mine", Private: true})
-	a, err := m.door.As("robot").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"/bin/sleep", "1000"}, Name: "its", Cwd: t.TempDir(), Env: []string{"A=b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(m.door.As("robot").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"/bin/sleep", "1000"}, Name: "its", Cwd: t.TempDir(), Env: []string{"A=b"}}))(t)
 	shell := m.spawn(localapi.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
-	hand, err := m.door.Attach(t.Context(), shell.ID, localclient.AttachOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hand := must.Get(m.door.Attach(t.Context(), shell.ID, localclient.AttachOptions{}))(t)
 	for n, line := range []string{"true", "(exit 3)", "sleep 0.3", "cd /tmp", "sleep 1000"} {
 		m.await("a prompt", func(localapi.Status) bool {
 			l, err := m.door.Commands(t.Context(), shell.ID)
 			return err == nil && l.CommandDetection && len(l.Commands) == n && (n == 0 || !l.Commands[n-1].Running)
 		})
-		if err := hand.Write(t.Context(), []byte(line+"\r")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hand.Write(t.Context(), []byte(line+"\r")))
 	}
 	m.await("the last command runs", func(localapi.Status) bool { return m.find(shell.ID).Running == "sleep 1000" })
 	hand.Close()
 	// A command's beginning is kept a little later, or together with state that is kept
 	// at once, such as loans.
-	if _, err := m.door.Unlend(t.Context(), shell.ID, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.door.Lend(t.Context(), shell.ID, localapi.LendRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.door.Unlend(t.Context(), shell.ID, ""))(t)
+	must.Get(m.door.Lend(t.Context(), shell.ID, localapi.LendRequest{}))(t)
 	m.await("all are lent", func(s localapi.Status) bool { return len(s.Hosts[0].Lent) == 3 && m.find(shell.ID).Attached == 0 })
 	m.await("the title is read", func(localapi.Status) bool { return m.find(titled.ID).Title == "a title" })
 	before, commands := m.all(shell.ID)
@@ -465,14 +421,8 @@ func TestNothingIsForgotten(t *testing.T) {
 // all returns the terminals, and the commands of one.
 func (m *mortal) all(shell string) (localapi.TerminalList, localapi.CommandList) {
 	m.t.Helper()
-	all, err := m.door.List(m.t.Context())
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	commands, err := m.door.Commands(m.t.Context(), shell)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	all := must.Get(m.door.List(m.t.Context()))(m.t)
+	commands := must.Get(m.door.Commands(m.t.Context(), shell))(m.t)
 	return all, commands
 }
 
@@ -488,18 +438,12 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 	work, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	config := fmt.Sprintf("[policy.builtin]\ntether = \"allow\"\nenvironment = \"allow\"\n[[policy.principals]]\nname = \"agent:boxed\"\nsandbox = \"wall\"\nroots = [%q]\n", work)
 	for path, text := range map[string]string{outside: "the person's", filepath.Join(m.home, "config", "config.toml"): config} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	m.start("daemon", "--replace")
 	start := func(line string) localapi.Terminal {
 		t.Helper()
-		x, err := m.door.As("boxed").Spawn(t.Context(), localapi.SpawnRequest{Line: line, Cwd: work, Env: os.Environ()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
+		return must.Get(m.door.As("boxed").Spawn(t.Context(), localapi.SpawnRequest{Line: line, Cwd: work, Env: os.Environ()}))(t)
 	}
 	prints := func(id, want string) {
 		t.Helper()
@@ -524,18 +468,13 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		if now := m.find(x.ID); now.Exit != nil || now.Pid != x.Pid {
 			t.Fatalf("the terminal is %+v, was %+v", now, x)
 		}
-		if err := os.WriteFile(filepath.Join(work, fmt.Sprint("go", n)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(work, fmt.Sprint("go", n)), nil, 0o600))
 		prints(x.ID, fmt.Sprintf("round %d is over", n+1))
 		y := start("tether whoami; cat " + outside + "; cat /tmp/mark; echo all")
 		prints(y.ID, "of the first")
 		prints(y.ID, "agent boxed: ")
 	}
-	out, err := m.door.Read(t.Context(), x.ID, localclient.ReadOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(m.door.Read(t.Context(), x.ID, localclient.ReadOptions{}, nil))(t)
 	defer out.Close()
 	text, err := io.ReadAll(out)
 	for _, want := range []string{"of the first", "No such file", "agent boxed: "} {
@@ -556,9 +495,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 		ended := make(chan int, len(both))
 		for i, c := range both {
 			c.Stderr = &said[i]
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Start())
 			go func() {
 				c.Wait()
 				ended <- i
@@ -571,9 +508,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 		m.await("the other has the terminal", func(s localapi.Status) bool {
 			return s.Pid == both[1-loser].Process.Pid && m.find(x.ID).Pid == x.Pid
 		})
-		if err := both[1-loser].Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, both[1-loser].Process.Kill())
 		<-ended
 		m.start("daemon")
 	}
@@ -584,17 +519,12 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 func TestReplacementWaitsForItsTurn(t *testing.T) {
 	m := newMortal(t)
 	m.kill()
-	next, err := ipc.Lock(filepath.Join(m.home, "run", localapi.NextName)) // as the other one does
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(ipc.Lock(filepath.Join(m.home, "run", localapi.NextName)))(t) // as the other one does
 	defer next.Close()
 	second := exec.Command("tether", "daemon", "--replace", "--background")
 	var said testkit.Output
 	second.Stderr = &said
-	if err := second.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, second.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- second.Wait() }()
 	select {
@@ -625,9 +555,7 @@ func TestReplacementsAtOnce(t *testing.T) {
 		for i := range all {
 			all[i] = exec.CommandContext(ctx, "tether", "daemon", "--replace", "--background")
 			all[i].Stderr = &said[i]
-			if err := all[i].Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, all[i].Start())
 		}
 		for i, c := range all {
 			if err := c.Wait(); err != nil {
@@ -655,9 +583,7 @@ func TestSignalLeavesTerminals(t *testing.T) {
 	x := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		old := m.daemon
-		if err := old.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, old.Process.Signal(sig))
 		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminal kept") {
 			t.Errorf("%v: %v\n%s", sig, err, m.said.String())
 		}
@@ -682,13 +608,8 @@ func TestHolderKilled(t *testing.T) {
 		line, _, whole := strings.Cut(w.shown(), "\r\n")
 		return whole && json.Unmarshal([]byte(line), &pid) == nil
 	})
-	its, err := os.FindProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := its.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	its := must.Get(os.FindProcess(pid))(t)
+	must.Do(t, its.Kill())
 	testkit.Eventually(t, patience, "the host is told", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
 	if _, exits, _ := w.state(); !slices.Equal(exits, []int64{-99}) {
 		t.Errorf("exits %v, want one without a code", exits)
@@ -715,9 +636,7 @@ func TestWithoutHolders(t *testing.T) {
 			t.Errorf("%v does not name %s:\n%s", args, place, out)
 		}
 	}
-	if err := os.Remove(place); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(place))
 	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	if out, _ := command(t, "status"); strings.Contains(out, "degraded") {
 		t.Errorf("it is well again, but status says:\n%s", out)
@@ -745,9 +664,7 @@ func TestManyComeAndGo(t *testing.T) {
 	}
 	cycle := func() {
 		x := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
-		if _, err := m.door.Kill(t.Context(), x.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(m.door.Kill(t.Context(), x.ID))(t)
 	}
 	for range 10 {
 		cycle()
@@ -790,9 +707,7 @@ done`, m.home}, Private: true, Name: "it"})
 	} {
 		f := &follower{name: name, cmd: exec.Command("tether", args...)}
 		f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.said
-		if err := f.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.cmd.Start())
 		all = append(all, f)
 		testkit.Eventually(t, patience, name+" has begun", func() bool {
 			data, _ := os.ReadFile(recorded)
@@ -805,9 +720,7 @@ done`, m.home}, Private: true, Name: "it"})
 			whole += fmt.Sprintf("\x1b[3%dmround %d line %d\x1b[0m\r\n", i%8, r, i)
 			plain += fmt.Sprintf("round %d line %d\n", r, i)
 		}
-		if err := os.WriteFile(filepath.Join(m.home, fmt.Sprint(r)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(m.home, fmt.Sprint(r)), nil, 0o600))
 		switch r { // at any place of the round
 		case 1:
 			m.kill()
@@ -843,10 +756,7 @@ done`, m.home}, Private: true, Name: "it"})
 // outputIn is the output in a recording, which has to end with an exit.
 func outputIn(t *testing.T, file string) (out string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	in, err := asciicast.NewReader(bytes.NewReader(data))
 	for err == nil {
 		var e asciicast.Event
@@ -870,9 +780,7 @@ func TestFollowingIsDropped(t *testing.T) {
 		c := exec.Command("tether", args...)
 		var out, said testkit.Output
 		c.Stdout, c.Stderr = &out, &said
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Start())
 		testkit.Eventually(t, patience, "it reads", func() bool { return strings.Contains(out.String(), "ready") })
 		m.kill()
 		_ = c.Wait()

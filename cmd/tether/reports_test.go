@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Cases from public reports of similar programs, see testdata/reports/README.md. Each is
@@ -17,9 +18,7 @@ import (
 func TestReports(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bin := t.TempDir()
-	if err := testkit.Build(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, testkit.Build(bin))
 	runs, err := filepath.Glob("testdata/reports/*/run.*")
 	if err != nil || len(runs) < 12 {
 		t.Fatalf("%d cases, %v", len(runs), err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // table is the description of one JSON object in docs/CLI.md: kinds by field, and which
@@ -25,10 +26,7 @@ type table struct {
 // ("[Terminal](#terminal)").
 func documented(t *testing.T) map[string]*table {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/CLI.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/CLI.md"))(t)
 	_, text, _ := strings.Cut(string(page), schemaStart)
 	all := map[string]*table{}
 	var now *table
@@ -121,17 +119,11 @@ func TestJSONIsAsDocumented(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	h := &testHost{}
-	if err := h.start(""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start(""))
 	defer h.stop()
-	if err := os.MkdirAll(filepath.Join(home, "config"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, "config"), 0o700))
 	declared := "[[terminal]]\nname = \"web\"\ncommand = [\"sleep\", \"1000\"]\n[[lend.rules]]\neffect = \"never\"\ndirectories = [\"/nowhere\"]\n"
-	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(declared), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(declared), 0o600))
 	if out, status := command(t, "pair", "--without-token", "--name", "lab", "ws://"+h.address); status != 0 {
 		t.Fatalf("pair: %s", out)
 	}
@@ -202,9 +194,7 @@ func TestJSONCanBeOtherwise(t *testing.T) {
 		`{"list":[{"n":"1","at":"now"}],"ok":false}`: 2,
 	} {
 		var object map[string]any
-		if err := json.Unmarshal([]byte(text), &object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &object))
 		if got := tables["x"].fits(tables, "x", object); len(got) != bad {
 			t.Errorf("%s: complaints %q, want %d", text, got, bad)
 		}

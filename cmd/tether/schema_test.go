@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"tether/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "write docs/CLI.md anew")
@@ -66,18 +68,13 @@ func TestSchemas(t *testing.T) {
 		s.table(t, &b, s.nested[i])
 	}
 	const path = "../../docs/CLI.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(path))(t)
 	head, got, ok := strings.Cut(string(page), schemaStart)
 	if !ok {
 		t.Fatalf("docs/CLI.md has no line %s", schemaStart)
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(head+schemaStart+b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(head+schemaStart+b.String()), 0o644))
 		return
 	}
 	if diff := cmp.Diff(b.String(), got); diff != "" {
@@ -116,19 +113,13 @@ type schemas struct {
 func (s *schemas) parse(t *testing.T, dir, name string) {
 	t.Helper()
 	notTests := func(i fs.FileInfo) bool { return !strings.HasSuffix(i.Name(), "_test.go") }
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !strings.HasSuffix(e.Name(), ".go") || !notTests(info) {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, parser.ParseComments))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.TypeSpec); ok {
 				if st, ok := spec.Type.(*ast.StructType); ok {

@@ -22,6 +22,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/internal/xterm"
 	"tether/jsonrpc"
 )
@@ -41,9 +42,7 @@ type painting struct {
 func (m *mortal) paint(name string, s xterm.Stream) *painting {
 	m.t.Helper()
 	pipe := filepath.Join(m.t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, syscall.Mkfifo(pipe, 0o600))
 	t := m.spawn(localapi.SpawnRequest{Command: []string{"sh", "-c", `stty raw -echo && exec cat "$0"`, pipe}, Name: name, Cols: uint16(s.Cols), Rows: uint16(s.Rows)})
 	p := &painting{name: name, id: t.ID, left: s.Parts, done: xterm.Stream{Cols: s.Cols, Rows: s.Rows}}
 	var err error
@@ -61,10 +60,7 @@ func (p *painting) print(t *testing.T, parts int) {
 	next := append(slices.Clip(p.left[:parts]), xterm.Part{Data: []byte("\x18" + p.last)}) // which ends incomplete sequences
 	p.left = p.left[parts:]
 	for _, part := range next {
-		n, err := p.pipe.Write(part.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(p.pipe.Write(part.Data))(t)
 		p.bytes += int64(n)
 	}
 	p.done.Parts = append(p.done.Parts, next...)
@@ -86,21 +82,13 @@ func (m *mortal) seen(p *painting) ahp.TerminalState {
 	})
 	near, far := jsonrpc.Pipe()
 	go m.host.ServeChannel(context.Background(), far)
-	c, err := client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker"})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	c := must.Get(client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker"}))(m.t)
 	defer c.Close()
 	var state ahp.TerminalState
 	testkit.Eventually(m.t, patience, p.name+" is whole at the host", func() bool { // a daemon that is new may not know yet what is to be sent
-		r, err := c.Subscribe(m.t.Context(), uri)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		r := must.Get(c.Subscribe(m.t.Context(), uri))(m.t)
 		state = ahp.TerminalState{}
-		if err := json.Unmarshal(r.Snapshot.State, &state); err != nil {
-			m.t.Fatal(err)
-		}
+		must.Do(m.t, json.Unmarshal(r.Snapshot.State, &state))
 		whole := strings.HasSuffix(state.Text(), p.last)
 		if !whole {
 			_ = c.Unsubscribe(m.t.Context(), uri)
@@ -128,10 +116,7 @@ func paintings(t *testing.T, rng *rand.Rand) map[string]xterm.Stream {
 		t.Fatalf("%d recordings, %v", len(files), err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		s := xterm.Stream{Cols: 80, Rows: 24}
 		for len(data) > 0 {
 			n := min(1+rng.IntN(1<<12), len(data))

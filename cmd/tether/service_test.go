@@ -17,6 +17,7 @@ import (
 
 	"tether/agent"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestTailPrintsLastLines(t *testing.T) {
@@ -30,9 +31,7 @@ func TestTailPrintsLastLines(t *testing.T) {
 		"a\nb\nc\nd":            "b\nc\nd",
 		"a\nb\nc\nd\ne\nf\ng\n": "e\nf\ng\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		var b bytes.Buffer
 		if err := tail(t.Context(), &b, name, 3, false); err != nil || b.String() != want {
 			t.Errorf("%q: got %q, %v, want %q", text, b.String(), err, want)
@@ -54,9 +53,7 @@ func TestTailOfALongLog(t *testing.T) {
 		all = append(all, line)
 		text.WriteString(line)
 	}
-	if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text.String()), 0o600))
 	for _, n := range []int{1, 2, 600, 601, 602, 603, 604, 605, 5000, 39_999, 40_000, 40_001, maxLines, math.MaxInt} {
 		var b bytes.Buffer
 		b.Grow(text.Len() + 1<<20)
@@ -75,14 +72,10 @@ func TestTailOfALongLog(t *testing.T) {
 func TestNumbersOfTheCommandLine(t *testing.T) {
 	home := newHome(t)
 	for _, file := range []string{agent.LogPath(dirsOf(home)), agent.AuditPath(dirsOf(home))} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("{}\n{}\n"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("{}\n{}\n"), 0o600)))
 	}
 	cast := filepath.Join(home, "x.cast")
-	if err := os.WriteFile(cast, []byte(`{"version":2,"width":80,"height":24}`+"\n"+`[0.5,"o","x"]`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(cast, []byte(`{"version":2,"width":80,"height":24}`+"\n"+`[0.5,"o","x"]`+"\n"), 0o600))
 	numbers := map[string][]string{
 		"int":      {"9223372036854775807", "-9223372036854775808", "4000000000", "-1", "0"},
 		"float64":  {"NaN", "Inf", "-Inf", "1e-300", "1e300", "0"},
@@ -129,9 +122,7 @@ func TestTailFollows(t *testing.T) {
 		line := fmt.Sprintln("line", i)
 		want += line
 		if i == 2 {
-			if err := os.Rename(name, name+".1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(name, name+".1"))
 		}
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err == nil {
@@ -152,10 +143,7 @@ func TestTailFollows(t *testing.T) {
 // The program is installed under the name that stays when its version changes.
 func TestStableProgram(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	link := filepath.Join(dir, "tether")
 	if err := os.Symlink(self, link); err != nil {
@@ -165,9 +153,7 @@ func TestStableProgram(t *testing.T) {
 	if got, err := stableProgram(); err != nil || got != link {
 		t.Errorf("got %s, %v, want %s", got, err, link)
 	}
-	if err := errors.Join(os.Remove(link), os.WriteFile(link, []byte("#!/bin/sh\n"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(link), os.WriteFile(link, []byte("#!/bin/sh\n"), 0o700)))
 	if got, err := stableProgram(); err != nil || got != self || strings.HasPrefix(got, dir) {
 		t.Errorf("another program was taken: %s, %v", got, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // agentHome is a home directory in which agents have the given files; names are below it.
@@ -22,12 +23,8 @@ func agentHome(t *testing.T, files map[string]string) string {
 	}
 	for name, text := range files {
 		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o640))
 	}
 	return home
 }
@@ -56,18 +53,11 @@ func TestSetupAgents(t *testing.T) {
 	}
 	home := agentHome(t, files)
 	real := filepath.Join(home, "dotfiles.toml")
-	if err := os.Rename(filepath.Join(home, ".codex/config.toml"), real); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(real, filepath.Join(home, ".codex/config.toml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(home, ".codex/config.toml"), real))
+	must.Do(t, os.Symlink(real, filepath.Join(home, ".codex/config.toml")))
 	content := func(name string) string {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(home, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(home, name)))(t)
 		return string(text)
 	}
 	same := func(when string) {
@@ -160,11 +150,7 @@ func TestSetupForAgentsElsewhere(t *testing.T) {
 // tetherProgram is the program under test.
 func tetherProgram(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(exec.LookPath("tether"))(t)
 }
 
 // The real programs find tether in their configuration, and it works for those that try.

@@ -17,6 +17,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -40,12 +41,8 @@ func lendsNothing(t *testing.T, config string) *lent {
 		}
 	}
 	l.env = append(l.env, "TETHER_HOME="+home, allowRootVar+"=1", "TMPDIR="+tmp, "PATH="+l.bin+":/usr/bin:/bin")
-	if err := os.MkdirAll(filepath.Join(home, "config"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, "config"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(config), 0o600))
 	t.Cleanup(func() {
 		l.run("stop")
 		left, _ := filepath.Glob(filepath.Join(tmp, "tether-share.*"))
@@ -74,9 +71,7 @@ func (l *lent) run(args ...string) (out string, status int) {
 // standIn puts a program of that name into PATH.
 func (l *lent) standIn(name, script string) {
 	l.t.Helper()
-	if err := os.WriteFile(filepath.Join(l.bin, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, os.WriteFile(filepath.Join(l.bin, name), []byte("#!/bin/sh\n"+script), 0o700))
 }
 
 // sharing is a command that shares, while it runs.
@@ -94,9 +89,7 @@ func (l *lent) share(args ...string) *sharing {
 	s := &sharing{t: l.t, lent: l, c: exec.Command(l.program, append([]string{"share", "web", "--here"}, args...)...), end: make(chan struct{})}
 	s.c.Env, s.c.Stdout, s.c.Stderr = l.env, &s.out, &s.out
 	s.c.WaitDelay = time.Second
-	if err := s.c.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, s.c.Start())
 	go func() {
 		defer close(s.end)
 		_ = s.c.Wait() // the status is looked at
@@ -148,10 +141,7 @@ func (s *sharing) ends(status int) {
 func (s *sharing) family(names ...string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, fmt.Sprint(names), func() bool {
-		all, err := proc.List()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		all := must.Get(proc.List())(s.t)
 		s.all = proc.Descendants(all, s.c.Process.Pid)
 		found := map[string]bool{}
 		for _, p := range s.all {
@@ -175,9 +165,7 @@ func (l *lent) watches(link string) string {
 	var out testkit.Output
 	c := exec.CommandContext(ctx, l.program, "watch", "-")
 	c.Env, c.Stdin, c.Stdout, c.Stderr = append(l.env, "TETHER_HOME="+l.t.TempDir()), strings.NewReader(link+"\n"), &out, &out
-	if err := c.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, c.Start())
 	testkit.Eventually(l.t, patience, "the terminal", func() bool { return strings.Contains(out.String(), "hello guest") || ctx.Err() != nil })
 	cancel()
 	_ = c.Wait() // it was killed
@@ -200,14 +188,8 @@ func TestShareHere(t *testing.T) {
 			"/s/": 200, "/assets/guest.js": 200, "/": 404, "/people": 404, "/login": 404, "/mcp": 404, "/terminals": 404, "/plain": 404, "/events": 404,
 			"/shells": 404, "/launch": 404, "/metrics": 404, "/healthz": 404, "/s/../people": 404, "/s//people": 404, "/s/state": 401, "/pair": 404, "/ahp": 404,
 		} {
-			r, err := http.NewRequest(http.MethodGet, base+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest(http.MethodGet, base+path, nil))(t)
+			answer := must.Get(http.DefaultClient.Do(r))(t)
 			answer.Body.Close()
 			if answer.StatusCode != want {
 				t.Errorf("%s: %d, want %d", path, answer.StatusCode, want)
@@ -274,9 +256,7 @@ func TestShareHere(t *testing.T) {
 		if out, status := l.run("share", "diary", "--here"); status == 0 || !strings.Contains(out, "private") {
 			t.Errorf("%d %s", status, out)
 		}
-		if err := os.Remove(filepath.Join(l.bin, "tether-host")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(l.bin, "tether-host")))
 		if out, status := l.run("share", "web", "--here"); status != 1 || !strings.Contains(out, "needs tether-host, which is neither next to tether nor in PATH") || !strings.Contains(out, "packages and make build") {
 			t.Errorf("%d %s", status, out)
 		}
@@ -310,20 +290,14 @@ func TestShareHereForAnAgent(t *testing.T) {
 	lines := strings.Split(s.sees(`(?m)^http://127\.0\.0\.1:\d+/mcp\n\S+$`), "\n")
 	session := ""
 	call := func(token, body string) (int, string) {
-		r, err := http.NewRequest(http.MethodPost, lines[0], strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodPost, lines[0], strings.NewReader(body)))(t)
 		if session != "" {
 			r.Header.Set("Mcp-Session-Id", session)
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		session = answer.Header.Get("Mcp-Session-Id")
@@ -386,15 +360,9 @@ func TestShareHereBySSH(t *testing.T) {
 	if !strings.HasPrefix(link, "https://term.example/s/#") {
 		t.Error(link)
 	}
-	r, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/s/", port), nil) // as what ends TLS there would
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/s/", port), nil))(t) // as what ends TLS there would
 	r.Host = "term.example"
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	if answer.Body.Close(); answer.StatusCode != 200 {
 		t.Error(answer.Status)
 	}
@@ -408,10 +376,7 @@ func TestShareHereBySSH(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := testkit.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(testkit.Listen())(t)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -463,9 +428,7 @@ echo "2026-01-01T00:00:01Z INF |  https://some-words-$n.trycloudflare.com       
 	l.run("unshare", "web")
 	s.ends(0)
 
-	if err := os.WriteFile(asked+".die", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(asked+".die", nil, 0o600))
 	s = l.share("--via", "cloudflared")
 	s.sees(`(?m)^https://some-words-1\.trycloudflare\.com/s/#`)
 	s.sees("and Cloudflare, where TLS ends: its operator can read and change what is shown")

@@ -8,6 +8,7 @@ import (
 
 	"tether/internal/qr"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -17,9 +18,7 @@ func TestShareShowsACode(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	h := &testHost{page: "https://host.example/s/#"}
-	if err := h.start(""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start(""))
 	defer h.stop()
 	command(t, "pair", "--without-token", "ws://"+h.address)
 	command(t, "run", "--detach", "--name", "web", "--host", "local", "--", "does", "read")

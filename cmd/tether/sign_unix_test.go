@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -112,16 +113,9 @@ func TestSignOfAPerson(t *testing.T) {
 		attach.Env, attach.SysProcAttr = append(os.Environ(), c.env...), &syscall.SysProcAttr{Setsid: true}
 		var said testkit.Output
 		attach.Stdout, attach.Stderr = &said, &said
-		typing, err := attach.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := attach.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Fprintln(typing, "typed"); err != nil {
-			t.Fatal(err)
-		}
+		typing := must.Get(attach.StdinPipe())(t)
+		must.Do(t, attach.Start())
+		must.Get(fmt.Fprintln(typing, "typed"))(t)
 		want := map[bool]string{true: "may not type into a terminal of yours", false: "typed"}[c.refused]
 		testkit.Eventually(t, patience, want, func() bool { return strings.Contains(said.String(), want) })
 		typing.Close()

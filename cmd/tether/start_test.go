@@ -12,6 +12,7 @@ import (
 
 	"tether/installer"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -21,9 +22,7 @@ func TestBare(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	h := &testHost{}
-	if err := h.start(""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start(""))
 	t.Cleanup(h.stop)
 	t.Setenv("HOME", t.TempDir())
 	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME"} {
@@ -94,9 +93,7 @@ func TestBare(t *testing.T) {
 	if out, status := command(t, "setup", "agents", "--undo", "--yes"); status != 0 {
 		t.Fatalf("undo: %d %s", status, out)
 	}
-	if err := os.MkdirAll(filepath.Join(os.Getenv("HOME"), ".gemini"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(os.Getenv("HOME"), ".gemini"), 0o700))
 	p = bare()
 	p.sees("daemon     not running", "hosts      work", "agents     some do not use tether yet: tether setup agents", "next")
 	p.exits(0)

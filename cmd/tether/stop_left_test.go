@@ -15,6 +15,7 @@ import (
 	"tether/agent"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/secret"
@@ -29,10 +30,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder, err := ipc.Listen(filepath.Join(d.Runtime, "h", "pty-deaf.sock")) // nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := must.Get(ipc.Listen(filepath.Join(d.Runtime, "h", "pty-deaf.sock")))(t) // nobody accepts
 	t.Cleanup(func() { holder.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -45,10 +43,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 		t.Errorf("it says %q", out)
 	}
 
-	lock, err := ipc.Lock(filepath.Join(d.Runtime, localapi.LockName)) // a daemon that begins or ends
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(ipc.Lock(filepath.Join(d.Runtime, localapi.LockName)))(t) // a daemon that begins or ends
 	defer lock.Close()
 	err = a.stop(t.Context(), false)
 	if running := new(agent.RunningError); !errors.As(err, &running) {
@@ -66,21 +61,11 @@ func TestLockOfAnotherProgram(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	home := acpHome(t)
 	d := dirsOf(home)
-	if err := secret.Dir(d.Runtime); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(d.Runtime))
 	holding := exec.Command("holdlock", filepath.Join(d.Runtime, localapi.LockName))
-	in, err := holding.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := holding.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holding.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(holding.StdinPipe())(t)
+	out := must.Get(holding.StdoutPipe())(t)
+	must.Do(t, holding.Start())
 	defer func() { in.Close(); holding.Wait() }()
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -95,10 +96,7 @@ func TestAStoppedHolder(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &l); err != nil || len(l.Terminals) != 1 {
 		t.Fatalf("%v: %s", err, out)
 	}
-	ppid, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(l.Terminals[0].Pid)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ppid := must.Get(exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(l.Terminals[0].Pid)).Output())(t)
 	holder := strings.TrimSpace(string(ppid))
 	stopProcess(t, holder)
 	again := exec.Command("kill", "-CONT", holder)
@@ -153,36 +151,25 @@ func TestConnectedCommandsWait(t *testing.T) {
 		if one.in, err = one.c.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
-		if err := one.c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, one.c.Start())
 		t.Cleanup(func() { one.in.Close(); one.c.Process.Kill(); one.c.Wait() })
 		if one.beginning != "" {
-			if _, err := io.WriteString(one.in, one.beginning); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(one.in, one.beginning))(t)
 			testkit.Eventually(t, patience, "it is connected", func() bool { return strings.Contains(one.said.String(), "serverInfo") })
 		}
 	}
 	testkit.Eventually(t, patience, "what is followed is there", func() bool { return strings.Contains(all[1].said.String(), "one") })
 	testkit.Eventually(t, patience, "the recording has begun", func() bool { return strings.Contains(all[3].said.String(), `"version"`) })
 	stopProcess(t, strconv.Itoa(s.Pid))
-	if _, err := io.WriteString(all[2].in, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`+"\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(all[2].in, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`+"\n"))(t)
 	begin := func(args ...string) (said *testkit.Output, in io.WriteCloser) { // that begins now waits, too
 		t.Helper()
 		late := exec.Command("tether", args...)
 		late.Env = environ(home)
 		said = &testkit.Output{}
 		late.Stdout, late.Stderr = said, said
-		in, err := late.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := late.Start(); err != nil {
-			t.Fatal(err)
-		}
+		in = must.Get(late.StdinPipe())(t)
+		must.Do(t, late.Start())
 		t.Cleanup(func() { in.Close(); late.Process.Kill(); late.Wait() })
 		return said, in
 	}
@@ -202,9 +189,7 @@ func TestConnectedCommandsWait(t *testing.T) {
 	signal("CONT")
 	attached.sees(again)
 	sees("acp", acpSaid, again)
-	if _, err := io.WriteString(editor, `{"jsonrpc":"2.0","method":"hello"}`+"\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(editor, `{"jsonrpc":"2.0","method":"hello"}`+"\n"))(t)
 	sees("acp", acpSaid, `"hello"`)
 	for _, one := range all {
 		sees(one.line, &one.said, again)
@@ -260,17 +245,13 @@ func TestStartOnAFullDisk(t *testing.T) {
 		return
 	}
 	home := filepath.Join(disk, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(home, 0o700))
 	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
 	want := "tether: the daemon did not start: no space left on " + home + "/run\n  free some space, then run the command again\n"
 	if out, status := everything(home, "run", "--private", "--", "true"); status == 0 || !strings.Contains(out, want) {
 		t.Errorf("run: %d %s, want %q", status, out, want)
 	}
-	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(disk, "filler")))
 	if out, status := everything(home, "run", "--private", "--", "echo", "hello"); status != 0 || !strings.Contains(out, "hello") {
 		t.Errorf("with room: %d %s", status, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestUIAtATerminal(t *testing.T) {
@@ -57,17 +58,11 @@ func TestUIRefusesADumbTerminal(t *testing.T) {
 func TestUIActs(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
-	if err := os.MkdirAll(filepath.Join(home, "config"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, "config"), 0o700))
 	rule := "[[policy.rules]]\nname = \"ask me\"\neffect = \"ask\"\nargv = [\"sleep\", \"777\"]\n"
-	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(rule), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(rule), 0o600))
 	h := &testHost{}
-	if err := h.start(""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.start(""))
 	defer h.stop()
 	if out, status := command(t, "pair", "--without-token", "--name", "lab", "ws://"+h.address); status != 0 {
 		t.Fatalf("pair: %s", out)
@@ -75,10 +70,7 @@ func TestUIActs(t *testing.T) {
 	client := localclient.New(agent.SocketPath(dirsOf(home)))
 	defer client.Close()
 	bob := client.As("bob")
-	theirs, err := bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Name: "theirs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := must.Get(bob.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Name: "theirs"}))(t)
 	found := func(what string, is func(localapi.Terminal) bool) {
 		t.Helper()
 		testkit.Eventually(t, patience, what, func() bool {

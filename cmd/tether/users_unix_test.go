@@ -24,6 +24,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -159,10 +160,7 @@ type household struct {
 }
 
 func newHousehold(t *testing.T) *household {
-	dir, err := os.MkdirTemp("/tmp", "tu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("/tmp", "tu"))(t)
 	h := &household{t: t, dir: dir, home: filepath.Join(dir, "home"), secretFile: filepath.Join(dir, "token")}
 	t.Cleanup(func() {
 		_, _ = h.run(ownerUID, "tether", "stop")
@@ -170,10 +168,7 @@ func newHousehold(t *testing.T) *household {
 			t.Error(err)
 		}
 	})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	host := &testHost{}
 	for _, err := range []error{
 		os.Chmod(dir, 0o755), os.Mkdir(h.home, 0o755), os.Chown(h.home, ownerUID, usersGID), copyProgram(self, filepath.Join(dir, "tether")),
@@ -271,10 +266,7 @@ func (h *household) doorsOfFiles() (all []door) {
 // doorsOfProcesses are the system's views of the daemon, of its processes and of the
 // terminal's own device.
 func (h *household) doorsOfProcesses(daemon, terminal int) (all []door) {
-	list, err := proc.List()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	list := must.Get(proc.List())(h.t)
 	pids := []int{daemon, terminal}
 	for _, p := range list {
 		if p.Pid == terminal {
@@ -308,24 +300,18 @@ func exists(path string) bool {
 
 // openUp makes the directories and sockets of the home open to all.
 func (h *household) openUp() {
-	err := filepath.WalkDir(h.home, func(path string, d fs.DirEntry, err error) error {
+	must.Do(h.t, filepath.WalkDir(h.home, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && (d.IsDir() || d.Type() == fs.ModeSocket) {
 			err = os.Chmod(path, 0o777)
 		}
 		return err
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	}))
 }
 
 // open returns the doors that are open to a user.
 func (h *household) open(uid uint32, doors []door) (open []door) {
 	h.t.Helper()
-	text, err := json.Marshal(doors)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(doors))(h.t)
 	out, err := h.runWith(uid, []string{doorsVar + "=" + string(text)}, "probe", "-test.run=^TestTwoUsers$")
 	if err != nil || !strings.Contains(out, fmt.Sprintf("tried %d\n", len(doors))) {
 		h.t.Fatalf("%v\n%s", err, out)
@@ -487,9 +473,7 @@ func TestForeignHome(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Chmod(h.home, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(h.home, 0o500))
 	defer os.Chmod(h.home, 0o700)
 	if out, err := h.run(ownerUID, "tether", "run", "--private", "--", "true"); err == nil || !strings.Contains(out, "you have no access to "+h.home+" (mode 0500): chmod u+rwx "+h.home) {
 		t.Errorf("a home that cannot be written: %v\n%s", err, out)

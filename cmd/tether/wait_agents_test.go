@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // waitingModel implements the part of three model APIs that agents need: Chat
@@ -149,10 +150,7 @@ type turnAgent struct {
 
 func turnAgents(t *testing.T) []turnAgent {
 	t.Helper()
-	tether, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tether := must.Get(exec.LookPath("tether"))(t)
 	return []turnAgent{
 		{"opencode", "opencode.json", func(model, home string) string {
 			return asJSON(object{"provider": object{"scripted": object{"npm": "@ai-sdk/openai-compatible", "options": object{"baseURL": model + "/v1", "apiKey": "none"},
@@ -192,21 +190,15 @@ func (a turnAgent) start(t *testing.T, home, own string, model *waitingModel) (e
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
 	file := filepath.Join(own, a.file)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(a.text(server.URL, home)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must.Do(t, os.WriteFile(file, []byte(a.text(server.URL, home)), 0o600))
 	c := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	c.Dir = own
 	c.Env = []string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "HOME=" + own, "CODEX_HOME=" + own, "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + server.URL,
 		"COPILOT_OFFLINE=true", "COPILOT_MODEL=m", "COPILOT_PROVIDER_BASE_URL=" + server.URL + "/v1"}
 	out = &testkit.Output{}
 	c.Stdout, c.Stderr = out, out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	end := make(chan error, 1)
 	go func() { end <- c.Wait() }()
 	return end, out
@@ -299,9 +291,7 @@ while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Sta
 			case err := <-ended:
 				t.Fatalf("it never called wait_terminal: %v, %s", err, out.String())
 			}
-			if err := os.WriteFile(trigger, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(trigger, nil, 0o600))
 			if err := <-ended; err != nil {
 				t.Errorf("%v: %s", err, out.String())
 			}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // wakingModel implements the part of two model APIs that agents need: Messages and Chat
@@ -163,15 +164,10 @@ func TestAgentsAreWoken(t *testing.T) {
 			c := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 			c.Dir = own
 			c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "TETHER_HOME=" + home, allowRootVar + "=1"}, env...)
-			in, err := c.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(c.StdinPipe())(t)
 			var out testkit.Output
 			c.Stdout, c.Stderr = &out, &out
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Start())
 			ended := make(chan struct{})
 			go func() { defer close(ended); _ = c.Wait() }()
 			t.Cleanup(func() { c.Process.Kill(); <-ended })
@@ -190,9 +186,7 @@ func TestAgentsAreWoken(t *testing.T) {
 				_, err := os.Stat(filepath.Join(own, "cursor"))
 				return err == nil
 			})
-			if err := os.WriteFile(trigger, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(trigger, nil, 0o600))
 			reached("the second turn to end", func() bool { return model.done })
 			// Nothing runs any more, so that the program ends where it is asked nothing
 			// else.

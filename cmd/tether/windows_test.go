@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestScriptsOnWindows(t *testing.T) {
@@ -44,9 +45,7 @@ func TestClosedWindowLeavesTheTerminal(t *testing.T) {
 	newHome(t)
 	p := sit(t, "run", "--private", "--name", "mine", "--", "cmd", "/k", "prompt $g")
 	p.sees(">")
-	if err := p.pty.Kill(t.Context(), patience); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.pty.Kill(t.Context(), patience))
 	out, status := command(t, "read", "mine")
 	if status != 0 {
 		t.Errorf("status %d: %s", status, out)

@@ -14,6 +14,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 	"tether/platform/secret"
 )
@@ -109,17 +110,13 @@ func TestMachinesComeAndGo(t *testing.T) {
 	}
 
 	// Under another name it is another principal.
-	if _, err := elsewhere.AddDevice("renamed", deviceKey(1), []byte("p1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(elsewhere.AddDevice("renamed", deviceKey(1), []byte("p1")))(t)
 	_, _ = atHost.Device(deviceKey(2)) // looks
 	isEnded(t, p.Live)
 	if p, ok = atHost.Device(deviceKey(1)); !ok || p.Name != "renamed" {
 		t.Errorf("%+v, %v", p, ok)
 	}
-	if err := atHost.RemoveDevice(deviceKey(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, atHost.RemoveDevice(deviceKey(1)))
 	isEnded(t, p.Live)
 	if err := atHost.RemoveDevice(deviceKey(1)); !errors.Is(err, access.ErrNoToken) {
 		t.Errorf("again: %v", err)
@@ -143,9 +140,7 @@ func TestRecordsThatAreNone(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "tokens.json")
 		text := `{"version":1,"tokens":[{"id":"d-1","principal":"x","role":"machine","created":"2026-01-01T00:00:00Z",` + record + `}]}`
-		if err := secret.WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(path, []byte(text)))
 		if _, err := access.Open(access.File(path)); err == nil || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", record, err)
 		}

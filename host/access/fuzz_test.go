@@ -6,6 +6,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -18,20 +19,13 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "state", "tokens.json")
-		if err := secret.Dir(filepath.Dir(path)); err != nil {
-			t.Fatal(err)
-		}
-		if err := secret.WriteFile(path, data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.Dir(filepath.Dir(path)))
+		must.Do(t, secret.WriteFile(path, data))
 		tokens, err := access.Open(access.File(path))
 		if err != nil {
 			return
 		}
-		before, err := tokens.List()
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(tokens.List())(t)
 		token, info, err := tokens.Create("fuzz-made-this", host.RoleObserver, 0)
 		if err != nil {
 			return // the file has the name in another role

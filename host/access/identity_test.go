@@ -9,22 +9,19 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 )
 
 func identified(t *testing.T, p *access.People, i host.Identity) host.Principal {
 	t.Helper()
-	one, err := p.LoggedIn(i)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return one
+	return must.Get(p.LoggedIn(i))(t)
 }
 
 // A person is the provider's subject: somebody else with the same name or address is
 // another person.
 func TestIdentities(t *testing.T) {
 	p, _, dir := company(t)
-	must(t, p, "carol")
+	must.Get(p.Ensure("carol"))(t)
 	identity := func(subject, wanted string, groups ...string) host.Identity {
 		return host.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted, Groups: groups}
 	}
@@ -51,9 +48,7 @@ func TestIdentities(t *testing.T) {
 		}
 	}
 
-	if _, err := p.End("ann"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.End("ann"))(t)
 	p.Look()
 	if ann.Live.Err() == nil {
 		t.Error("what ann has opened goes on")
@@ -64,10 +59,7 @@ func TestIdentities(t *testing.T) {
 	if one := identified(t, p, identity("10", "ann")); one.Name == "ann" {
 		t.Error("the name of somebody who was ended is given again")
 	}
-	again, err := access.OpenPeople(access.File(filepath.Join(dir, "people.json")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(access.OpenPeople(access.File(filepath.Join(dir, "people.json")), nil))(t)
 	if one := identified(t, again, identity("2", "x")); one.Name != "ann-2" {
 		t.Errorf("after a restart ann-2 is %s", one.Name)
 	}
@@ -77,10 +69,8 @@ func TestIdentities(t *testing.T) {
 // them.
 func TestProvidedGroups(t *testing.T) {
 	p, _, _ := company(t)
-	must(t, p, "bob")
-	if err := p.Join("web", "bob"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Ensure("bob"))(t)
+	must.Do(t, p.Join("web", "bob"))
 	members := func(group string) string {
 		r := p.Look()
 		var names []string
@@ -104,9 +94,7 @@ func TestProvidedGroups(t *testing.T) {
 	if members("web") != "bob" || members("ops") != "" || members("design") != "ann" {
 		t.Errorf("web: %s; ops: %s; design: %s", members("web"), members("ops"), members("design"))
 	}
-	if _, err := p.End("ann"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.End("ann"))(t)
 	if got := members("design"); got != "" {
 		t.Errorf("design: %s", got)
 	}
@@ -152,9 +140,7 @@ func TestPeopleAndAgentsHaveOtherNames(t *testing.T) {
 	in("1", "ann")
 	for _, end := range []bool{false, true} {
 		if end {
-			if _, err := p.End("ann"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(p.End("ann"))(t)
 		}
 		for _, role := range host.Roles() {
 			if err := p.MayName("Ann", role, ""); (err == nil) != (role == host.RoleObserver) || err != nil && !errors.Is(err, access.ErrTakenName) {

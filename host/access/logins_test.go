@@ -13,6 +13,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -50,16 +51,12 @@ func TestLoginsOutliveTheHostAndNotTheirToken(t *testing.T) {
 		for _, one := range []host.Login{loggedIn("1", ann, "ann", 12*time.Hour), loggedIn("2", own, "", 12*time.Hour), loggedIn("3", bob, "bob", 12*time.Hour),
 			loggedIn("4", eve, "eve", 12*time.Hour), loggedIn("5", ann, "ann", 12*time.Hour), loggedIn("6", "of another run", "", 12*time.Hour),
 			loggedIn("7", "revoked", "ann", 12*time.Hour), loggedIn("8", bob, "ann", 12*time.Hour)} {
-			if err := l.Keep(one); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Keep(one))
 		}
 		if err := l.Drop(sha256.Sum256([]byte("5"))); err != nil { // logged out
 			t.Fatal(err)
 		}
-		if _, err := tokens.Revoke("eve"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tokens.Revoke("eve"))(t)
 		for _, step := range []struct {
 			own, want string
 		}{{own, "ann/observer /admin bob/observer"}, {"another", "ann/observer bob/observer"}, {"", "ann/observer bob/observer"}} {
@@ -91,9 +88,7 @@ func TestLoginsOutliveTheHostAndNotTheirToken(t *testing.T) {
 			t.Errorf("after twelve hours: %q", got)
 		}
 		l = begin(own)
-		if err := l.Drop(sha256.Sum256([]byte("1"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Drop(sha256.Sum256([]byte("1"))))
 		data, err := secret.ReadFile(file)
 		if err != nil || strings.Contains(string(data), "cookie") {
 			t.Errorf("what is over is still in the file: %s, %v", data, err)
@@ -117,13 +112,9 @@ func TestLoginsAreBounded(t *testing.T) {
 		all = append(all, fmt.Sprintf(`{"cookie_sha256":%s,"token_sha256":%s,"principal":%q,"until":%q}`, base64JSON(cookie[:]), base64JSON(one.Token[:]),
 			one.Principal.Name, one.Until.UTC().Format(time.RFC3339Nano)))
 	}
-	if err := secret.WriteFile(file, []byte(`{"version":1,"logins":[`+strings.Join(all, ",")+"]}")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(file, []byte(`{"version":1,"logins":[`+strings.Join(all, ",")+"]}")))
 	l := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { t.Error(err) })
-	if err := l.Keep(one); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Keep(one))
 	kept := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { t.Error(err) }).Kept()
 	if len(kept) != 2048 || kept[2047].Cookie != one.Cookie || kept[0].Cookie != sha256.Sum256([]byte("1")) {
 		t.Errorf("%d logins are kept, want the newest 2048", len(kept))
@@ -137,9 +128,7 @@ func TestALoginsFileThatCannotBeUsed(t *testing.T) {
 			file := filepath.Join(filepath.Dir(clients), "logins.json")
 			tokens := open(t, tokenFile)
 			ann, _ := create(t, tokens, "ann", host.RoleObserver, 0)
-			if err := secret.WriteFile(file, []byte(content)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, secret.WriteFile(file, []byte(content)))
 			var said []string
 			l := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { said = append(said, err.Error()) })
 			if got := names(l); got != "" || len(said) != 1 || !strings.Contains(said[0], "put aside as "+file+".damaged") {
@@ -148,9 +137,7 @@ func TestALoginsFileThatCannotBeUsed(t *testing.T) {
 			if data, err := os.ReadFile(file + ".damaged"); err != nil || string(data) != content {
 				t.Errorf("put aside: %.80s, %v", data, err)
 			}
-			if err := l.Keep(loggedIn("1", ann, "ann", time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Keep(loggedIn("1", ann, "ann", time.Hour)))
 			if got := names(l); got != "ann/observer" || len(said) != 1 {
 				t.Errorf("then it keeps %q and says %q", got, said)
 			}

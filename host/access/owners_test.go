@@ -10,6 +10,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -17,19 +18,13 @@ import (
 func paths(t *testing.T) (tokens, owners string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := secret.Dir(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dir))
 	return filepath.Join(dir, "tokens.json"), filepath.Join(dir, "clients.jsonl")
 }
 
 func openOwners(t *testing.T, path string, tokens *access.Tokens) *access.Owners {
 	t.Helper()
-	o, err := access.OpenOwners(path, tokens)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(access.OpenOwners(path, tokens))(t)
 }
 
 func TestOwnersOutliveTheHost(t *testing.T) {
@@ -52,9 +47,7 @@ func TestOwnersOutliveTheHost(t *testing.T) {
 			t.Errorf("%s belongs to %q, %v; want %q", client, got, ok, want)
 		}
 	}
-	if _, err := tokens.Revoke("laptop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tokens.Revoke("laptop"))(t)
 	after := openOwners(t, file, open(t, tokenFile))
 	if owner, ok := after.Owner("a"); ok {
 		t.Errorf("a belongs to %s, who has no token any more", owner)
@@ -77,9 +70,7 @@ func TestOwnersAreBounded(t *testing.T) {
 	for i := range many {
 		fmt.Fprintf(&before, `{"client":"id-%d","principal":"laptop"}`+"\n", i)
 	}
-	if err := secret.WriteFile(file, []byte(before.String())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(file, []byte(before.String())))
 	o := openOwners(t, file, open(t, tokenFile))
 	if _, ok := o.Owner("id-0"); ok {
 		t.Error("a machine has as many clientIds as it likes")
@@ -105,22 +96,16 @@ func TestOwnersThatAreCutOff(t *testing.T) {
 	create(t, open(t, tokenFile), "laptop", host.RoleMachine, 0)
 	tokens := open(t, tokenFile)
 	text := `{"client":"a","principal":"laptop"}` + "\n" + `{"client":"b","principal":"lap`
-	if err := secret.WriteFile(file, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(file, []byte(text)))
 	o := openOwners(t, file, tokens)
-	if _, err := o.Own("c", "laptop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(o.Own("c", "laptop"))(t)
 	again := openOwners(t, file, tokens)
 	for client, want := range map[string]bool{"a": true, "b": false, "c": true} {
 		if _, ok := again.Owner(client); ok != want {
 			t.Errorf("%s belongs to somebody: %v, want %v", client, ok, want)
 		}
 	}
-	if err := secret.WriteFile(file, []byte(strings.Repeat("x", 10<<10))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(file, []byte(strings.Repeat("x", 10<<10))))
 	if _, err := access.OpenOwners(file, tokens); err == nil || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a file of something else: %v", err)
 	}

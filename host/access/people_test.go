@@ -15,6 +15,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -22,35 +23,17 @@ import (
 func company(t *testing.T) (*access.People, *access.Tokens, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := secret.Dir(dir); err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := access.Open(access.File(filepath.Join(dir, "tokens.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	people, err := access.OpenPeople(access.File(filepath.Join(dir, "people.json")), tokens)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dir))
+	tokens := must.Get(access.Open(access.File(filepath.Join(dir, "tokens.json"))))(t)
+	people := must.Get(access.OpenPeople(access.File(filepath.Join(dir, "people.json")), tokens))(t)
 	return people, tokens, dir
-}
-
-// must returns the person of a name.
-func must(t *testing.T, p *access.People, name string) access.Person {
-	t.Helper()
-	one, err := p.Ensure(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return one
 }
 
 func TestPeople(t *testing.T) {
 	p, tokens, dir := company(t)
 	before := p.Look()
-	ann, bob := must(t, p, "ann"), must(t, p, "bob")
-	if again := must(t, p, "ann"); again.ID != ann.ID {
+	ann, bob := must.Get(p.Ensure("ann"))(t), must.Get(p.Ensure("bob"))(t)
+	if again := must.Get(p.Ensure("ann"))(t); again.ID != ann.ID {
 		t.Errorf("ann is %v and %v", ann, again)
 	}
 	for _, name := range []string{"Ann", "everyone", "a b", ""} {
@@ -90,9 +73,7 @@ func TestPeople(t *testing.T) {
 	if g, ok := host.Resolve(p, r, "agent:ci"); !ok || g != r.Grants[2].To {
 		t.Errorf("the agent is %+v, granted was %+v", g, r.Grants[2].To)
 	}
-	if _, err := p.End("bob"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.End("bob"))(t)
 	if _, ok := host.Resolve(p, p.Look(), "bob"); ok || len(p.Look().Groups["web"]) != 1 || len(p.Look().Grants) != 3 {
 		t.Errorf("bob has left, and the roster is %+v", p.Look())
 	}
@@ -114,17 +95,13 @@ func TestPeople(t *testing.T) {
 // An unreadable file changes nothing: nobody sees more because a file is damaged.
 func TestDamagedPeople(t *testing.T) {
 	p, tokens, dir := company(t)
-	must(t, p, "ann")
-	if err := p.Switch(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Ensure("ann"))(t)
+	must.Do(t, p.Switch(true))
 	path := filepath.Join(dir, "people.json")
 	before := p.Look()
 	for _, damaged := range []string{"{", `{"version":2}`, `{"version":1,"people":[{"id":"p","name":"a b"}]}`,
 		`{"version":1,"people":[{"id":"p","name":"a"},{"id":"q","name":"A"}]}`, `{"version":1,"grants":[{"machine":"a","to":"b c"}]}`} {
-		if err := secret.WriteFile(path, []byte(damaged)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(path, []byte(damaged)))
 		if p.Look() != before || p.Err() == nil {
 			t.Errorf("%s: %+v, %v", damaged, p.Look(), p.Err())
 		}
@@ -137,15 +114,11 @@ func TestDamagedPeople(t *testing.T) {
 	}
 	var told []error
 	p.OnError(func(err error) { told = append(told, err) })
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if p.Look() != before || p.Err() == nil {
 		t.Errorf("without the file: %+v, %v", p.Look(), p.Err())
 	}
-	if err := secret.WriteFile(path, []byte(`{"version":1}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(path, []byte(`{"version":1}`)))
 	if p.Look() == before || p.Look().On || len(told) != 1 || told[0] != nil {
 		t.Errorf("with the file again: %+v, %v", p.Look(), told)
 	}
@@ -155,7 +128,7 @@ func TestDamagedPeople(t *testing.T) {
 // reconnect as the new one's.
 func TestOwnersOfTokens(t *testing.T) {
 	p, tokens, _ := company(t)
-	ann, bob := must(t, p, "ann"), must(t, p, "bob")
+	ann, bob := must.Get(p.Ensure("ann"))(t), must.Get(p.Ensure("bob"))(t)
 	old, _, err := tokens.Create("laptop", host.RoleMachine, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -175,17 +148,13 @@ func TestOwnersOfTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tokens.AddDevice("desk", public, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tokens.AddDevice("desk", public, nil))(t)
 	once, _, err := tokens.CreatePairing("box", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other, _, _ := ed25519.GenerateKey(nil)
-	if _, err := tokens.Redeem(once, other); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tokens.Redeem(once, other))(t)
 	for _, key := range []ed25519.PublicKey{public, other} {
 		if p, ok := tokens.Device(key); !ok || p.Owner != ann.ID {
 			t.Errorf("a machine that was paired is %+v", p)
@@ -195,9 +164,7 @@ func TestOwnersOfTokens(t *testing.T) {
 	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err == nil {
 		t.Error("a name has two owners")
 	}
-	if err := tokens.SetOwner("laptop", bob.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tokens.SetOwner("laptop", bob.ID))
 	if err := tokens.SetOwner("nothing", bob.ID); !errors.Is(err, access.ErrNoToken) {
 		t.Errorf("a machine that is not there: %v", err)
 	}
@@ -223,16 +190,9 @@ func TestFullPeople(t *testing.T) {
 	}
 	text = text[:len(text)-1] + `]}`
 	path := filepath.Join(dir, "people.json")
-	if err := secret.WriteFile(path, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	p, err := access.OpenPeople(access.File(path), tokens)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Switch(false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(path, []byte(text)))
+	p := must.Get(access.OpenPeople(access.File(path), tokens))(t)
+	must.Do(t, p.Switch(false))
 	if info, err := os.Stat(path); err != nil || info.Size() > 3000<<10 || p.Look().On {
 		t.Errorf("%d bytes, %v", info.Size(), err)
 	}
@@ -245,13 +205,8 @@ func FuzzPeopleFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := filepath.Join(t.TempDir(), "state")
 		path := filepath.Join(dir, "people.json")
-		if err := errors.Join(secret.Dir(dir), secret.WriteFile(path, data)); err != nil {
-			t.Fatal(err)
-		}
-		tokens, err := access.Open(access.File(filepath.Join(dir, "tokens.json")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(secret.Dir(dir), secret.WriteFile(path, data)))
+		tokens := must.Get(access.Open(access.File(filepath.Join(dir, "tokens.json"))))(t)
 		p, err := access.OpenPeople(access.File(path), tokens)
 		if err != nil {
 			return
@@ -266,7 +221,7 @@ func FuzzPeopleFile(f *testing.F) {
 // People and grants take at most 1 KiB of memory each.
 func TestMemoryOfPeople(t *testing.T) {
 	p, tokens, dir := company(t)
-	ann := must(t, p, "ann")
+	ann := must.Get(p.Ensure("ann"))(t)
 	tokens.OwnedBy(ann.ID)
 	if _, _, err := tokens.CreatePairing("laptop", 0); err != nil {
 		t.Fatal(err)
@@ -285,13 +240,8 @@ func TestMemoryOfPeople(t *testing.T) {
 	for n := range grants {
 		f.Grants = append(f.Grants, access.MachineGrant{Machine: fmt.Sprintf("%064d", n), Owner: ann.ID, To: fmt.Sprintf("%064d", n), ID: fmt.Sprintf("p-%016d", n)})
 	}
-	data, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := secret.WriteFile(filepath.Join(dir, "people.json"), data); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(f))(t)
+	must.Do(t, secret.WriteFile(filepath.Join(dir, "people.json"), data))
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -314,30 +264,18 @@ func TestMemoryOfPeople(t *testing.T) {
 // What administrators have ended outlives the host: the newest, each once.
 func TestWithdrawn(t *testing.T) {
 	p, tokens, dir := company(t)
-	bob := must(t, p, "bob")
+	bob := must.Get(p.Ensure("bob"))(t)
 	to := host.KeptGrantee("bob", bob.ID)
 	path := filepath.Join(dir, "people.json")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	full := strings.Repeat(`{"terminal":"ahp-terminal:/old","to":"bob"},`, 998) // and two more is as many as there may be
 	text := strings.Replace(string(data), `"grants":`, `"withdrawn":[`+strings.TrimSuffix(full, ",")+`],"grants":`, 1)
-	if err := secret.WriteFile(path, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(path, []byte(text)))
 	for n := range 12 {
-		if err := p.Withdraw(fmt.Sprint("ahp-terminal:/", n), "bob", to); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Withdraw(fmt.Sprint("ahp-terminal:/", n), "bob", to))
 	}
-	if err := p.Withdraw("ahp-terminal:/0", "bob", to); err != nil {
-		t.Fatal(err)
-	}
-	again, err := access.OpenPeople(access.File(path), tokens)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Withdraw("ahp-terminal:/0", "bob", to))
+	again := must.Get(access.OpenPeople(access.File(path), tokens))(t)
 	if got := again.Look().Withdrawn; len(got) != 13 || len(got["ahp-terminal:/old"]) != 988 || len(got["ahp-terminal:/0"]) != 1 || got["ahp-terminal:/11"][0] != to {
 		t.Errorf("%d terminals, %d of the old one", len(got), len(got["ahp-terminal:/old"]))
 	}

@@ -9,12 +9,13 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 )
 
 // The page's register shows the contents of the files, and ends entries there.
 func TestRegister(t *testing.T) {
 	p, tokens, _ := company(t)
-	ann := must(t, p, "ann")
+	ann := must.Get(p.Ensure("ann"))(t)
 	tokens.OwnedBy(ann.ID)
 	if _, _, err := tokens.Create("ci", host.RoleAgent, 0); err != nil {
 		t.Fatal(err)
@@ -22,19 +23,12 @@ func TestRegister(t *testing.T) {
 	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Join("web", "ann"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Grant("laptop", "group:web"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Join("web", "ann"))
+	must.Do(t, p.Grant("laptop", "group:web"))
 	r := access.NewRegister(p)
 	find := func(kind host.EntryKind) host.Entry {
 		t.Helper()
-		all, err := r.Entries()
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(r.Entries())(t)
 		i := slices.IndexFunc(all, func(e host.Entry) bool { return e.Kind == kind })
 		if i < 0 {
 			return host.Entry{}
@@ -58,9 +52,7 @@ func TestRegister(t *testing.T) {
 	if err := r.End(host.EntrySession, "x"); !errors.Is(err, host.ErrNoEntry) {
 		t.Errorf("a login that is not there: %v", err)
 	}
-	if err := r.End(host.EntryPerson, ann.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.End(host.EntryPerson, ann.ID))
 	if all, err := r.Entries(); err != nil || len(all) != 0 {
 		t.Errorf("after the end of ann, whose all of it was: %s, %v", strings.TrimSpace(fmt.Sprint(all)), err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -27,9 +28,7 @@ func TestShares(t *testing.T) {
 		Until: now.Add(time.Hour), Once: true, Guests: [][sha256.Size]byte{sha256.Sum256([]byte("g"))}}
 	over := good
 	over.ID, over.Until = "bcdefghi", now.Add(-time.Hour)
-	if err := s.Keep([]host.Share{good, over}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Keep([]host.Share{good, over}))
 	if diff := cmp.Diff([]host.Share{good}, access.OpenShares(access.File(path), nil).Kept()); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
@@ -37,9 +36,7 @@ func TestShares(t *testing.T) {
 		t.Error(err)
 	}
 	for _, text := range []string{"{", `{"version":1,"shares":[{"id":"abcdefgh","secret_sha256":"eA=="}]}`, `{"version":1,"shares":[{"id":"../x","secret_sha256":"` + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" + `"}]}`} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		told = nil
 		if got := s.Kept(); len(got) != 0 || len(told) != 1 {
 			t.Errorf("%s: %v, told %v", text, got, told)

@@ -14,6 +14,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -21,11 +22,7 @@ const patience = testkit.Patience
 
 func open(t *testing.T, path string) *access.Tokens {
 	t.Helper()
-	tokens, err := access.Open(access.File(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokens
+	return must.Get(access.Open(access.File(path)))(t)
 }
 
 func create(t *testing.T, tokens *access.Tokens, name string, role host.Role, ttl time.Duration) (string, access.Info) {
@@ -128,9 +125,7 @@ func TestTokensOfOneName(t *testing.T) {
 	}
 	works := func(token string) bool { _, ok := tokens.Authenticate(token); return ok }
 	testkit.Eventually(t, patience, "both tokens work", func() bool { return works(first) && works(second) })
-	if _, err := tokens.Revoke(info.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tokens.Revoke(info.ID))(t)
 	running(t, tokens, nil)
 	testkit.Eventually(t, patience, "the second is revoked", func() bool { return !works(second) })
 	if !works(first) {
@@ -163,9 +158,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 
 func TestRefusedTokens(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := secret.Dir(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dir))
 	tokens := open(t, filepath.Join(dir, "tokens.json"))
 	for _, c := range []struct {
 		name string
@@ -191,9 +184,7 @@ func TestRefusedTokens(t *testing.T) {
 		`{"version":1,"tokens":[{"id":"t-1","principal":"a","role":"king","sha256":"","created":"2026-01-01T00:00:00Z"}]}`: "remove it",
 	} {
 		path := filepath.Join(dir, "bad.json")
-		if err := secret.WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(path, []byte(text)))
 		if _, err := access.Open(access.File(path)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -208,17 +199,12 @@ func TestDamagedWhileAHostRuns(t *testing.T) {
 	testkit.Eventually(t, patience, "the token works", func() bool { _, ok := tokens.Authenticate(token); return ok })
 	told := make(chan error, 10)
 	running(t, tokens, func(err error) { told <- err })
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(path))(t)
 	for _, c := range []struct {
 		text string
 		bad  bool
 	}{{"{", true}, {string(good), false}} {
-		if err := secret.WriteFile(path, []byte(c.text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(path, []byte(c.text)))
 		if err := <-told; (err != nil) != c.bad {
 			t.Errorf("with %.10q: told %v", c.text, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"tether/host"
 	"tether/host/conform"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The rules that a host keeps hold also for who watches at another node than the
@@ -19,10 +20,7 @@ func TestRulesAcrossNodes(t *testing.T) {
 	servers := testkit.StartJetStream(t, tools)
 	a, b := start(t, servers.URLs, host.Options{}), start(t, servers.URLs, host.Options{})
 	text := func(n *node) func(uri string) string {
-		c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: client.NewID()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: client.NewID()}))(t)
 		t.Cleanup(c.Close)
 		return func(uri string) string {
 			var state ahp.TerminalState
@@ -35,10 +33,7 @@ func TestRulesAcrossNodes(t *testing.T) {
 		}
 	}
 	catalogue := func(n *node) string {
-		c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: client.NewID()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: client.NewID()}))(t)
 		defer c.Close()
 		r, err := c.Subscribe(t.Context(), ahp.RootURI)
 		if err != nil || r.Snapshot == nil {
@@ -56,14 +51,11 @@ func TestRulesAcrossNodes(t *testing.T) {
 		}
 		return len(b.MirrorsOf(a.of.ID())) == len(all) && catalogue(a) == catalogue(b)
 	}
-	report, err := conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: a.url, Token: own}, Observer: client.Endpoint{URL: b.url, Token: own}, Timeout: patience,
+	report := must.Get(conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: a.url, Token: own}, Observer: client.Endpoint{URL: b.url, Token: own}, Timeout: patience,
 		Settle: func(context.Context) error {
 			testkit.Eventually(t, patience, "the other node has it", there)
 			return nil
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}}))(t)
 	passed := 0
 	for _, r := range report.Results {
 		switch r.Verdict {

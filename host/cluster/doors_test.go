@@ -20,6 +20,7 @@ import (
 	"tether/events"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // agent is a session of an MCP client at a node.
@@ -30,10 +31,7 @@ type agent struct {
 
 func newAgent(t *testing.T, n *node) *agent {
 	t.Helper()
-	s, err := agentSession(t, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(agentSession(t, n))(t)
 	t.Cleanup(func() { s.Close() })
 	return &agent{t, s}
 }
@@ -47,10 +45,7 @@ func agentSession(t *testing.T, n *node) (*sdk.ClientSession, error) {
 // there is.
 func (a *agent) call(tool string, args map[string]any) map[string]any {
 	a.t.Helper()
-	r, err := a.session.CallTool(context.Background(), &sdk.CallToolParams{Name: tool, Arguments: args})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	r := must.Get(a.session.CallTool(context.Background(), &sdk.CallToolParams{Name: tool, Arguments: args}))(a.t)
 	raw, _ := json.Marshal(r.StructuredContent)
 	if said, ok := r.Content[0].(*sdk.TextContent); ok && r.StructuredContent == nil {
 		raw = []byte(said.Text)
@@ -64,9 +59,7 @@ func (a *agent) call(tool string, args map[string]any) map[string]any {
 
 func (m *machine) act(a ahp.Action) {
 	m.t.Helper()
-	if _, err := m.conn.Dispatch(m.t.Context(), m.uri, a); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(m.conn.Dispatch(m.t.Context(), m.uri, a))(m.t)
 }
 
 // Agents at every node get the same answers, with the same ids and cursors; and the page
@@ -87,9 +80,7 @@ func TestDoorsOfEveryNode(t *testing.T) {
 		m.output("$ ")
 	}
 	m.act(ahp.TerminalTitleChanged{Title: "a title"})
-	if err := m.conn.Barrier(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.conn.Barrier(t.Context()))
 	here, there := newAgent(t, a), newAgent(t, b)
 	list := func(x *agent) (one map[string]any) {
 		all, _ := x.call("list_terminals", nil)["terminals"].([]any)
@@ -123,14 +114,8 @@ func TestDoorsOfEveryNode(t *testing.T) {
 		t.Errorf("a wait at the other node: %v", got)
 	}
 	for _, n := range []*node{a, b} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.http.URL+"/terminals/"+id+".txt?tkn="+own, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, n.http.URL+"/terminals/"+id+".txt?tkn="+own, nil))(t)
+		resp := must.Get(http.DefaultClient.Do(r))(t)
 		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || !strings.Contains(string(text), "made cmd-2") {
@@ -149,10 +134,7 @@ func TestDoorsOfEveryNode(t *testing.T) {
 // which may be new, and the answer.
 func postMCP(t *testing.T, n *node, session, message string) (of, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.http.URL+"/mcp", strings.NewReader(message))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, n.http.URL+"/mcp", strings.NewReader(message)))(t)
 	r.Header.Set("Authorization", "Bearer "+own)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -160,10 +142,7 @@ func postMCP(t *testing.T, n *node, session, message string) (of, answer string)
 		r.Header.Set("Mcp-Session-Id", session)
 		r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -238,9 +217,7 @@ func TestStateAtEveryNode(t *testing.T) {
 		t.Helper()
 		p := ahp.NewState(lent, input, time.Now())
 		p.SetReady(ready, time.Now(), "why")
-		if err := m.conn.Peer().SendRaw(t.Context(), ahp.AppendState(nil, p)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.conn.Peer().SendRaw(t.Context(), ahp.AppendState(nil, p)))
 	}
 	want := func(awaits, ready string) {
 		t.Helper()
@@ -288,14 +265,8 @@ func TestStateAtEveryNode(t *testing.T) {
 // firstEvent is the list as the page of a node gets it.
 func firstEvent(t *testing.T, n *node) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.http.URL+"/events?tkn="+own, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, n.http.URL+"/events?tkn="+own, nil))(t)
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)

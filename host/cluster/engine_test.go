@@ -11,6 +11,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The engine may lose servers, and be away altogether: a machine that is there goes on,
@@ -156,24 +157,17 @@ func TestEndOfFollowingIsHeard(t *testing.T) {
 	servers := testkit.StartNATS(t, tools, 3, "-js", "-sd", t.TempDir()+"/"+testkit.ServerNumber, "--no_advertise")
 	ways, urls := badly(t, servers, testkit.NATSFaults{Seed: 1})
 	n := start(t, urls, host.Options{})
-	nc, err := nats.Connect(servers.URLs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(servers.URLs))(t)
 	defer nc.Close()
 	heard := make(chan string, 1)
-	if _, err := nc.Subscribe("tether.test.node.owner.feed", func(m *nats.Msg) {
+	must.Get(nc.Subscribe("tether.test.node.owner.feed", func(m *nats.Msg) {
 		_ = m.Respond(nil)
 		select {
 		case heard <- string(m.Data):
 		default:
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	must.Do(t, nc.Flush())
 	ways.each(func(p *testkit.NATSProxy) { p.Lose(1) })
 	ended := make(chan struct{})
 	go func() {

@@ -18,6 +18,7 @@ import (
 	"tether/host/access"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // refusal is why a node does not join.
@@ -39,9 +40,7 @@ func refusal(t *testing.T, o cluster.Options) *cluster.JoinError {
 func TestJoinIsRefused(t *testing.T) {
 	testkit.Leaks(t)
 	small := filepath.Join(t.TempDir(), "small.conf")
-	if err := os.WriteFile(small, []byte("max_payload: 64KB\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(small, []byte("max_payload: 64KB\n"), 0o600))
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -83,22 +82,11 @@ func TestJoinChecksTheCluster(t *testing.T) {
 		t.Fatalf("another cluster has another key: %v", err)
 	}
 	n.Close()
-	nc, err := nats.Connect(servers.URLs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(servers.URLs))(t)
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kv, err := js.KeyValue(t.Context(), "tether-test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kv.PutString(t.Context(), "version", "2"); err != nil {
-		t.Fatal(err)
-	}
+	js := must.Get(jetstream.New(nc))(t)
+	kv := must.Get(js.KeyValue(t.Context(), "tether-test"))(t)
+	must.Get(kv.PutString(t.Context(), "version", "2"))(t)
 	testkit.Eventually(t, patience, "another version is refused", func() bool {
 		n, err := cluster.Join(t.Context(), cluster.Options{Servers: servers.URLs, Name: "test", HostKey: hostKey})
 		if err == nil { // the replica that was asked had the former one
@@ -131,10 +119,7 @@ func TestTokensAreShared(t *testing.T) {
 	open := func() (*cluster.Node, *access.Tokens) {
 		n := join(t, servers.URLs)
 		t.Cleanup(n.Close)
-		tokens, err := access.Open(n.Place("tokens"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tokens := must.Get(access.Open(n.Place("tokens")))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); tokens.Run(ctx, nil) }()
@@ -143,14 +128,8 @@ func TestTokensAreShared(t *testing.T) {
 	}
 	_, a := open()
 	_, b := open()
-	docs, err := cluster.Documents(t.Context(), cluster.Options{Servers: servers.URLs, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	command, err := access.Open(docs("tokens"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(cluster.Documents(t.Context(), cluster.Options{Servers: servers.URLs, Name: "test"}))(t)
+	command := must.Get(access.Open(docs("tokens")))(t)
 	var made []string
 	for name, at := range map[string]*access.Tokens{"one": a, "two": b, "three": command} {
 		token, _, err := at.Create(name, host.RoleObserver, 0)
@@ -253,9 +232,7 @@ func TestEpochsHaveOneOwner(t *testing.T) {
 		}()
 	}
 	for range nodes {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 	}
 	close(epochs)
 	seen := map[int64]bool{}
@@ -274,10 +251,7 @@ func TestOwnersAreShared(t *testing.T) {
 	a, b := join(t, servers.URLs), join(t, servers.URLs)
 	defer a.Close()
 	defer b.Close()
-	tokens, err := access.Open(a.Place("tokens"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(access.Open(a.Place("tokens")))(t)
 	for _, name := range []string{"laptop", "thief"} {
 		if _, _, err := tokens.Create(name, host.RoleMachine, 0); err != nil {
 			t.Fatal(err)
@@ -290,9 +264,7 @@ func TestOwnersAreShared(t *testing.T) {
 	if ours, err := b.Owners(tokens).Own("id", "thief"); ours || err != nil {
 		t.Errorf("another takes it: %t, %v", ours, err)
 	}
-	if _, err := tokens.Revoke("laptop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tokens.Revoke("laptop"))(t)
 	testkit.Eventually(t, patience, "it is free", func() bool {
 		tokens.Named("", host.RoleMachine) // looks
 		_, ok := b.Owners(tokens).Owner("id")

@@ -10,6 +10,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // list answers requests for the other node's catalogue with count running terminals, and
@@ -20,13 +21,10 @@ func (o *otherNode) list(count int, after func()) {
 	for i := range entries {
 		entries[i] = fmt.Sprintf(`{"uri":"ahp-terminal:/%s-%d","client":"of-%s","epoch":1,"name":"n","title":"from %s","lifecycle":{"status":"running"},"created":"2026-01-02T03:04:05Z"}`, o.id, i, o.id, o.id)
 	}
-	_, err := o.nc.Subscribe("tether.test.node."+o.id+".list", func(m *nats.Msg) {
+	must.Get(o.nc.Subscribe("tether.test.node."+o.id+".list", func(m *nats.Msg) {
 		_ = m.Respond([]byte(`{"version":1,"whole":true,"entries":[` + strings.Join(entries, ",") + `]}`))
 		after()
-	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	}))(o.t)
 }
 
 // The terminals of a node that goes away are listed as away, although its last answer
@@ -48,9 +46,7 @@ func TestLastAnswerOfANodeThatLeaves(t *testing.T) {
 			var list struct {
 				Rows []struct{ Title, State string }
 			}
-			if err := json.Unmarshal([]byte(firstEvent(t, n)), &list); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(firstEvent(t, n)), &list))
 			for _, one := range list.Rows {
 				if one.Title == "from "+leaver.id && one.State != "away" {
 					return false

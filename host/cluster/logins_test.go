@@ -9,6 +9,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // browser is one that reaches the nodes by one name, so that each gets its cookie.
@@ -21,10 +22,7 @@ type browser struct {
 // the cookie that it gets.
 func (b *browser) ask(n *node, method, path string, form url.Values) int {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, n.http.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(b.t.Context(), method, n.http.URL+path, strings.NewReader(form.Encode())))(b.t)
 	r.Close = true
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -32,10 +30,7 @@ func (b *browser) ask(n *node, method, path string, form url.Values) int {
 	if b.cookie != "" {
 		r.AddCookie(&http.Cookie{Name: name, Value: b.cookie})
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultTransport.RoundTrip(r))(b.t)
 	resp.Body.Close()
 	for _, c := range resp.Cookies() {
 		if c.Name == name {
@@ -53,15 +48,9 @@ func (b *browser) sees(n *node) bool {
 // link asks a node for a link for who has a token.
 func (b *browser) link(n *node, token string) string {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, n.http.URL+"/launch", nil)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(b.t.Context(), http.MethodPost, n.http.URL+"/launch", nil))(b.t)
 	r.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(b.t)
 	defer resp.Body.Close()
 	var made struct{ Path string }
 	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.Path == "" {
@@ -114,9 +103,7 @@ func TestLoginsOfEveryNode(t *testing.T) {
 	if !byToken.sees(a.node) || !byToken.sees(b.node) {
 		t.Error("another browser was logged out")
 	}
-	if _, err := a.tokens.Revoke(info.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.tokens.Revoke(info.ID))(t)
 	testkit.Eventually(t, patience, "the login of a revoked token ends at all nodes", func() bool { return !byToken.sees(a.node) && !byToken.sees(b.node) })
 	late := startCompany(t, servers.URLs)
 	if !byOwn.sees(late.node) || byToken.sees(late.node) || byLink.sees(late.node) {

@@ -21,6 +21,7 @@ import (
 	"tether/host"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -213,10 +214,7 @@ func silentServer(t *testing.T) *nats.Conn {
 			}
 		}
 	}()
-	nc, err := nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer{listener}), nats.NoReconnect())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect("nats://127.0.0.1:4222", nats.SetCustomDialer(dialer{listener}), nats.NoReconnect()))(t)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -246,10 +244,7 @@ func newLeaseWorld(t *testing.T, seed uint64) *leaseWorld {
 	w := &leaseWorld{t: t, bucket: newBucket(seed), owners: map[string]string{}}
 	for i := range modelNodes {
 		v := &view{bucket: w.bucket}
-		n, err := cluster.Over(t.Context(), fmt.Sprint("node", i), silentServer(t), v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(cluster.Over(t.Context(), fmt.Sprint("node", i), silentServer(t), v))(t)
 		h := host.New(host.Options{Nodes: n, SilenceTime: 24 * time.Hour})
 		n.Serve(h)
 		t.Cleanup(n.Close)
@@ -377,17 +372,13 @@ func (w *leaseWorld) settle() {
 // other nodes at any time and leave connections open.
 func TestLeasesInAnyOrder(t *testing.T) {
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "60", "rapid.shrinktime": "10s"} {
-		if err := flag.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set(name, value))
 	}
 	one := rapid.Custom(func(r *rapid.T) leaseStep {
 		return leaseStep{rapid.IntRange(0, 9).Draw(r, "do"), rapid.IntRange(0, 8000).Draw(r, "n")}
 	})
 	for round := range testkit.Rounds(t, 1, 200) {
-		if err := flag.Set("rapid.seed", fmt.Sprint(1+round)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set("rapid.seed", fmt.Sprint(1+round)))
 		rapid.Check(t, func(r *rapid.T) {
 			seed, steps := rapid.Uint64().Draw(r, "seed"), rapid.SliceOfN(one, 1, 40).Draw(r, "steps")
 			if !t.Run("", func(t *testing.T) {

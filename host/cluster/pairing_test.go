@@ -16,6 +16,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -45,10 +46,7 @@ func startGate(t *testing.T, servers string, key ed25519.PrivateKey) *gate {
 // ask sends the door a request and returns the code of a refusal.
 func (g *gate) ask(t *testing.T, what, token string, in, out any) string {
 	t.Helper()
-	body, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(json.Marshal(in))(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pairing.Path+what, bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -77,7 +75,7 @@ func TestPairingAtEveryNode(t *testing.T) {
 		nodes[i] = startGate(t, servers.URLs, hostKey)
 	}
 	a, b, c := nodes[0], nodes[1], nodes[2]
-	must := func(g *gate, what, token string, in, out any) {
+	succeed := func(g *gate, what, token string, in, out any) {
 		t.Helper()
 		if code := g.ask(t, what, token, in, out); code != "" {
 			t.Fatalf("%s: %s", what, code)
@@ -93,11 +91,11 @@ func TestPairingAtEveryNode(t *testing.T) {
 	}
 	p := pairing.Pair{Host: hostKey.Public().(ed25519.PublicKey), Device: key.Public().(ed25519.PublicKey), Name: "laptop", DeviceNonce: bytes.Repeat([]byte{3}, pairing.NonceSize)}
 	var begun pairing.Begun
-	must(a, "begin", "", pairing.Begin{DeviceKey: p.Device, Name: p.Name, Commitment: pairing.Commit(p.Device, p.Name, p.DeviceNonce)}, &begun)
+	succeed(a, "begin", "", pairing.Begin{DeviceKey: p.Device, Name: p.Name, Commitment: pairing.Commit(p.Device, p.Name, p.DeviceNonce)}, &begun)
 	p.HostNonce = begun.Nonce
 	var revealed pairing.Revealed
 	reveal := pairing.Reveal{ID: begun.ID, Nonce: p.DeviceNonce, Signature: p.SignDevice(key)}
-	must(b, "reveal", "", reveal, &revealed)
+	succeed(b, "reveal", "", reveal, &revealed)
 	if !p.VerifyHost(revealed.Signature) {
 		t.Error("the pairing is not signed by the host")
 	}
@@ -126,10 +124,10 @@ func TestPairingAtEveryNode(t *testing.T) {
 	prove := func(asked, answered *gate, s *pairing.Session) (answer pairing.Answer, opened pairing.Opened) {
 		t.Helper()
 		var challenge pairing.Challenge
-		must(asked, "challenge", "", pairing.Ask{DeviceKey: p.Device}, &challenge)
+		succeed(asked, "challenge", "", pairing.Ask{DeviceKey: p.Device}, &challenge)
 		*s = pairing.Session{Host: p.Host, Device: p.Device, Challenge: challenge.Challenge, Nonce: bytes.Repeat([]byte{4}, pairing.NonceSize), Time: challenge.Time}
 		answer = pairing.Answer{DeviceKey: s.Device, Challenge: s.Challenge, Nonce: s.Nonce, Signature: s.Sign(key, pairing.ForSession)}
-		must(answered, "session", "", answer, &opened)
+		succeed(answered, "session", "", answer, &opened)
 		return answer, opened
 	}
 	var s pairing.Session
@@ -137,10 +135,7 @@ func TestPairingAtEveryNode(t *testing.T) {
 	if !s.VerifyToken(opened.Token, opened.Signature) {
 		t.Error("the token is not signed by the host")
 	}
-	conn, err := client.Connect(t.Context(), client.Endpoint{URL: c.url, Token: opened.Token}, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(client.Connect(t.Context(), client.Endpoint{URL: c.url, Token: opened.Token}, client.Options{ClientID: "laptops", Meta: ahp.NewClientMeta()}))(t)
 	defer conn.Close()
 	for i, g := range nodes {
 		if code := g.ask(t, "session", "", answer, new(pairing.Opened)); code != pairing.CodeExpired {
@@ -158,7 +153,7 @@ func TestPairingAtEveryNode(t *testing.T) {
 
 	// What the node has begun that goes away is to be begun again.
 	var challenge pairing.Challenge
-	must(a, "challenge", "", pairing.Ask{DeviceKey: p.Device}, &challenge)
+	succeed(a, "challenge", "", pairing.Ask{DeviceKey: p.Device}, &challenge)
 	_, opened = prove(a, a, &s)
 	a.of.Leave()
 	a.end()

@@ -8,6 +8,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // listed is the only terminal in an agent's list, or nil.
@@ -35,9 +36,7 @@ func TestParkedAtEveryNode(t *testing.T) {
 	m := &machine{t: t, id: "laptop", uri: lent, park: true}
 	m.lend(nodes[0])
 	m.output("one\r\n")
-	if err := m.conn.Barrier(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.conn.Barrier(t.Context()))
 	var id string
 	for i, a := range agents {
 		testkit.Eventually(t, patience, fmt.Sprintf("node %d lists the terminal", i), func() bool { id, _ = a.listed()["id"].(string); return id != "" })

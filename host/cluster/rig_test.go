@@ -16,6 +16,7 @@ import (
 	"tether/host"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 const (
@@ -119,9 +120,7 @@ const lent = "ahp-terminal:/6d1e0000-0000-4000-8000-000000000001"
 // node's text ends.
 func (m *machine) lend(n *node) {
 	m.t.Helper()
-	if err := m.tryLend(n); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.tryLend(n))
 }
 
 // tryLend is lend at a node that may not take it.
@@ -216,18 +215,14 @@ func (m *machine) output(text string) {
 	m.t.Helper()
 	at := m.sent
 	a := ahp.TerminalOutput{Data: text, Offset: &at}
-	if _, err := m.conn.Dispatch(m.t.Context(), m.uri, a); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(m.conn.Dispatch(m.t.Context(), m.uri, a))(m.t)
 	m.sent += int64(len(text))
 }
 
 // exit ends the terminal.
 func (m *machine) exit(code int64) {
 	m.t.Helper()
-	if _, err := m.conn.Dispatch(m.t.Context(), m.uri, ahp.TerminalExited{ExitCode: &code}); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Get(m.conn.Dispatch(m.t.Context(), m.uri, ahp.TerminalExited{ExitCode: &code}))(m.t)
 }
 
 // watcher is an observer of one terminal at a node.

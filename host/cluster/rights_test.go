@@ -11,6 +11,7 @@ import (
 	"tether/host/access"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // company is a node with tokens and people of the cluster.
@@ -76,9 +77,7 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 			}
 		}
 	}
-	if err := a.people.Switch(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.people.Switch(true))
 	for _, n := range []*company{a, b} {
 		testkit.Eventually(t, patience, "both nodes enforce audiences", func() bool {
 			c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: tokens["laptop"]}, client.Options{ClientID: client.NewID(), Meta: ahp.NewClientMeta()})
@@ -100,9 +99,7 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 	audience := func(grants ...ahp.Grant) {
 		t.Helper()
 		var out struct{}
-		if err := m.conn.Peer().Call(t.Context(), ahp.MethodAudience, ahp.AudienceParams{Channel: lent, Audience: ahp.Audience{Grants: grants}}, &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.conn.Peer().Call(t.Context(), ahp.MethodAudience, ahp.AudienceParams{Channel: lent, Audience: ahp.Audience{Grants: grants}}, &out))
 	}
 	audience(ahp.Grant{To: "bob"})
 	testkit.Eventually(t, patience, "bob sees it at the other node", func() bool { return sees(t, b.node, tokens["bob"]) })

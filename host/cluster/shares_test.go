@@ -14,6 +14,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 var linkSecret = bytes.Repeat([]byte{7}, 32)
@@ -23,10 +24,7 @@ var linkSecret = bytes.Repeat([]byte{7}, 32)
 func open(t *testing.T, n *node, id string) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"id":%q,"secret":%q}`, id, base64.RawURLEncoding.EncodeToString(linkSecret))
-	resp, err := http.Post(n.http.URL+"/s/open", "application/json", bytes.NewBufferString(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Post(n.http.URL+"/s/open", "application/json", bytes.NewBufferString(body)))(t)
 	defer resp.Body.Close()
 	var got struct{ Token string }
 	if resp.StatusCode == http.StatusOK && (json.NewDecoder(resp.Body).Decode(&got) != nil || got.Token == "") {
@@ -51,9 +49,7 @@ func TestGuestsOfEveryNode(t *testing.T) {
 	share := func(id string, once bool) {
 		t.Helper()
 		p := ahp.ShareParams{Channel: lent, ID: id, SecretHash: hex.EncodeToString(hash[:]), ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond), Once: once}
-		if err := m.conn.Peer().Call(t.Context(), ahp.MethodShare, p, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.conn.Peer().Call(t.Context(), ahp.MethodShare, p, nil))
 	}
 	share("abcdefgh", false)
 	token := open(t, b.node, "abcdefgh")
@@ -62,10 +58,7 @@ func TestGuestsOfEveryNode(t *testing.T) {
 	}
 	var guests []*client.Conn
 	for _, n := range []*company{a, b} {
-		c, err := client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: token}, client.Options{ClientID: client.NewID()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: token}, client.Options{ClientID: client.NewID()}))(t)
 		defer c.Close()
 		if r, err := c.Subscribe(t.Context(), lent); err != nil || r.Snapshot == nil {
 			t.Errorf("a guest does not see the terminal: %v", err)
@@ -76,9 +69,7 @@ func TestGuestsOfEveryNode(t *testing.T) {
 	if open(t, a.node, "bcdefghi") == "" || open(t, b.node, "bcdefghi") != "" || open(t, a.node, "bcdefghi") != "" {
 		t.Error("a link for one guest lets in another number of them")
 	}
-	if err := m.conn.Peer().Call(t.Context(), ahp.MethodUnshare, ahp.UnshareParams{Channel: lent, ID: "abcdefgh"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.conn.Peer().Call(t.Context(), ahp.MethodUnshare, ahp.UnshareParams{Channel: lent, ID: "abcdefgh"}, nil))
 	for i, c := range guests {
 		testkit.Eventually(t, patience, fmt.Sprintf("the guest of node %d loses the terminal", i), func() bool { return c.Err() != nil })
 	}

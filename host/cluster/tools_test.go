@@ -14,6 +14,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // toolbox is a machine with one tool, which answers when it is told to.
@@ -64,13 +65,9 @@ func (b *toolbox) publish() {
 		}
 		return uri != ""
 	})
-	if _, err := b.conn.Subscribe(b.t.Context(), uri); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Get(b.conn.Subscribe(b.t.Context(), uri))(b.t)
 	a := ahp.SessionActiveClientSet{ActiveClient: ahp.ActiveClient{ClientID: "workshop", Tools: []ahp.ToolDefinition{{Name: "run", InputSchema: []byte(`{"type":"object"}`)}}}}
-	if _, err := b.conn.Dispatch(b.t.Context(), uri, a); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Get(b.conn.Dispatch(b.t.Context(), uri, a))(b.t)
 }
 
 // called waits for the call with that number and returns it.
@@ -91,18 +88,13 @@ func (b *toolbox) called(n int) (r ahp.InputRequest) {
 func (b *toolbox) answer(r ahp.InputRequest, text string) {
 	b.t.Helper()
 	done := ahp.ChatToolCallComplete{ToolCallRef: ahp.ToolCallRef{TurnID: r.TurnID, ToolCallID: r.ToolCall.ToolCallID}, Result: ahp.ToolResult{Success: true, Content: []ahp.ToolContent{ahp.TextContent(text)}}}
-	if _, err := b.conn.Dispatch(b.t.Context(), r.Chat, done); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Get(b.conn.Dispatch(b.t.Context(), r.Chat, done))(b.t)
 }
 
 // tools are the names of the tools that an agent is offered.
 func (a *agent) tools() (names []string) {
 	a.t.Helper()
-	all, err := a.session.ListTools(a.t.Context(), nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	all := must.Get(a.session.ListTools(a.t.Context(), nil))(a.t)
 	for _, one := range all.Tools {
 		names = append(names, one.Name)
 	}

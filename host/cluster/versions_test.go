@@ -11,6 +11,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // otherNode is a node of another version: it says what it is told to say.
@@ -22,10 +23,7 @@ type otherNode struct {
 
 func newOtherNode(t *testing.T, servers *testkit.NATS, id string) *otherNode {
 	t.Helper()
-	nc, err := nats.Connect(servers.URLs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(servers.URLs))(t)
 	t.Cleanup(nc.Close)
 	return &otherNode{t, nc, id}
 }
@@ -44,9 +42,7 @@ func (o *otherNode) answers(subject string, answer func(*nats.Msg) *nats.Msg) {
 // say publishes a hello of the other node, with further members.
 func (o *otherNode) say(more string) {
 	o.t.Helper()
-	if err := o.nc.Publish("tether.test.hello", fmt.Appendf(nil, `{"id":%q%s}`, o.id, more)); err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, o.nc.Publish("tether.test.hello", fmt.Appendf(nil, `{"id":%q%s}`, o.id, more)))
 }
 
 // ask asks a node until it answers.
@@ -118,9 +114,7 @@ func TestNodesOfTwoVersions(t *testing.T) {
 	m := &machine{t: t, id: "laptop", uri: lent}
 	m.lend(n)
 	m.output("here\r\n")
-	if err := m.conn.Barrier(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.conn.Barrier(t.Context()))
 	asker := newOtherNode(t, servers, "asker")
 	var list host.NodeChanges
 	if got := asker.ask("tether.test.node."+n.of.ID()+".list", `{"since":0,"future":1}`); json.Unmarshal(got.Data, &list) != nil || len(list.Entries) != 1 || list.Entries[0].URI != lent {

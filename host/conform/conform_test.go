@@ -15,6 +15,7 @@ import (
 	"tether/host"
 	"tether/host/conform"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -29,10 +30,7 @@ func verdicts(r *conform.Report) map[conform.Verdict][]string {
 
 func check(t *testing.T, o conform.Options) (*conform.Report, map[conform.Verdict][]string) {
 	t.Helper()
-	r, err := conform.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(conform.Run(t.Context(), o))(t)
 	return r, verdicts(r)
 }
 

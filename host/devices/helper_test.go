@@ -15,6 +15,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -56,11 +57,8 @@ func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
 	if _, _, err := w.tokens.Create("someone", host.RoleObserver, 0); err != nil { // makes the directory
 		t.Fatal(err)
 	}
-	w.door, err = devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: access.OwnFile(w.pending), Logger: log,
-		Audit: func(ev host.AuditEvent) { w.audit = append(w.audit, ev) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.door = must.Get(devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: access.OwnFile(w.pending), Logger: log,
+		Audit: func(ev host.AuditEvent) { w.audit = append(w.audit, ev) }}))(t)
 	return w
 }
 
@@ -68,10 +66,7 @@ func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
 // out may be nil.
 func (w *world) ask(from, what, token string, in, out any) (status int, code string) {
 	w.t.Helper()
-	data, err := json.Marshal(in)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(in))(w.t)
 	r := httptest.NewRequest(http.MethodPost, pairing.Path+what, bytes.NewReader(data))
 	r.RemoteAddr = from + ":1000"
 	r.Header.Set("Content-Type", "application/json")
@@ -82,9 +77,7 @@ func (w *world) ask(from, what, token string, in, out any) (status int, code str
 	w.door.ServeHTTP(rec, r)
 	if rec.Code == http.StatusOK {
 		if out != nil {
-			if err := json.Unmarshal(rec.Body.Bytes(), out); err != nil {
-				w.t.Fatal(err)
-			}
+			must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), out))
 		}
 		return rec.Code, ""
 	}
@@ -106,9 +99,7 @@ func (w *world) must(what string, in, out any) {
 // admit approves a machine.
 func (w *world) admit(k ed25519.PrivateKey) {
 	w.t.Helper()
-	if _, err := w.tokens.AddDevice("laptop", public(k), nil); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.tokens.AddDevice("laptop", public(k), nil))(w.t)
 }
 
 // challenge gets a challenge for a machine and answers it for a purpose.

@@ -12,6 +12,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -48,9 +49,7 @@ func newPair(t *testing.T) (p *pair, here, there *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tokens.AddDevice("laptop", public(key(1)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tokens.AddDevice("laptop", public(key(1)), nil))(t)
 	p = &pair{answers: map[string]func(context.Context, []byte) []byte{}}
 	var all []*world
 	for _, name := range []string{"nodexhere0", "nodexthere"} {

@@ -20,6 +20,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 	"tether/platform/secret"
 )
@@ -242,15 +243,10 @@ func TestRefusedPairingsFillNoLog(t *testing.T) {
 func TestReusedCodesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.begin(key(1), "laptop")
-	data, err := os.ReadFile(w.pending)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(w.pending))(t)
 	entry := data[bytes.IndexByte(data, '[')+1 : bytes.LastIndexByte(data, ']')]
 	doubled := bytes.Replace(data, entry, append(append(bytes.Clone(entry), ','), entry...), 1)
-	if err := os.WriteFile(w.pending, doubled, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(w.pending, doubled, 0o600))
 	if _, err := devices.Approve(access.OwnFile(w.pending), w.tokens, p.Code(), ""); !errors.Is(err, devices.ErrSameCode) {
 		t.Errorf("%v", err)
 	}
@@ -321,9 +317,7 @@ func FuzzRequests(f *testing.F) {
 // The error for a file of another version says so.
 func TestPendingOfAnotherVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pending.json")
-	if err := secret.WriteFile(path, []byte(`{"version":9}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(path, []byte(`{"version":9}`)))
 	if _, err := devices.ReadPending(access.OwnFile(path)); err == nil || !strings.Contains(err.Error(), "version 9") || strings.Contains(err.Error(), "%!") {
 		t.Errorf("it says %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tether/host"
 	"tether/host/devices"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -38,9 +39,7 @@ func TestASessionIsOneConnection(t *testing.T) {
 	if _, code := w.ask("x", "session", "", answer, nil); code != pairing.CodeExpired {
 		t.Errorf("a replay: %q", code)
 	}
-	if _, err := w.tokens.Revoke("laptop"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.tokens.Revoke("laptop"))(t)
 	if status, code := w.ask("x", "challenge", "", pairing.Ask{DeviceKey: public(key(1))}, nil); code != "" {
 		t.Logf("it asks again: %d %s", status, code)
 	} else if _, ok := w.tokens.Device(public(key(2))); ok { // makes the host read the file
@@ -59,9 +58,7 @@ func TestASessionIsOneConnection(t *testing.T) {
 func TestAnswersThatDoNotFit(t *testing.T) {
 	w := newWorld(t)
 	w.admit(key(1))
-	if _, err := w.tokens.AddDevice("desk", public(key(2)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.tokens.AddDevice("desk", public(key(2)), nil))(t)
 	for name, spoil := range map[string]func(*pairing.Session, *pairing.Answer){
 		"another machine's key": func(_ *pairing.Session, a *pairing.Answer) { a.DeviceKey = public(key(2)) },
 		"another's signature":   func(s *pairing.Session, a *pairing.Answer) { a.Signature = s.Sign(key(2), pairing.ForSession) },

@@ -17,6 +17,7 @@ import (
 	"tether/host/access"
 	"tether/host/leader"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // rig is two nodes with a service whose answers name the node.
@@ -269,9 +270,7 @@ func TestKept(t *testing.T) {
 		if _, err := first.Read(); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("nothing was kept: %v", err)
 		}
-		if err := keep(first, "secret"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, keep(first, "secret"))
 		if data, err := r.place.Read(); err != nil || strings.Contains(string(data), "secret") {
 			t.Errorf("the document can be read: %q, %v", data, err)
 		}
@@ -304,9 +303,7 @@ func TestUnreadable(t *testing.T) {
 	for _, content := range []string{"", "x", strings.Repeat("x", 1000)} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			if err := keep(r.place, content); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, keep(r.place, content))
 			if _, err := r.all["a"].Kept().Read(); err == nil || errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%.9q is read: %v", content, err)
 			}

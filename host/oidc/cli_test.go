@@ -15,6 +15,7 @@ import (
 
 	"tether/host"
 	"tether/host/oidc"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -33,10 +34,7 @@ func (b *browser) post(to, origin string, form url.Values) *httptest.ResponseRec
 // ask is a request of the command line's.
 func ask[T any](r *rig, what, token string, body any) (answer T, status int) {
 	r.t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(body))(r.t)
 	req := httptest.NewRequest(http.MethodPost, public+pairing.LoginPath+"/"+what, strings.NewReader(string(text)))
 	req.Header.Set("Content-Type", "application/json")
 	if token != "" {
@@ -45,9 +43,7 @@ func ask[T any](r *rig, what, token string, body any) (answer T, status int) {
 	w := httptest.NewRecorder()
 	r.provider.ServeHTTP(w, req)
 	if w.Code == http.StatusOK {
-		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Do(r.t, json.Unmarshal(w.Body.Bytes(), &answer))
 	}
 	return answer, w.Code
 }
@@ -72,9 +68,7 @@ func (b *browser) through(link string) (page, id string) {
 func read(t *testing.T, r *http.Response) string {
 	t.Helper()
 	var b strings.Builder
-	if _, err := io.Copy(&b, r.Body); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(&b, r.Body))(t)
 	return b.String()
 }
 

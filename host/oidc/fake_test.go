@@ -22,6 +22,7 @@ import (
 
 	"tether/host"
 	"tether/host/oidc"
+	"tether/internal/testkit/must"
 )
 
 const (
@@ -163,10 +164,7 @@ func (f *fakeProvider) idToken(nonce string) string {
 	if f.forge != nil {
 		f.forge(token)
 	}
-	text, err := json.Marshal(token)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(token))(f.t)
 	if f.sign != nil {
 		return f.sign(string(text))
 	}
@@ -229,10 +227,7 @@ func newRig(t *testing.T, change func(*oidc.Options)) *rig {
 // start makes the provider, as a host that starts does.
 func (r *rig) start() {
 	r.t.Helper()
-	p, err := oidc.New(r.opts)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	p := must.Get(oidc.New(r.opts))(r.t)
 	p.SetTransport(r.fake)
 	r.provider = p
 }

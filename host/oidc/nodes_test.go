@@ -19,6 +19,7 @@ import (
 	"tether/host/leader"
 	"tether/host/oidc"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/pairing"
 )
 
@@ -267,10 +268,7 @@ func TestBadQuestions(t *testing.T) {
 			t.Errorf("a person's answer without a leader: %d %s", w.Code, w.Header())
 		}
 		shared := leader.Shared{Nodes: testkit.Node{Nodes: n.Nodes, Name: "newer"}, Place: access.File(filepath.Join(t.TempDir(), "state", "newer")), Key: []byte(strings.Repeat("k", 32))}
-		newer, err := leader.New(shared, "logins", time.Second, func(context.Context, any) (any, bool) { return nil, true })
-		if err != nil {
-			t.Fatal(err)
-		}
+		newer := must.Get(leader.New(shared, "logins", time.Second, func(context.Context, any) (any, bool) { return nil, true }))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go newer.Run(ctx, func(ctx context.Context, _ access.Place) error { <-ctx.Done(); return nil })

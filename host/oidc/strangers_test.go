@@ -20,6 +20,7 @@ import (
 	"tether/host"
 	"tether/host/oidc"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // logoutToken is a logout token that the provider's key or another one has signed.
@@ -253,10 +254,7 @@ func TestProofOfALogin(t *testing.T) {
 			path += "?again"
 		}
 		to := b.get(path)
-		u, err := url.Parse(to.Header.Get("Location"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(to.Header.Get("Location")))(t)
 		if q := u.Query(); c.again != (q.Get("prompt") == "login") || c.again != (q.Get("max_age") == "0") {
 			t.Errorf("%s: the provider is asked %v", name, q)
 		}

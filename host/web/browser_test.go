@@ -24,6 +24,7 @@ import (
 	"tether/host"
 	"tether/host/web"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
@@ -44,10 +45,7 @@ func newBrowser(t *testing.T) *browser {
 	if !web.Complete() {
 		t.Skip("the page is not complete: make web adds xterm.js")
 	}
-	modules, err := filepath.Abs("../../bin/tools/web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules := must.Get(filepath.Abs("../../bin/tools/web"))(t)
 	if _, err := os.Stat(filepath.Join(modules, "node_modules", "playwright-core")); err != nil {
 		t.Skip("no Playwright; make web installs it where it can")
 	}
@@ -66,14 +64,8 @@ func newBrowser(t *testing.T) *browser {
 		t.Skip("no Chromium; scripts/test-tools.sh installs it where it can")
 	}
 	c := exec.Command(node, "testdata/browser.mjs", modules, program)
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
+	out := must.Get(c.StdoutPipe())(t)
 	var said bytes.Buffer
 	c.Stderr = &said
 	testkit.StartTree(t, c)
@@ -263,11 +255,8 @@ func (s *site) join(name string) *client.Conn {
 	s.t.Helper()
 	near, far := jsonrpc.Pipe()                                         // not through the listener, so that cut ends only the browser's connections
 	go func() { _ = s.owner.ServeChannel(context.Background(), far) }() // ends with the host
-	c, err := client.ConnectChannel(s.t.Context(), near,
-		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	c := must.Get(client.ConnectChannel(s.t.Context(), near,
+		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()}))(s.t)
 	s.t.Cleanup(c.Close)
 	return c
 }
@@ -283,10 +272,8 @@ func (s *site) lendAs(c *client.Conn, machine, id, name string) string {
 	s.t.Helper()
 	cols, rows := int64(80), int64(24)
 	uri := "ahp-terminal:/" + machine + "-" + id
-	if err := c.CreateTerminal(s.t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim(machine + "-client"), Name: name,
-		Cwd: "file:///home/me/shop", Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, c.CreateTerminal(s.t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim(machine + "-client"), Name: name,
+		Cwd: "file:///home/me/shop", Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient}))
 	return uri
 }
 
@@ -294,13 +281,9 @@ func (s *site) lendAs(c *client.Conn, machine, id, name string) string {
 func (s *site) act(uri string, all ...ahp.Action) {
 	s.t.Helper()
 	for _, a := range all {
-		if _, err := s.machine.Dispatch(s.t.Context(), uri, a); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Get(s.machine.Dispatch(s.t.Context(), uri, a))(s.t)
 	}
-	if err := s.machine.Barrier(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.machine.Barrier(s.t.Context()))
 }
 
 func print(text string) ahp.Action { return ahp.TerminalOutput{Data: text} }
@@ -329,10 +312,7 @@ func (s *site) login(b *browser) {
 // choose shows a terminal on the page.
 func (s *site) choose(b *browser, name string) {
 	s.t.Helper()
-	js, err := json.Marshal(name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	js := must.Get(json.Marshal(name))(s.t)
 	b.wait("[...document.querySelectorAll('nav .name')].some(e => e.textContent === " + string(js) + ")")
 	b.do("eval", args{"js": "[...document.querySelectorAll('nav a')].find(a => a.querySelector('.name').textContent === " + string(js) + ").click()"}, nil)
 	b.wait("!document.querySelector('#view').hidden && document.querySelector('#name').textContent === " + string(js))

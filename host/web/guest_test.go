@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // A guest opens a link by a click, watches the one terminal, reloads the page, and is
@@ -23,9 +24,7 @@ func TestPageOfGuests(t *testing.T) {
 	s.act(uri, print("\x1b[32mready\x1b[0m for guests\r\n"))
 	secret := []byte("0123456789abcdef0123456789abcdef")
 	sum := sha256.Sum256(secret)
-	if err := s.machine.Peer().Call(t.Context(), ahp.MethodShare, ahp.ShareParams{Channel: uri, ID: "abcdefgh", SecretHash: hex.EncodeToString(sum[:]), ExpiresAt: time.Now().Add(time.Hour), Once: true}, &ahp.ShareResult{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.machine.Peer().Call(t.Context(), ahp.MethodShare, ahp.ShareParams{Channel: uri, ID: "abcdefgh", SecretHash: hex.EncodeToString(sum[:]), ExpiresAt: time.Now().Add(time.Hour), Once: true}, &ahp.ShareResult{}))
 	text := base64.RawURLEncoding.EncodeToString(secret)
 	b.do("open", nil, nil)
 	b.do("goto", args{"url": s.server.URL + "/s/#abcdefgh." + text}, nil)
@@ -41,9 +40,7 @@ func TestPageOfGuests(t *testing.T) {
 	b.wait("globalThis.tetherPage?.screen().includes('ready for guests')")
 	s.act(uri, print("and more\r\n"))
 	b.wait("tetherPage.screen().includes('and more')")
-	if err := s.machine.Peer().Call(t.Context(), ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: "abcdefgh"}, &struct{}{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.machine.Peer().Call(t.Context(), ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: "abcdefgh"}, &struct{}{}))
 	b.wait("document.querySelector('#notice').textContent.includes('was ended')")
 	b.do("goto", args{"url": s.server.URL + "/assets/plain.css"}, nil)
 	b.do("goto", args{"url": s.server.URL + "/s/#abcdefgh." + text}, nil)

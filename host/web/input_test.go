@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // The list and the terminal's head show that a program waits for typed input, as soon as
@@ -19,9 +20,7 @@ func TestPageShowsWhoAwaits(t *testing.T) {
 	s.login(b)
 	says := func(state string) {
 		t.Helper()
-		if err := s.machine.Peer().SendRaw(t.Context(), ahp.AppendState(nil, ahp.NewState(uri, state, time.Now()))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.machine.Peer().SendRaw(t.Context(), ahp.AppendState(nil, ahp.NewState(uri, state, time.Now()))))
 	}
 	const inList = "document.querySelector('nav a .state').textContent"
 	b.wait(inList + " === 'running'")

@@ -16,6 +16,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // rect is the place of an element on the page, in CSS pixels, which equal the pixels of a
@@ -28,15 +29,9 @@ func (b *browser) ink(where rect) int {
 	b.t.Helper()
 	path := filepath.Join(b.t.TempDir(), "page.png")
 	b.do("shot", args{"path": path}, nil)
-	f, err := os.Open(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(b.t)
 	defer f.Close()
-	picture, err := png.Decode(f)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	picture := must.Get(png.Decode(f))(b.t)
 	darkest, lightest := 65535, 0
 	for y := where.Y; y < where.Y+where.Height; y++ {
 		for x := where.X; x < where.X+where.Width; x++ {

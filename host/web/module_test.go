@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // script runs a program in Node, without a browser, and returns its output. The program
@@ -34,20 +35,13 @@ func script(t *testing.T, program string) string {
   write(text, done) { setTimeout(() => { this.drawn += text; done?.(); }); }
 }`}
 	for _, file := range files {
-		module, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		module := must.Get(os.ReadFile(file))(t)
 		texts[filepath.Base(file)] = string(module)
 	}
 	for name, text := range texts {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	out, err := exec.CommandContext(t.Context(), node, filepath.Join(dir, "main.mjs")).CombinedOutput()
 	if err != nil {

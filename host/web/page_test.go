@@ -10,6 +10,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestPageShowsTerminals(t *testing.T) {
@@ -377,9 +378,7 @@ func TestPageInAFlood(t *testing.T) {
 		used.Add(1)
 	}
 	b.shot("8-flood")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	s.act(uri, print("\r\nTHE END\r\n"))
 	s.act(quiet, print("x"))
 	b.wait("tetherPage.screen().includes('THE END') && tetherPage.waiting() === 0")
@@ -578,10 +577,7 @@ func TestLaunchLinkInABrowser(t *testing.T) {
 	b.do("click", args{"selector": "footer form button"}, nil)
 	b.wait("document.body.innerText.includes('tether-host link')")
 	testkit.Eventually(t, testkit.Patience, "nobody is logged in", func() bool {
-		r, err := http.Get(s.server.URL + "/events")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get(s.server.URL + "/events"))(t)
 		r.Body.Close()
 		return r.StatusCode == http.StatusUnauthorized
 	})
@@ -619,9 +615,7 @@ func TestPageWithThousandsOfTerminals(t *testing.T) {
 	b.do("click", args{"selector": "#filter"}, nil)
 	b.do("type", args{"text": "server-0042"}, nil)
 	b.wait("document.querySelectorAll('nav a:not([hidden])').length === 1")
-	if err := s.machine.DisposeTerminal(t.Context(), uris[42]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.machine.DisposeTerminal(t.Context(), uris[42]))
 	b.wait("document.querySelector('#list').textContent.includes('No terminal matches.')")
 	b.clean(s.server.URL)
 }

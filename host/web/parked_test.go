@@ -11,6 +11,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit/must"
 )
 
 // park announces, as a machine, a terminal that the host may keep. former, if not empty,
@@ -19,10 +20,8 @@ func (s *site) park(c *client.Conn, uri, former, name string) {
 	s.t.Helper()
 	cols, rows := int64(80), int64(24)
 	meta := ahp.AddPark(ahp.NewTerminalMeta(former, false), ahp.NewPark(time.Hour, -1))
-	if err := c.CreateTerminal(s.t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("laptop-client"), Name: name,
-		Cwd: "file:///home/me/shop", Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient, Meta: meta}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, c.CreateTerminal(s.t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("laptop-client"), Name: name,
+		Cwd: "file:///home/me/shop", Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient, Meta: meta}))
 }
 
 // back connects the machine again.
@@ -66,9 +65,7 @@ func TestPageOfAParkedTerminal(t *testing.T) {
 	s.machine.Close()
 	b.wait(away)
 	s.back()
-	if err := s.machine.DisposeTerminal(context.Background(), second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.machine.DisposeTerminal(context.Background(), second))
 	b.wait("document.querySelector('#notice').textContent.includes('is gone from the host') && tetherPage.screen().includes('and more')")
 	b.clean(s.server.URL)
 }
@@ -85,9 +82,7 @@ func TestPageOfGuestsOfAParkedTerminal(t *testing.T) {
 	sum := sha256.Sum256(secret)
 	share := func(uri string) {
 		t.Helper()
-		if err := s.machine.Peer().Call(t.Context(), ahp.MethodShare, ahp.ShareParams{Channel: uri, ID: "abcdefgh", SecretHash: hex.EncodeToString(sum[:]), ExpiresAt: until}, &ahp.ShareResult{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.machine.Peer().Call(t.Context(), ahp.MethodShare, ahp.ShareParams{Channel: uri, ID: "abcdefgh", SecretHash: hex.EncodeToString(sum[:]), ExpiresAt: until}, &ahp.ShareResult{}))
 	}
 	s.park(s.machine, first, "", "dev-server")
 	s.act(first, print("ready for guests\r\n"))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Without npm, or without a network for it, the build continues without the page's
@@ -19,36 +20,23 @@ func TestScriptsOfThePage(t *testing.T) {
 	place := func(name string, data []byte, mode os.FileMode) {
 		t.Helper()
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, data, mode))
 	}
 	for name, from := range map[string]string{"scripts/web.sh": "../../scripts/web.sh", "host/web/package.json": "package.json", "host/web/package-lock.json": "package-lock.json"} {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(from))(t)
 		place(name, data, 0o755)
 	}
 	vendor := filepath.Join(root, "host/web/static/vendor")
-	if err := os.MkdirAll(vendor, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(vendor, 0o755))
 	// These are the only programs that the script finds, so that there is no npm.
 	for _, name := range []string{"bash", "cp", "cmp", "dirname", "mkdir", "sed", "timeout", "cat", "rm"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Skip(err)
 		}
-		if err := os.MkdirAll(filepath.Join(root, "path"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(root, "path", name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, "path"), 0o755))
+		must.Do(t, os.Symlink(path, filepath.Join(root, "path", name)))
 	}
 	script := func(args ...string) (said string, ok bool) {
 		c := exec.Command(filepath.Join(root, "path/bash"), append([]string{filepath.Join(root, "scripts/web.sh")}, args...)...)
@@ -57,10 +45,7 @@ func TestScriptsOfThePage(t *testing.T) {
 		return string(out), err == nil
 	}
 	has := func() []string {
-		all, err := filepath.Glob(filepath.Join(vendor, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(filepath.Glob(filepath.Join(vendor, "*")))(t)
 		for i := range all {
 			all[i] = filepath.Base(all[i])
 		}
@@ -100,10 +85,7 @@ echo asked >>../asked
 		t.Errorf("it leaves %s", got)
 	}
 	asked := func() int {
-		data, err := os.ReadFile(filepath.Join(root, "bin/tools/asked"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(root, "bin/tools/asked")))(t)
 		return strings.Count(string(data), "asked")
 	}
 	if n := asked(); n != 1 {

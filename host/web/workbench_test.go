@@ -14,6 +14,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // hostProcess starts tether-host and returns its address. Its token file has the returned
@@ -22,36 +23,25 @@ func hostProcess(t *testing.T) (address, token string) {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "tether-host")
-	if err := testkit.Build(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, testkit.Build(dir))
 	own := filepath.Join(dir, "own.token")
 	c := exec.Command(program, "--listen", "127.0.0.1:0", "--tokens", filepath.Join(dir, "state", "tokens.json"), "--token-file", own)
 	c.Env = append(os.Environ(), "HOME="+dir, "TETHER_ALLOW_ROOT=1")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.StdoutPipe())(t)
 	testkit.StartTree(t, c)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	address, ok := strings.CutPrefix(strings.TrimSpace(line), "READY ws://")
 	if err != nil || !ok {
 		t.Fatalf("the host says %q, %v", line, err)
 	}
-	data, err := os.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(own))(t)
 	return address, strings.TrimSpace(string(data))
 }
 
 // get returns a server's answer, "" while it does not answer.
 func get(t *testing.T, url, token string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil))(t)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -78,10 +68,7 @@ func (b *browser) pick(name string) {
 	if !found {
 		row = name
 	}
-	js, err := json.Marshal(row)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	js := must.Get(json.Marshal(row))(b.t)
 	b.wait(firstRow + ".includes(" + string(js) + ")")
 	b.do("key", args{"key": "Enter"}, nil)
 }
@@ -106,9 +93,7 @@ func TestVSCodesWorkbench(t *testing.T) {
 	testkit.Eventually(t, testkit.Patience, "VS Code's server answers", func() bool { return get(t, url, "") != "" })
 	shells := func() []host.Shell {
 		var got struct{ Shells []host.Shell }
-		if err := json.Unmarshal([]byte(get(t, "http://"+address+"/shells", token)), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(get(t, "http://"+address+"/shells", token)), &got))
 		return got.Shells
 	}
 	b.do("open", nil, nil)

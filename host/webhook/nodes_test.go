@@ -15,6 +15,7 @@ import (
 	"tether/host/leader"
 	"tether/host/webhook"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -25,7 +26,7 @@ func sharedBy(t *testing.T, r *rig, nodes *testkit.Nodes, place access.Place) ma
 	shared := map[string]*webhook.Shared{}
 	for _, name := range []string{"a", "b"} {
 		one := leader.Shared{Nodes: testkit.Node{Nodes: nodes, Name: name}, Place: place, Key: []byte(strings.Repeat("k", 32))}
-		all, err := webhook.NewShared(one, r.opts.Find, func(kept access.Place) (*webhook.Hub, error) {
+		all := must.Get(webhook.NewShared(one, r.opts.Find, func(kept access.Place) (*webhook.Hub, error) {
 			o := r.opts
 			o.Place = kept
 			hub, err := webhook.New(o)
@@ -33,10 +34,7 @@ func sharedBy(t *testing.T, r *rig, nodes *testkit.Nodes, place access.Place) ma
 				hub.SetTransport(r.receiver)
 			}
 			return hub, err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		shared[name] = all
 		ctx, cancel := context.WithCancel(t.Context())
 		go all.Run(ctx)
@@ -73,14 +71,10 @@ func TestRepeatedSubscriptions(t *testing.T) {
 		request := mcp.Webhook{Request: events.Request{Name: "terminal.line", Arguments: json.RawMessage(`{"pattern":"x"}`)}, URL: target, Secret: secretOf("a")}
 		for _, secret := range []string{"a", "b"} {
 			request.Secret = secretOf(secret)
-			if _, err := shared["b"].Subscribe(t.Context(), r.ann, request); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(shared["b"].Subscribe(t.Context(), r.ann, request))(t)
 			repeat()
 		}
-		if err := shared["b"].Unsubscribe(r.ann, request); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, shared["b"].Unsubscribe(r.ann, request))
 		repeat()
 		r.journal.add(2)
 		time.Sleep(5 * time.Minute)

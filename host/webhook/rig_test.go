@@ -19,6 +19,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/webhook"
+	"tether/internal/testkit/must"
 )
 
 const target = "https://agent.example.com/hook?x=1"
@@ -228,10 +229,7 @@ func newRig(t *testing.T, file string) *rig {
 // start makes a hub that runs.
 func (r *rig) start() {
 	r.t.Helper()
-	hub, err := webhook.New(r.opts)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	hub := must.Get(webhook.New(r.opts))(r.t)
 	hub.SetTransport(r.receiver)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -251,9 +249,5 @@ func (r *rig) subscribe(change func(*webhook.Request)) (webhook.Answer, error) {
 
 func (r *rig) mustSubscribe(change func(*webhook.Request)) webhook.Answer {
 	r.t.Helper()
-	a, err := r.subscribe(change)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return a
+	return must.Get(r.subscribe(change))(r.t)
 }

@@ -15,6 +15,7 @@ import (
 
 	"tether/host"
 	"tether/host/webhook"
+	"tether/internal/testkit/must"
 )
 
 func TestDeliveries(t *testing.T) {
@@ -374,9 +375,7 @@ func TestHostKilledWhileItDelivers(t *testing.T) {
 				keep()
 			}
 			r.stop()
-			if err := os.WriteFile(file, left, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, left, 0o600))
 			r.journal.now(func() { r.journal.kind = c.kind })
 			r.start()
 			r.journal.add(1)
@@ -487,9 +486,7 @@ func TestHangingReceivers(t *testing.T) {
 		}
 		bob := r.ann
 		bob.Name = "bob"
-		if _, err := r.hub.Subscribe(t.Context(), bob, webhook.Request{Name: "terminal.line", URL: "https://b.example.com/other", Secret: secretOf("a")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.hub.Subscribe(t.Context(), bob, webhook.Request{Name: "terminal.line", URL: "https://b.example.com/other", Secret: secretOf("a")}))(t)
 		r.journal.add(1)
 		if got := r.receiver.taken(); !strings.HasSuffix(got, " e-1") {
 			t.Errorf("taken: %s", got)

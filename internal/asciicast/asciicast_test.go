@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/asciicast"
+	"tether/internal/testkit/must"
 )
 
 var (
@@ -28,14 +29,9 @@ func write(t *testing.T, version int, all []asciicast.Event) string {
 	var out bytes.Buffer
 	h := header
 	h.Version = version
-	w, err := asciicast.NewWriter(&out, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(asciicast.NewWriter(&out, h))(t)
 	for _, e := range all {
-		if err := w.Write(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(e))
 	}
 	return out.String()
 }
@@ -139,15 +135,10 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		w, err := asciicast.NewWriter(&out, h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(asciicast.NewWriter(&out, h))(t)
 		var want []asciicast.Event
 		for _, e := range all {
-			if err := w.Write(e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Write(e))
 			if h.Version == 3 || e.Kind != asciicast.Exit {
 				want = append(want, e)
 			}

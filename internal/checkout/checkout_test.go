@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/checkout"
+	"tether/internal/testkit/must"
 )
 
 func TestFind(t *testing.T) {
@@ -14,12 +15,8 @@ func TestFind(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(top, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	hash := strings.Repeat("0123456789", 4)
 	write("app/.git/HEAD", "ref: refs/heads/fix/a-b\n")

@@ -12,15 +12,14 @@ import (
 
 	"tether/internal/demo"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, demo.Page), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, demo.Page), []byte(text), 0o600))
 	}
 	write("one")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -36,10 +35,7 @@ func TestServe(t *testing.T) {
 	url := strings.TrimPrefix(sees(`listening on http://[^\n]+`), "listening on ")
 	get := func(path string) (int, string) {
 		t.Helper()
-		answer, err := http.Get(url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.Get(url + path))(t)
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text)

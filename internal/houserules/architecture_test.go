@@ -7,15 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // section returns the text of the section of docs/INTERNALS.md with a title.
 func section(t *testing.T, title string) string {
 	t.Helper()
-	page, err := os.ReadFile("docs/INTERNALS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("docs/INTERNALS.md"))(t)
 	_, text, found := strings.Cut(string(page), "\n## "+title+"\n")
 	if !found {
 		t.Fatalf("docs/INTERNALS.md has no section %q", title)
@@ -62,10 +61,7 @@ func TestPagesAreMerged(t *testing.T) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for i, line := range strings.Split(string(text), "\n") {
 			if strings.HasPrefix(line, "<<<<<<< ") || strings.HasPrefix(line, ">>>>>>> ") {
 				t.Errorf("%s:%d: the mark of an unfinished merge", page, i+1)
@@ -159,10 +155,7 @@ func TestInternalsNameExistingCode(t *testing.T) {
 // docs/ARCHITECTURE.md is short, and the files that it names exist.
 func TestMapNamesFiles(t *testing.T) {
 	t.Chdir(root)
-	page, err := os.ReadFile("docs/ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("docs/ARCHITECTURE.md"))(t)
 	if n := strings.Count(string(page), "\n"); n > 120 {
 		t.Errorf("%d lines are more than three screens", n)
 	}

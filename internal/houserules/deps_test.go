@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // modulesIn returns the modules that a go.mod requires, directly and indirectly, sorted.
@@ -76,14 +78,8 @@ func moduleOf(importPath string, modules []string) string {
 // The bench is a module of its own. Its go.mod follows ours.
 func TestBenchFollowsTheModules(t *testing.T) {
 	t.Chdir(root)
-	own, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bench, err := os.ReadFile("bench/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(os.ReadFile("go.mod"))(t)
+	bench := must.Get(os.ReadFile("bench/go.mod"))(t)
 	const remedy = "go mod tidy -C bench brings bench/go.mod up to go.mod"
 	versions := map[string]string{}
 	for line := range strings.Lines(string(own)) {
@@ -107,18 +103,9 @@ func TestBenchFollowsTheModules(t *testing.T) {
 
 func TestDependenciesHaveReasons(t *testing.T) {
 	t.Chdir(root)
-	gomod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("docs/DEPENDENCIES.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := parseListed(string(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	gomod := must.Get(os.ReadFile("go.mod"))(t)
+	page := must.Get(os.ReadFile("docs/DEPENDENCIES.md"))(t)
+	l := must.Get(parseListed(string(page)))(t)
 	modules := modulesIn(string(gomod))
 	all := slices.Concat(l.direct, l.indirect)
 	slices.Sort(all)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"tether/internal/testkit/must"
 )
 
 // glossaryMost is the maximum number of words in the glossary: nobody learns more.
@@ -21,10 +23,7 @@ var glossaryItem = regexp.MustCompile(`^- \*\*([^*]+)\*\*: .*?(?:\(not: ([^()]*)
 // "not".
 func glossary(t *testing.T) (words, not []string) {
 	t.Helper()
-	p, err := os.ReadFile("docs/GLOSSARY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(os.ReadFile("docs/GLOSSARY.md"))(t)
 	for line := range strings.Lines(string(p)) {
 		item := glossaryItem.FindStringSubmatch(strings.TrimSpace(line))
 		if item == nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // layers says which of our packages may import which. "a, b < c, d" means that c and d
@@ -88,7 +90,8 @@ const layers = `
 	NONE < cmd/tether/internal/tunnel;
 
 	platform/dirs < installer;
-	platform/proc, platform/pty, platform/secret < internal/testkit;
+	NONE < internal/testkit/must;
+	internal/testkit/must, platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
 	NONE < internal/demo, internal/flagerror, internal/manual, internal/output, internal/textfile, internal/version, internal/xterm;
@@ -215,11 +218,7 @@ func (r rules) without(t *testing.T, below, above string) rules {
 	fewer := maps.Clone(r)
 	fewer[above] = maps.Clone(r[above])
 	delete(fewer[above], below)
-	full, err := fewer.closed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return full
+	return must.Get(fewer.closed())(t)
 }
 
 // refuses reports whether a file of the tree has a forbidden import.

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // promisePages maps each page that names tests to the smallest number of tests that it
@@ -69,10 +71,7 @@ func TestPromisesHaveTheirTests(t *testing.T) {
 		}
 	}
 	for path, least := range promisePages {
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(os.ReadFile(path))(t)
 		tests := promised(string(page))
 		if len(tests) < least {
 			t.Errorf("%s: only %d tests are named: %v", path, len(tests), tests)

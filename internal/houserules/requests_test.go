@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // servingPlaces are the packages that decode the requests of local clients, by a call of
@@ -179,10 +181,7 @@ func (t *typed) read(fits func(dir string) bool) map[*types.Var]bool {
 // of URLs are refused if they are not, see agent/local EveryOptionIsSentAndRead.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Chdir(root)
-	all, err := checkTypes(parseTree(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(checkTypes(parseTree(t)))(t)
 	bodies, options := map[*types.Var]string{}, map[*types.Var]string{}
 	for _, dir := range servingPlaces {
 		for _, of := range all.decoded(dir) {

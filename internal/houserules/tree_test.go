@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // modulePath is the module's name in go.mod.
@@ -60,11 +62,7 @@ func isSelector(e node, pkg, name string) bool {
 // result, because parsing takes longer than all checks.
 func parseTree(t *testing.T) []*file {
 	t.Helper()
-	files, err := parsedTree()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return must.Get(parsedTree())(t)
 }
 
 // parsedTree parses the Go files below the current directory.
@@ -106,11 +104,7 @@ func parseFile(name string, src []byte) (*file, error) {
 // mustParse is parseFile for the small sources in the tests of the checks themselves.
 func mustParse(t *testing.T, name, src string) *file {
 	t.Helper()
-	f, err := parseFile(name, []byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must.Get(parseFile(name, []byte(src)))(t)
 }
 
 // report fails the test with each complaint.

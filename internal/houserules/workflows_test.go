@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 var (
@@ -39,10 +41,7 @@ func checkWorkflow(name, text string, targets map[string]bool) []string {
 
 func TestWorkflows(t *testing.T) {
 	t.Chdir(root)
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Get(os.ReadFile("Makefile"))(t)
 	targets := map[string]bool{}
 	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
 		targets[m[1]] = true
@@ -52,10 +51,7 @@ func TestWorkflows(t *testing.T) {
 		t.Fatalf("workflows: %v, %v", files, err)
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		report(t, checkWorkflow(name, string(text), targets))
 	}
 }
@@ -63,14 +59,8 @@ func TestWorkflows(t *testing.T) {
 // CI keeps the pictures that make test-web leaves for people.
 func TestPicturesAreKept(t *testing.T) {
 	t.Chdir(root)
-	script, err := os.ReadFile("scripts/test-web.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ci, err := os.ReadFile(".github/workflows/ci.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile("scripts/test-web.sh"))(t)
+	ci := must.Get(os.ReadFile(".github/workflows/ci.yml"))(t)
 	const pictures = "bin/screenshots"
 	if !strings.Contains(string(script), "TETHER_SCREENSHOTS=$PWD/"+pictures) {
 		t.Errorf("scripts/test-web.sh leaves no pictures in %s", pictures)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/must"
 )
 
 // reference is the encoding the package promises to match.
@@ -17,9 +18,7 @@ func reference(t testing.TB, s []byte) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(string(s)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, enc.Encode(string(s)))
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/lines"
+	"tether/internal/testkit/must"
 )
 
 // piece is a piece that a Reader hands out.
@@ -61,10 +62,7 @@ func TestLines(t *testing.T) {
 // whole.
 func TestLongLinesPassInPieces(t *testing.T) {
 	in := "short\n" + strings.Repeat("y", 1<<20) + "\nnext\n"
-	got, err := pieces(strings.NewReader(in), 128<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(pieces(strings.NewReader(in), 128<<10))(t)
 	var all strings.Builder
 	for i, p := range got {
 		all.WriteString(p.Data)
@@ -82,10 +80,7 @@ func TestLongLinesPassInPieces(t *testing.T) {
 func TestBoundOfAWholeLine(t *testing.T) {
 	const limit, most = 1<<20 + 1, 1<<20 + 1 + 64<<10
 	for _, n := range []int{limit, most, most + 1, 2 << 20} {
-		got, err := pieces(strings.NewReader(strings.Repeat("y", n-1)+"\n"), limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(pieces(strings.NewReader(strings.Repeat("y", n-1)+"\n"), limit))(t)
 		for _, p := range got {
 			if len(p.Data) > most || p.Whole && n > most || !p.Whole && n <= limit {
 				t.Errorf("of a line of %d bytes come %d, whole: %v", n, len(p.Data), p.Whole)
@@ -114,10 +109,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nb\n\nccc"), uint8(2), uint16(4))
 	f.Add([]byte(strings.Repeat("z", 1000)+"\n"), uint8(100), uint16(10))
 	f.Fuzz(func(t *testing.T, in []byte, chunk uint8, limit uint16) {
-		got, err := pieces(&chunks{bytes.NewReader(in), int(chunk) + 1}, int(limit)+1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(pieces(&chunks{bytes.NewReader(in), int(chunk) + 1}, int(limit)+1))(t)
 		var all []byte
 		for _, p := range got {
 			if n := strings.Count(p.Data, "\n"); n > 1 || n == 1 && !strings.HasSuffix(p.Data, "\n") {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/internal/manual"
+	"tether/internal/testkit/must"
 )
 
 func nothing(*cobra.Command, []string) error { return nil }
@@ -117,14 +118,9 @@ prog a\-b z
 
 func TestPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "man1")
-	if err := book.Write(dir, tree()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, book.Write(dir, tree()))
 	var names []string
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -132,10 +128,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{"prog.1": rootPage, "prog-a-b.1": commandPage} {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -149,9 +142,7 @@ func TestPageOfAnotherProgram(t *testing.T) {
 	b := book
 	b.Names, b.Also = map[string]string{"prog a-b": "prog-abs"}, []string{"prog-a-b"}
 	for range 2 { // writing once does not change the book
-		if err := b.Write(dir, tree()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Write(dir, tree()))
 	}
 	for name, want := range map[string]string{
 		"prog.1":       ".SH SEE ALSO\n\\fBprog\\-a\\-b\\fR(1)\n",
@@ -231,9 +222,7 @@ func TestCommand(t *testing.T) {
 func TestCommandElsewhere(t *testing.T) {
 	t.Setenv(manual.DateVar, "")
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	root := tree()
 	root.AddCommand(manual.Book{}.Command())
 	root.SetArgs([]string{"manual", file})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/mcpentry"
+	"tether/internal/testkit/must"
 )
 
 var entry = mcpentry.Entry{Command: "/usr/bin/tether", Args: []string{"mcp", "--as", "claude"}}
@@ -44,10 +45,7 @@ func TestAddAndRemove(t *testing.T) {
 			if again, err := c.format.Add(got, "tether", entry); err != nil || string(again) != c.want {
 				t.Errorf("added again: %q, %v", again, err)
 			}
-			back, err := c.format.Remove(got, "tether", "tether", "mcp")
-			if err != nil {
-				t.Fatal(err)
-			}
+			back := must.Get(c.format.Remove(got, "tether", "tether", "mcp"))(t)
 			if string(back) != c.before && !(c.before == "" && mcpentry.Empty(back)) && strings.ReplaceAll(string(back), "1,", "1") != c.before {
 				t.Errorf("removed again: %q, want %q", back, c.before)
 			}

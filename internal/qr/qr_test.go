@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/internal/qr"
+	"tether/internal/testkit/must"
 )
 
 // read returns the texts that jsQR, an independent reader, finds in the codes. Modules
@@ -42,10 +43,7 @@ func read(t *testing.T, codes []*qr.Code) (texts []string) {
 		}
 		images = append(images, map[string]any{"n": n, "pixels": pixels})
 	}
-	in, err := json.Marshal(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(json.Marshal(images))(t)
 	const script = `const jsQR = require(process.argv[1] + '/jsqr'); let all = ''; process.stdin.on('data', d => all += d).on('end', () =>
 		console.log(JSON.stringify(JSON.parse(all).map(i => { const rgba = new Uint8ClampedArray(i.n * i.n * 4), grey = Buffer.from(i.pixels, 'base64');
 			for (let p = 0; p < grey.length; p++) { rgba.fill(grey[p], 4 * p, 4 * p + 3); rgba[4 * p + 3] = 255 }
@@ -96,10 +94,7 @@ func TestEncode(t *testing.T) {
 
 // This code was read by jsQR. It tests systems without jsQR.
 func TestEncodeIsAsItWas(t *testing.T) {
-	c, err := qr.Encode("https://host.example/s/#abcdefgh.ijklmnop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(qr.Encode("https://host.example/s/#abcdefgh.ijklmnop"))(t)
 	sum := sha256.Sum256([]byte(c.Text(false)))
 	if got := hex.EncodeToString(sum[:8]); got != "dee3afe52ec334a4" {
 		t.Errorf("%s\n%s", got, c.Text(false))
@@ -109,10 +104,7 @@ func TestEncodeIsAsItWas(t *testing.T) {
 // Text draws the code's modules with a light border, in the lines and columns that Cells
 // returns.
 func TestText(t *testing.T) {
-	c, err := qr.Encode("https://host.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(qr.Encode("https://host.example"))(t)
 	cols, rows := c.Cells()
 	for _, colours := range []bool{true, false} {
 		lines := strings.Split(strings.TrimSuffix(c.Text(colours), "\n"), "\n")

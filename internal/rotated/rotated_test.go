@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/internal/rotated"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -107,15 +108,12 @@ func TestEveryLineComesOnce(t *testing.T) {
 			var got strings.Builder
 			next := func(then func(*writer)) {
 				t.Helper()
-				err := log.Next(func(added io.Reader, _ bool) error {
+				must.Do(t, log.Next(func(added io.Reader, _ bool) error {
 					_, err := io.Copy(&got, added)
 					then(w)
 					then = func(*writer) {}
 					return err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))
 			}
 			next(nil) // there is no file yet
 			w.lines(3)

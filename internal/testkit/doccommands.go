@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // A DocCommand is a command line that the README or a page of docs/ shows.
@@ -30,10 +32,7 @@ func DocCommands(t testing.TB, root, program string) (all []DocCommand) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
-		data, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(page))(t)
 		for i, part := range strings.Split(strings.ReplaceAll(string(data), "\\\n", " "), "```") {
 			if i%2 == 1 {
 				for line := range strings.Lines(part) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"tether/internal/testkit/must"
 )
 
 // FloodLine returns line n of the flood, counted from 0: the number, a checksum of number
@@ -190,10 +192,7 @@ const floodWord = "testkit-flood"
 // TestMain must be Main.
 func FloodCommand(t testing.TB, lines, code int) []string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return []string{self, floodWord, strconv.Itoa(lines), strconv.Itoa(code)}
 }
 

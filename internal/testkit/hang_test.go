@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // hangVar makes the test binary a program that hangs ("hang"), or tests that leave one
@@ -34,10 +36,7 @@ func TestHangingProgramsEndWithTheTests(t *testing.T) {
 	Leaks(t)
 	tests := exec.Command(os.Args[0])
 	tests.Env = append(os.Environ(), hangVar+"=leave")
-	in, err := tests.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(tests.StdinPipe())(t)
 	out, theirs, err := os.Pipe() // Wait waits for no pipe of this kind
 	if err != nil {
 		t.Fatal(err)

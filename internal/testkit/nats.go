@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 // NATS is one or more NATS servers on loopback; several form one cluster. Its methods are
@@ -89,16 +91,11 @@ func (n *NATS) Start(i int) {
 	for j := range args {
 		args[j] = strings.ReplaceAll(args[j], ServerNumber, fmt.Sprint(i))
 	}
-	log, err := os.OpenFile(filepath.Join(n.dir, fmt.Sprintf("%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	log := must.Get(os.OpenFile(filepath.Join(n.dir, fmt.Sprintf("%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(n.t)
 	defer log.Close()
 	c := exec.Command(args[0], args[1:]...)
 	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, c.Start())
 	r := &natsRun{c.Process, make(chan struct{})}
 	go func() {
 		defer close(r.ended)

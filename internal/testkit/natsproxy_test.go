@@ -12,29 +12,21 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // A proxy of NATS drops whole messages and no line between them, the same ones for the
 // same seed; partitioned it passes nothing until it is joined again.
 func TestNATSProxy(t *testing.T) {
 	testkit.Leaks(t)
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer server.Close()
 	const messages = 2000
 	run := func() (got string, lost int) {
 		p := testkit.NewNATSProxy(t, server.Addr().String(), testkit.NATSFaults{Seed: 7, Lost: 0.01})
-		c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "nats://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", strings.TrimPrefix(p.URL, "nats://")))(t)
 		defer c.Close()
-		s, err := server.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(server.Accept())(t)
 		defer s.Close()
 		p.Partition(true)
 		go func() {
@@ -50,10 +42,7 @@ func TestNATSProxy(t *testing.T) {
 		}
 		_ = s.SetReadDeadline(time.Time{})
 		p.Partition(false)
-		all, err := io.ReadAll(bufio.NewReader(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(io.ReadAll(bufio.NewReader(s)))(t)
 		return string(all), p.Lost()
 	}
 	got, lost := run()

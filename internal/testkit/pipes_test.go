@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestPipes(t *testing.T) {
@@ -19,10 +20,7 @@ func TestPipes(t *testing.T) {
 				c.Close()
 			}
 		}()
-		c, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(l.Dial())(t)
 		defer c.Close()
 		buf := make([]byte, 2)
 		if n, err := c.Read(buf); n != 1 || buf[0] != 'x' || err != nil {

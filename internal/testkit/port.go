@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // The ports from firstPort on, which no tested system assigns automatically: Linux
@@ -35,10 +37,7 @@ var given sync.Map
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for {
-		l, err := Listen()
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Listen())(t)
 		port := l.Addr().(*net.TCPAddr).Port
 		l.Close()
 		if _, again := given.LoadOrStore(port, true); !again {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 // maxParked is the maximum number of connections that a proxy keeps open although nothing
@@ -49,10 +51,7 @@ func NewProxy(t testing.TB, dial func() (net.Conn, error), plan func(n int) Faul
 // Listen makes the proxy accept TCP connections on loopback and returns its address.
 func (p *Proxy) Listen(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.mu.Lock()
 	p.listener = l
 	p.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 // sink is a server that keeps the bytes and the end of each connection, and first sends
@@ -55,10 +57,7 @@ func (s *sink) over() (got []byte, err error) {
 
 // tcpSink starts a sink on loopback.
 func tcpSink(t *testing.T) (*sink, func() (net.Conn, error)) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &sink{}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -104,14 +103,9 @@ func TestFaultsOverTCP(t *testing.T) {
 			Leaks(t)
 			s, dial := tcpSink(t)
 			p := NewProxy(t, dial, func(int) Fault { return Fault{Kind: c.kind, After: after} })
-			conn, err := net.Dial("tcp", p.Listen(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(net.Dial("tcp", p.Listen(t)))(t)
 			defer conn.Close()
-			if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(conn, make([]byte, 5)))(t)
 			end := "silence"
 			for i := range 5 { // a frame each; the fault is in the fourth
 				if _, err := conn.Write(make([]byte, 1100)); err != nil {
@@ -183,10 +177,7 @@ func TestFaultsInABubble(t *testing.T) {
 				go s.serve(theirs)
 				return ours, nil
 			}, func(int) Fault { return Fault{Kind: kind, After: 100, Piece: 10, Pause: time.Second} })
-			conn, err := p.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(p.Dial())(t)
 			began := time.Now()
 			if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil || time.Since(began) != time.Second {
 				t.Errorf("%v: hello after %v, %v; want the pause", kind, time.Since(began), err)
@@ -212,10 +203,7 @@ func TestManyBlackHolesDoNotStayOpen(t *testing.T) {
 	p := NewProxy(t, dial, func(int) Fault { return Fault{Kind: BlackHole} })
 	addr := p.Listen(t)
 	for range 3 * maxParked {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", addr))(t)
 		defer conn.Close()
 	}
 	Eventually(t, Patience, "all have met the fault", func() bool { return p.Faults() == 3*maxParked })
@@ -236,14 +224,9 @@ func TestCutAndClose(t *testing.T) {
 	Leaks(t)
 	_, dial := tcpSink(t)
 	p := NewProxy(t, dial, nil)
-	conn, err := net.Dial("tcp", p.Listen(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", p.Listen(t)))(t)
 	defer conn.Close()
-	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(conn, make([]byte, 5)))(t)
 	p.Cut()
 	if end := ending(conn, false); end == "silence" || p.Faults() != 0 {
 		t.Errorf("after a cut: %s, %d faults counted", end, p.Faults())

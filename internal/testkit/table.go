@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // Table reads a file of testdata: one row per line, with tabs between columns. Empty
@@ -12,10 +14,7 @@ import (
 // "". The test fails if a row has more columns, or if the file has fewer than least rows.
 func Table(t testing.TB, file string, columns, least int) (rows [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" || line[0] == '#' {

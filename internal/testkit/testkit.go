@@ -12,6 +12,7 @@
 //     StartNATS and StartVSCodeHost start real servers. Pipes and Connect make
 //     connections.
 //   - HostileAnswers and LargeObject are the largest messages of a hostile host.
+//   - The package must below this one ends a test at an unexpected error.
 //   - Unix and NotOnWine skip tests of missing features, and say why. DocCommands are the
 //     commands that the pages show.
 //
@@ -35,6 +36,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -79,10 +81,7 @@ func within(d time.Duration, cond func() bool) bool {
 // cannot be parallel.
 func Home(t testing.TB) string {
 	t.Helper()
-	dir, err := MakeHome()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(MakeHome())(t)
 	t.Cleanup(func() {
 		if err := RemoveHome(dir); err != nil {
 			t.Errorf("remove the test's home: %v", err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 // recorder is a testing.TB that keeps complaints and runs its cleanups when told.
@@ -55,10 +57,7 @@ func TestHomeIsShortAndEmpty(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	r := &recorder{TB: t}
 	Leaks(r)
-	f, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(os.DevNull))(t)
 	f.Close()
 	done := make(chan struct{})
 	go close(done)
@@ -71,10 +70,7 @@ func TestNothingLeft(t *testing.T) {
 
 func TestLeaksAreFound(t *testing.T) {
 	before := look()
-	f, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(os.DevNull))(t)
 	defer f.Close()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -84,9 +80,7 @@ func TestLeaksAreFound(t *testing.T) {
 	defer wg.Wait()
 	defer close(stop)
 	child := exec.Command(os.Args[0], "-test.run=^$")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Start())
 	defer child.Wait() // until then it is a zombie at least
 
 	left := strings.Join(look().minus(before), "\n")

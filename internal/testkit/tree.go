@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -28,9 +29,7 @@ func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
 		c.WaitDelay = treePatience
 	}
 	proc.InSession(c)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	leader, err := proc.Lookup(c.Process.Pid) // the process exists, perhaps as a zombie, until somebody waits for it
 	if err != nil {
 		t.Errorf("look up %v: %v", c.Args, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -27,29 +28,18 @@ func TestTreeLeavesNothing(t *testing.T) {
 			}
 			r := &recorder{TB: t}
 			cmd := exec.Command("sh", "-c", c.script)
-			in, err := cmd.StdinPipe() // so that read never ends
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(cmd.StdinPipe())(t) // so that read never ends
 			defer in.Close()
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(cmd.StdoutPipe())(t)
 			kill := StartTree(r, cmd)
 			defer kill()
 			var pids []int
 			for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != ""; {
-				pid, err := strconv.Atoi(strings.TrimSpace(lines.Text()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				pid := must.Get(strconv.Atoi(strings.TrimSpace(lines.Text())))(t)
 				pids = append(pids, pid)
 			}
 			if c.wait {
-				if err := cmd.Wait(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, cmd.Wait())
 			}
 			if len(pids) == 0 {
 				t.Fatal("it has started nothing")

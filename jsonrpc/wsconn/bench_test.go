@@ -9,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -32,9 +33,7 @@ func hop(b *testing.B, from, to jsonrpc.Channel) {
 	b.SetBytes(frameLen)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := from.Send(context.Background(), msg); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, from.Send(context.Background(), msg))
 	}
 	b.StopTimer()
 	_ = from.(jsonrpc.ReasonCloser).CloseReason(wsconn.CloseNormal, "")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -67,15 +68,11 @@ func TestBinaryIsAccepted(t *testing.T) {
 	defer raw.CloseNow()
 	server := <-accepted
 	defer server.Close()
-	if err := raw.Write(t.Context(), websocket.MessageBinary, []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw.Write(t.Context(), websocket.MessageBinary, []byte(`{}`)))
 	if got, err := server.Recv(t.Context()); err != nil || string(got) != `{}` {
 		t.Errorf("Recv = %q, %v", got, err)
 	}
-	if err := server.Send(t.Context(), []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Send(t.Context(), []byte(`{}`)))
 	if typ, _, err := raw.Read(t.Context()); typ != websocket.MessageText {
 		t.Errorf("sent a %v frame, %v, want text", typ, err)
 	}
@@ -114,9 +111,7 @@ func TestClose(t *testing.T) {
 				own := make(chan error, 1)
 				go func() { _, err := closer.Recv(t.Context()); own <- err }()
 				// The last message is held back; closing must not lose it.
-				if err := closer.Send(t.Context(), []byte("last")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, closer.Send(t.Context(), []byte("last")))
 				closed := make(chan error, 1)
 				go func() { closed <- tt.close(closer) }()
 
@@ -153,12 +148,8 @@ func TestClose(t *testing.T) {
 
 func TestFlushSendsHeldMessages(t *testing.T) {
 	client, server := connect(t, wsconn.Options{}, wsconn.Options{})
-	if err := client.SendMore(t.Context(), []byte("held")); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.SendMore(t.Context(), []byte("held")))
+	must.Do(t, client.Flush(t.Context()))
 	if got, err := server.Recv(t.Context()); err != nil || string(got) != "held" {
 		t.Errorf("Recv = %q, %v", got, err)
 	}
@@ -170,9 +161,7 @@ func TestFlushSendsHeldMessages(t *testing.T) {
 
 func TestCloseDeliversHeldMessages(t *testing.T) {
 	client, server := connect(t, wsconn.Options{}, wsconn.Options{})
-	if err := client.SendMore(t.Context(), []byte("last")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.SendMore(t.Context(), []byte("last")))
 	closed := make(chan error, 1)
 	go func() { closed <- client.CloseReason(wsconn.CloseNormal, "") }()
 	if got, err := server.Recv(t.Context()); err != nil || string(got) != "last" {
@@ -315,13 +304,9 @@ func TestPongAfterLongSilence(t *testing.T) {
 			}()
 		}
 		for range 3 {
-			if err := client.Send(t.Context(), []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, client.Send(t.Context(), []byte("x")))
 			time.Sleep(time.Minute) // fake
-			if err := server.Ping(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, server.Ping(t.Context()))
 		}
 	})
 }
@@ -396,9 +381,7 @@ func TestPeersOverWebSocket(t *testing.T) {
 		go func() { ended <- client.Run(t.Context()) }()
 		go func() { ended <- server.Run(t.Context()) }()
 		for i := range 100 {
-			if err := client.SendRaw(t.Context(), []byte(`{"jsonrpc":"2.0","method":"note"}`)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, client.SendRaw(t.Context(), []byte(`{"jsonrpc":"2.0","method":"note"}`)))
 			want, got := fmt.Sprint("method", i), ""
 			if err := client.Call(t.Context(), want, nil, &got); err != nil || got != want {
 				t.Fatalf("Call = %q, %v, want %q", got, err, want)
@@ -420,12 +403,8 @@ func TestSendAndRecvDoNotAllocate(t *testing.T) {
 	ctx := context.Background()
 	msg := make([]byte, frameLen)
 	allocs := testing.AllocsPerRun(200, func() {
-		if err := client.Send(ctx, msg); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := server.Recv(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.Send(ctx, msg))
+		must.Get(server.Recv(ctx))(t)
 	})
 	// sync.Pool may lose a buffer to the collector, or on purpose under -race.
 	if allocs > 2 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/rawio"
 )
@@ -100,10 +101,7 @@ func TestDialHeaderAndContext(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	o := wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer x"}}}
-	c, err := wsconn.Dial(ctx, "ws"+strings.TrimPrefix(s.URL, "http"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(wsconn.Dial(ctx, "ws"+strings.TrimPrefix(s.URL, "http"), o))(t)
 	defer c.Close()
 	server := <-accepted
 	defer server.Close()
@@ -132,10 +130,7 @@ func TestDialTLS(t *testing.T) {
 		t.Fatal("an unknown certificate was accepted")
 	}
 	trusting := s.Client().Transport.(*http.Transport).TLSClientConfig
-	c, err := wsconn.Dial(t.Context(), url, wsconn.Options{TLSConfig: trusting})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{TLSConfig: trusting}))(t)
 	server := <-accepted
 	defer server.Close()
 	transfer(t, c, server)
@@ -160,14 +155,11 @@ func TestDialUnixSocket(t *testing.T) {
 	})}}
 	s.Start()
 	defer s.Close()
-	c, err := wsconn.Dial(t.Context(), "ws://local/", wsconn.Options{
+	c := must.Get(wsconn.Dial(t.Context(), "ws://local/", wsconn.Options{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer c.Close()
 	server := <-accepted
 	defer server.Close()
@@ -215,10 +207,7 @@ func TestAcceptOrigin(t *testing.T) {
 
 func TestAcceptRefusesOtherRequests(t *testing.T) {
 	url, _ := serve(t, wsconn.Options{})
-	resp, err := http.Get("http" + strings.TrimPrefix(url, "ws"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http" + strings.TrimPrefix(url, "ws")))(t)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("status %d, want %d", resp.StatusCode, http.StatusUpgradeRequired)
@@ -240,10 +229,7 @@ func TestDialWraps(t *testing.T) {
 		if s == secure {
 			o.TLSConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 		}
-		c, err := wsconn.Dial(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(wsconn.Dial(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), o))(t)
 		if below := c.Socket(); rawio.Wrap(below) != below {
 			t.Errorf("%T is not wrapped", below)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -37,10 +38,7 @@ func serve(t testing.TB, o wsconn.Options) (url string, accepted <-chan *wsconn.
 func connect(t testing.TB, clientOptions, serverOptions wsconn.Options) (client, server *wsconn.Conn) {
 	t.Helper()
 	url, accepted := serve(t, serverOptions)
-	client, err := wsconn.Dial(t.Context(), url, clientOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(wsconn.Dial(t.Context(), url, clientOptions))(t)
 	server = <-accepted
 	t.Cleanup(func() {
 		client.Close()
@@ -69,10 +67,7 @@ func pipe(t testing.TB, o wsconn.Options) (client, server *wsconn.Conn, below [2
 	go func() { served <- s.Serve(l) }()
 
 	o.DialContext = func(context.Context, string, string) (net.Conn, error) { return below[0], nil }
-	client, err := wsconn.Dial(t.Context(), "ws://pipe/", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(wsconn.Dial(t.Context(), "ws://pipe/", o))(t)
 	server = <-accepted
 	<-served
 	t.Cleanup(func() {

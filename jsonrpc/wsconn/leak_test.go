@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -16,10 +17,7 @@ func TestNoLeak(t *testing.T) {
 	url, accepted := serve(t, wsconn.Options{})
 	before := runtime.NumGoroutine()
 	for i := range 20 {
-		c, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{}))(t)
 		server := <-accepted
 		received := make(chan error, 1)
 		go func() { _, err := server.Recv(t.Context()); received <- err }()

@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/browser"
 )
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	opened := filepath.Join(dir, "opened")
-	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" >"+opened+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" >"+opened+"\n"), 0o700))
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	t.Setenv("DISPLAY", "")
 	t.Setenv("WAYLAND_DISPLAY", "")
@@ -31,9 +30,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q was opened", bad)
 		}
 	}
-	if err := browser.Open(url); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, browser.Open(url))
 	testkit.Eventually(t, testkit.Patience, "the URL is opened as it is", func() bool {
 		text, _ := os.ReadFile(opened)
 		return string(text) == url

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 )
 
@@ -17,12 +18,8 @@ func TestCheckNamesTheVariable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		foreign = t.TempDir()
 		for _, dir := range []string{foreign, filepath.Join(foreign, "tether"), filepath.Join(foreign, ".local", "state", "tether"), filepath.Join(foreign, "run")} {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chown(dir, 4242, 4242); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(dir, 0o700))
+			must.Do(t, os.Chown(dir, 4242, 4242))
 		}
 	}
 	for name, want := range map[string]string{
@@ -36,10 +33,7 @@ func TestCheckNamesTheVariable(t *testing.T) {
 		}
 		t.Setenv("HOME", t.TempDir())
 		t.Setenv(name, foreign)
-		d, err := dirs.For("linux", os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(dirs.For("linux", os.Getenv))(t)
 		if err := d.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 )
 
@@ -147,15 +148,11 @@ func TestUsualRuntimeDir(t *testing.T) {
 	if got := dirs.UsualRuntimeDir(parent); got != "" {
 		t.Errorf("missing: %q", got)
 	}
-	if err := os.Mkdir(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(own, 0o700))
 	if got := dirs.UsualRuntimeDir(parent); got != own {
 		t.Errorf("there: %q, want %q", got, own)
 	}
-	if err := os.Chmod(own, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(own, 0o755))
 	if got := dirs.UsualRuntimeDir(parent); got != "" {
 		t.Errorf("open to others: %q", got)
 	}

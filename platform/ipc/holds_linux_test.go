@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -16,18 +17,11 @@ func TestLocker(t *testing.T) {
 	if _, err := ipc.Locker(path); err == nil {
 		t.Error("a lock that is not there is held")
 	}
-	if err := os.WriteFile(path, []byte("1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("1\n"), 0o600))
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	for _, c := range []struct{ how, want int }{{unix.LOCK_EX, os.Getpid()}, {unix.LOCK_SH, os.Getpid()}, {unix.LOCK_UN, 0}} {
-		if err := unix.Flock(int(f.Fd()), c.how); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Flock(int(f.Fd()), c.how))
 		if got, err := ipc.Locker(path); got != c.want || err != nil {
 			t.Errorf("flock %d: process %d, %v; want %d", c.how, got, err, c.want)
 		}
@@ -46,10 +40,7 @@ func TestHolds(t *testing.T) {
 	if _, err := ipc.Holds(os.Getpid(), path); err == nil {
 		t.Error("a lock that is not there is held")
 	}
-	lock, err := ipc.Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(ipc.Lock(path))(t)
 	holds(true, "held")
 	if got, err := ipc.Holds(os.Getppid(), path); got || err != nil {
 		t.Errorf("another process: %v, %v", got, err)
@@ -57,19 +48,11 @@ func TestHolds(t *testing.T) {
 	if _, err := ipc.Holds(1<<30, path); err == nil {
 		t.Error("a process that is not there holds it")
 	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lock.Close())
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	holds(false, "open")
-	other, err := ipc.Lock(filepath.Join(t.TempDir(), "other"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(ipc.Lock(filepath.Join(t.TempDir(), "other")))(t)
 	defer other.Close()
 	holds(false, "another one held")
 }

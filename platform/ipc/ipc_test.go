@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -55,10 +56,7 @@ func helper(role, path string) *exec.Cmd {
 
 func listen(t *testing.T, path string) *ipc.Listener {
 	t.Helper()
-	l, err := ipc.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(path))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -78,10 +76,7 @@ func TestConversation(t *testing.T) {
 		defer conn.Close()
 		_, _ = io.Copy(conn, conn)
 	})
-	conn, err := ipc.Dial(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(ipc.Dial(t.Context(), path))(t)
 	fmt.Fprintln(conn, "hello")
 	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "hello\n" || err != nil {
 		t.Errorf("came back as %q, %v", line, err)
@@ -154,13 +149,8 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(testkit.Home(t), "d.sock")
 	for range 5 {
 		cmd := helper("listen", path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		if line, _ := bufio.NewReader(out).ReadString('\n'); line != "<nil>\n" {
 			t.Fatalf("Listen after a killed process: %s", line)
 		}
@@ -194,10 +184,7 @@ func TestRace(t *testing.T) {
 		if len(won) != 1 {
 			t.Fatalf("%d listen at one path", len(won))
 		}
-		conn, err := ipc.Dial(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(ipc.Dial(t.Context(), path))(t)
 		conn.Close()
 		(<-won).Close()
 	}
@@ -206,30 +193,20 @@ func TestRace(t *testing.T) {
 func TestLock(t *testing.T) {
 	testkit.Leaks(t)
 	path := filepath.Join(t.TempDir(), "lock")
-	if err := os.WriteFile(path, []byte("999999 and more than a number"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	held, err := ipc.Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("999999 and more than a number"), 0o600))
+	held := must.Get(ipc.Lock(path))(t)
 	var locked *ipc.LockedError
 	if _, err := ipc.Lock(path); !errors.As(err, &locked) || locked.Pid != os.Getpid() {
 		t.Errorf("locked twice: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("no number"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("no number"), 0o600))
 	if _, err := ipc.Lock(path); !errors.As(err, &locked) || locked.Pid != 0 || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("held by somebody unknown: %v", err)
 	}
 	if err := held.Close(); err != nil {
 		t.Error(err)
 	}
-	again, err := ipc.Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(ipc.Lock(path))(t)
 	again.Close()
 	if _, err := ipc.Lock(filepath.Join(path, "below a file")); err == nil || errors.As(err, &locked) && locked.Path != path {
 		t.Errorf("lock below a file: %v", err)

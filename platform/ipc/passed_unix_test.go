@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -60,9 +61,7 @@ func TestPassed(t *testing.T) {
 	if d.Has() || d.TryWrite([]byte("x")) != 0 {
 		t.Error("there is a descriptor before one has come")
 	}
-	if _, err := io.ReadFull(&ipc.Receiver{Conn: conn, To: &d}, make([]byte, 16)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(&ipc.Receiver{Conn: conn, To: &d}, make([]byte, 16)))(t)
 	if !d.Has() || d.TryWrite([]byte("x")) != 1 {
 		t.Error("there is none after that")
 	}
@@ -90,9 +89,7 @@ func TestPassed(t *testing.T) {
 // A connection that the other side resets fails to read, and has read nothing.
 func TestReceiverOfAReset(t *testing.T) {
 	conn, theirs := connected(t)
-	if _, err := conn.Write([]byte("never read")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write([]byte("never read")))(t)
 	theirs.Close() // with unread data: Linux resets the connection
 	var d ipc.Passed
 	if n, err := (&ipc.Receiver{Conn: conn, To: &d}).Read(make([]byte, 8)); n != 0 || err == nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -33,15 +34,10 @@ func TestNeverRemovesAServedSocket(t *testing.T) {
 	testkit.Leaks(t)
 	home := testkit.Home(t)
 	foreign := filepath.Join(home, "foreign.sock")
-	l, err := net.Listen("unix", foreign) // knows nothing of our lock
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", foreign))(t) // knows nothing of our lock
 	defer l.Close()
 	file := filepath.Join(home, "file")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("precious"), 0o600))
 	for _, path := range []string{foreign, file, home} {
 		if l, err := ipc.Listen(path); err == nil {
 			l.Close()
@@ -57,9 +53,7 @@ func TestPlacesThatAreRefused(t *testing.T) {
 	testkit.Leaks(t)
 	home := testkit.Home(t)
 	open, link := filepath.Join(home, "open"), filepath.Join(home, "link")
-	if err := errors.Join(os.Mkdir(open, 0o755), os.Symlink(t.TempDir(), link)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(open, 0o755), os.Symlink(t.TempDir(), link)))
 	for _, c := range []struct{ path, says string }{
 		{filepath.Join(open, "s"), "chmod 700 " + open},
 		{filepath.Join(link, "s"), "not a directory"},
@@ -90,9 +84,7 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	home := testkit.Home(t)
 	path := filepath.Join(home, "d.sock")
 	l := listen(t, path)
-	if err := errors.Join(os.Chmod(home, 0o755), os.Chmod(path, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(home, 0o755), os.Chmod(path, 0o666)))
 	served := make(chan net.Conn, 1)
 	go func() {
 		conn, _ := l.Accept() // must return for the friend, not for the stranger before
@@ -108,10 +100,7 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	if n := l.Refused(); n != 1 {
 		t.Errorf("%d refused, want 1", n)
 	}
-	friend, err := ipc.Dial(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	friend := must.Get(ipc.Dial(t.Context(), path))(t)
 	defer friend.Close()
 	if conn := <-served; conn == nil {
 		t.Error("the user's own program was not served")
@@ -123,14 +112,9 @@ func TestOtherUsersAreRefused(t *testing.T) {
 // copyForAll puts the test binary where another user may run it.
 func copyForAll(t *testing.T, dir string) string {
 	t.Helper()
-	data, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(os.Args[0]))(t)
 	path := filepath.Join(dir, "helper")
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o755))
 	return path
 }
 
@@ -140,20 +124,13 @@ func TestDialRefusesAnotherUsersServer(t *testing.T) {
 	}
 	testkit.Leaks(t)
 	home := testkit.Home(t)
-	if err := os.Chmod(home, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(home, 0o777))
 	path := filepath.Join(home, "theirs", "d.sock")
 	cmd := helper("listen", path)
 	cmd.Path = copyForAll(t, home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "<nil>\n" {

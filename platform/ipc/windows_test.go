@@ -18,33 +18,19 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
 // wantPrivate fails the test unless only this user may open the pipe.
 func wantPrivate(t *testing.T, path string) {
 	t.Helper()
-	name, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wide, err := windows.UTF16PtrFromString(string(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := windows.CreateFile(wide, windows.READ_CONTROL, 0, nil, windows.OPEN_EXISTING, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(os.ReadFile(path))(t)
+	wide := must.Get(windows.UTF16PtrFromString(string(name)))(t)
+	h := must.Get(windows.CreateFile(wide, windows.READ_CONTROL, 0, nil, windows.OPEN_EXISTING, 0, 0))(t)
 	defer windows.CloseHandle(h)
-	rights, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, err := windows.GetCurrentProcessToken().GetTokenUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rights := must.Get(windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION))(t)
+	user := must.Get(windows.GetCurrentProcessToken().GetTokenUser())(t)
 	if owner, _, err := rights.Owner(); err != nil || !owner.Equals(user.User.Sid) {
 		t.Errorf("the pipe belongs to %v, %v; want %v", owner, err, user.User.Sid)
 	}
@@ -53,9 +39,7 @@ func wantPrivate(t *testing.T, path string) {
 		t.Fatalf("rights %v, %v; want one entry", list, err)
 	}
 	var entry *windows.ACCESS_ALLOWED_ACE
-	if err := windows.GetAce(list, 0, &entry); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, windows.GetAce(list, 0, &entry))
 	if who := (*windows.SID)(unsafe.Pointer(&entry.SidStart)); !who.Equals(user.User.Sid) {
 		t.Errorf("%v may open the pipe, want %v", who, user.User.Sid)
 	}
@@ -68,9 +52,7 @@ func TestNeverRemovesAServedSocket(t *testing.T) {
 		"file": "precious", "long": `\\.\pipe\tether-` + strings.Repeat("x", 1000), "elsewhere": `\\.\pipe\tether-..\x`, "remote": `\\host\pipe\tether-x`,
 	} {
 		path := filepath.Join(home, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if l, err := ipc.Listen(path); err == nil || !strings.Contains(err.Error(), "not a socket") {
 			l.Close()
 			t.Errorf("took the place of %s: %v", path, err)
@@ -114,26 +96,17 @@ func TestConnIsANetConn(t *testing.T) {
 		}
 		accepted <- conn
 	}()
-	here, err := ipc.Dial(t.Context(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(ipc.Dial(t.Context(), l.Addr().String()))(t)
 	there := <-accepted
 
 	var ne net.Error
-	if err := here.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, here.SetReadDeadline(time.Now().Add(-time.Second)))
 	if _, err := here.Read(make([]byte, 1)); !errors.As(err, &ne) || !ne.Timeout() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Read after the deadline: %v", err)
 	}
-	if err := here.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, here.SetReadDeadline(time.Time{}))
 	const text = "the last bytes"
-	if _, err := there.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(there.Write([]byte(text)))(t)
 	if err := there.Close(); err != nil {
 		t.Error(err)
 	}
@@ -164,10 +137,7 @@ func TestHTTP(t *testing.T) {
 	client := &http.Client{Transport: transport}
 	for size := 1; size <= 1<<20; size *= 4 {
 		want := strings.Repeat("x", size)
-		r, err := client.Post("http://local/", "text/plain", strings.NewReader(want))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(client.Post("http://local/", "text/plain", strings.NewReader(want)))(t)
 		if got, err := io.ReadAll(r.Body); string(got) != want || err != nil {
 			t.Errorf("%d bytes came back of %d, %v", len(got), size, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	library "github.com/zalando/go-keyring"
 
+	"tether/internal/testkit/must"
 	"tether/platform/keyring"
 )
 
@@ -91,9 +92,7 @@ func secretsAreKept(t *testing.T) {
 		t.Errorf("nothing there: %v", err)
 	}
 	for _, secret := range []string{"one", "two"} {
-		if err := k.Set("a", secret); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Set("a", secret))
 		if got, err := k.Get("a"); err != nil || got != secret {
 			t.Errorf("%q, %v; want %q", got, err, secret)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/keyring"
 )
 
@@ -44,9 +45,7 @@ func TestRealKeyring(t *testing.T) {
 func realKeyring(t *testing.T) {
 	daemon := exec.Command("gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets")
 	daemon.Stdin = strings.NewReader("password of the keyring") // it makes a keyring with this password
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Start())
 	t.Cleanup(func() {
 		_ = daemon.Process.Kill()
 		_ = daemon.Wait()
@@ -108,9 +107,7 @@ func eventually(t *testing.T, what string, call func() error) {
 
 func pause(t *testing.T, p *os.Process, s os.Signal) {
 	t.Helper()
-	if err := p.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Signal(s))
 }
 
 // lookFor fails the test if a file contains the text, or if there is no file.

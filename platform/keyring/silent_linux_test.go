@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/keyring"
 )
 
@@ -15,10 +16,7 @@ import (
 // costs each call at most a second, even with many callers.
 func TestABusThatSaysNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bus")
-	bus, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bus := must.Get(net.Listen("unix", path))(t)
 	var served sync.WaitGroup
 	var conns []net.Conn
 	served.Go(func() {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 // inGroup starts a shell in the group. All processes of the group end with the test.
@@ -34,9 +36,7 @@ func inGroup(t *testing.T, g Group, script string) (*exec.Cmd, *bufio.Reader) {
 	}
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := run("systemctl", "--user", "stop", g.slice()); err != nil {
 			t.Error(err)
@@ -113,10 +113,7 @@ func TestGroupInWords(t *testing.T) {
 }
 
 func TestCPUTime(t *testing.T) {
-	argv, err := CPUTime(1500*time.Millisecond, []string{"sh", "-c", "ulimit -t; echo $0 $1", "a b", "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	argv := must.Get(CPUTime(1500*time.Millisecond, []string{"sh", "-c", "ulimit -t; echo $0 $1", "a b", "c"}))(t)
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil || string(out) != "2\na b c\n" {
 		t.Errorf("%q, %v", out, err)
 	}

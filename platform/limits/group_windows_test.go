@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -21,17 +22,12 @@ func TestJoinOnWindows(t *testing.T) {
 		if err != nil || !slices.Equal(argv, []string{"cmd", "/c", "x"}) || !slices.Equal(env, []string{"A=1"}) {
 			t.Fatalf("%q, %q, %v", argv, env, err)
 		}
-		job, err := proc.AgentJob(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(proc.AgentJob(name))(t)
 		defer job.Close()
 		testkit.NotOnWine(t, "takes bounds of jobs, and neither keeps nor enforces them")
 		var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
-		if err := windows.QueryInformationJobObject(job.Handle(), windows.JobObjectExtendedLimitInformation,
-			uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, windows.QueryInformationJobObject(job.Handle(), windows.JobObjectExtendedLimitInformation,
+			uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil))
 		if got := (Group{name, int(info.BasicLimitInformation.ActiveProcessLimit), int64(info.JobMemoryLimit)}); got != g {
 			t.Errorf("bounds %+v, want %+v", got, g)
 		}

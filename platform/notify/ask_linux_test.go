@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/notify"
 )
 
@@ -24,27 +25,16 @@ func privateBus(t *testing.T) (desktop, other *dbus.Conn) {
 		t.Skip("no dbus-daemon: scripts/test-tools.sh installs it")
 	}
 	daemon := exec.Command(path, "--session", "--nofork", "--print-address", "--address=unix:dir="+testkit.Home(t))
-	out, err := daemon.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(daemon.StdoutPipe())(t)
+	must.Do(t, daemon.Start())
 	t.Cleanup(func() {
 		_ = daemon.Process.Kill()
 		_ = daemon.Wait()
 	})
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", strings.TrimSpace(address))
 	connect := func() *dbus.Conn {
-		conn, err := dbus.Connect(strings.TrimSpace(address))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(dbus.Connect(strings.TrimSpace(address)))(t)
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
@@ -78,9 +68,7 @@ const (
 func (d *fakeDesktop) serve(t *testing.T, conn *dbus.Conn) {
 	t.Helper()
 	d.shown, d.closed = make(chan []string, 8), make(chan uint32, 8)
-	if err := conn.Export(d, servedAt, servedAs); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.Export(d, servedAt, servedAs))
 	if got, err := conn.RequestName(servedAs, dbus.NameFlagDoNotQueue); err != nil || got != dbus.RequestNameReplyPrimaryOwner {
 		t.Fatal(got, err)
 	}
@@ -140,19 +128,13 @@ func TestAsk(t *testing.T) {
 				t.Fatalf("nothing is shown: %+v", got)
 			}
 			var names []string
-			if err := desktop.BusObject().Call("org.freedesktop.DBus.ListNames", 0).Store(&names); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, desktop.BusObject().Call("org.freedesktop.DBus.ListNames", 0).Store(&names))
 			c.say(func(conn *dbus.Conn, name string, values ...any) {
 				for _, to := range names { // a signal to one connection alone needs no match
-					if err := emitTo(conn, to, name, values...); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, emitTo(conn, to, name, values...))
 				}
 				var id string // the bus has delivered the signals before this answer
-				if err := conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Store(&id); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, conn.BusObject().Call("org.freedesktop.DBus.GetId", 0).Store(&id))
 			})
 			if got := <-came; got.key != c.want.key || !errors.Is(got.err, c.want.err) {
 				t.Errorf("%+v, want %+v", got, c.want)

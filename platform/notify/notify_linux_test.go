@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/notify"
 )
 
@@ -17,9 +18,7 @@ func fake(t *testing.T, name string) (said func() string) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	script := "#!/bin/sh\n/usr/bin/printf '%s\\n' \"$@\" >'" + out + "'\n"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700))
 	t.Setenv("PATH", dir)
 	return func() string {
 		data, _ := os.ReadFile(out)
@@ -30,16 +29,12 @@ func fake(t *testing.T, name string) (said func() string) {
 func TestSend(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
 	said := fake(t, "notify-send")
-	if err := notify.Send(context.Background(), "title", `-a <b> "c" & d`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, notify.Send(context.Background(), "title", `-a <b> "c" & d`))
 	if got, want := said(), "--app-name=tether\n--icon=dialog-question\n--\ntitle\n-a &lt;b&gt; \"c\" &amp; d\n"; got != want {
 		t.Errorf("notify-send was told %q, want %q", got, want)
 	}
 	said = fake(t, "gdbus")
-	if err := notify.Send(context.Background(), "title", `a "b"`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, notify.Send(context.Background(), "title", `a "b"`))
 	if got, want := said(), "\"title\"\n\"a \\\"b\\\"\"\n[]\n{}\n-1\n"; len(got) < len(want) || got[len(got)-len(want):] != want {
 		t.Errorf("gdbus was told %q, want the end %q", got, want)
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 func TestForgetImage(t *testing.T) {
@@ -28,9 +30,7 @@ func TestForgetImage(t *testing.T) {
 	}
 	less := false
 	for n := 0; n < 1000 && !less; n++ { // others may run meanwhile
-		if err := ForgetImage(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ForgetImage())
 		less = resident() < before
 	}
 	if !less {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -27,9 +28,7 @@ func TestInstalled(t *testing.T) {
 		}
 	}
 	file := filepath.Join(home, "program")
-	if err := os.WriteFile(file, nil, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o700))
 	if proc.Installed(file) {
 		t.Errorf("%s was written by us", file)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -43,10 +44,7 @@ func TestStricterLimits(t *testing.T) {
 func TestLimitsInWords(t *testing.T) {
 	testkit.Unix(t, "there are no such limits")
 	all := proc.Limits{Umask: new(0o077), Nice: new(-20), Soft: map[string]int64{"nofile": 512, "core": proc.NoLimit}}
-	got, err := proc.ParseLimits(all.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(proc.ParseLimits(all.String()))(t)
 	if diff := cmp.Diff(all, got); diff != "" {
 		t.Errorf("%s: (-want +got)\n%s", all, diff)
 	}
@@ -68,15 +66,9 @@ func TestOwnLimits(t *testing.T) {
 	testkit.Unix(t, "there are no such limits")
 	c := exec.Command("/bin/sh", "-c", `umask 037; ulimit -Sn 99; exec "$0" -test.run '^TestOwnLimits$'`, os.Args[0])
 	c.Env = append(os.Environ(), asked+"=1")
-	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.Output())(t)
 	line, _, _ := strings.Cut(string(out), "\n")
-	got, err := proc.ParseLimits(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(proc.ParseLimits(line))(t)
 	if got.Soft["nofile"] != 99 || *got.Umask != 0o037 || got.Nice == nil || len(got.Soft) < 8 {
 		t.Errorf("%s; want umask=037 and nofile=99", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -16,20 +17,10 @@ func TestLongArgumentsAndMarks(t *testing.T) {
 	long := strings.Repeat("/a/library.jar:", 5000)
 	cmd := exec.Command("sh", "-c", "echo; read x", long, "com.intellij.idea.Main")
 	cmd.Env = []string{"CLAUDECODE=1", "GEMINI_CLI=", "AI_AGENT=x_1", "PATH=/bin:/usr/bin"}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
+	must.Get(io.ReadFull(out, make([]byte, 1)))(t)
 	line := proc.Lineage(cmd.Process.Pid)
 	in.Close()
 	_ = cmd.Wait() // read has found the end

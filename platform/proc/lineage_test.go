@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -27,31 +28,17 @@ func TestLineage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command("sh", "-c", c.line)
 			cmd.Env = append(os.Environ(), proc.Tag("pty-lineage"))
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(cmd.StdinPipe())(t)
+			out := must.Get(cmd.StdoutPipe())(t)
+			must.Do(t, cmd.Start())
 			defer func() {
 				in.Close()
 				if err := cmd.Wait(); err != nil && c.parent {
 					t.Log(err) // read found the end
 				}
 			}()
-			line, err := bufio.NewReader(out).ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil {
-				t.Fatal(err)
-			}
+			line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
+			pid := must.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
 			t.Cleanup(func() {
 				if p, err := os.FindProcess(pid); err == nil && !c.parent {
 					_ = p.Kill()

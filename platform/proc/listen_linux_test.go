@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -21,18 +22,13 @@ func TestListens(t *testing.T) {
 		}
 		defer l.Close()
 		port := l.Addr().(*net.TCPAddr).Port
-		file, err := l.(*net.TCPListener).File()
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(l.(*net.TCPListener).File())(t)
 		defer file.Close()
 		terminal := proc.Terminal{ID: "pty-" + network}
 		child := exec.Command("sleep", "60") // inherits the socket
 		child.Env = append(os.Environ(), proc.Tag(terminal.ID))
 		child.ExtraFiles = []*os.File{file}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Start())
 		defer child.Wait()
 		defer child.Process.Kill()
 		for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -53,10 +54,7 @@ func TestLsof(t *testing.T) {
 	if err != nil {
 		t.Skip("no lsof: scripts/test-tools.sh installs it")
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer l.Close()
 	out, err := exec.Command(path, proc.LsofArgs(os.Getuid())...).Output()
 	if err != nil {
@@ -83,11 +81,7 @@ const (
 )
 
 func fromHex(t testing.TB, s string) []byte {
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
 func TestParseTCPTable(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -27,13 +28,8 @@ func listening() {
 func TestListensOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	child := self("listening")
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(child.StdoutPipe())(t)
+	must.Do(t, child.Start())
 	defer child.Wait()
 	defer child.Process.Kill()
 	var want []netip.AddrPort
@@ -44,10 +40,7 @@ func TestListensOnWindows(t *testing.T) {
 		t.Fatal("it listens nowhere")
 	}
 	us, it := proc.Terminal{ID: "us", Pid: os.Getpid()}, proc.Terminal{ID: "it", Pid: child.Process.Pid}
-	all, err := proc.Listeners([]proc.Terminal{us, it})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(proc.Listeners([]proc.Terminal{us, it}))(t)
 	for _, id := range []string{"us", "it"} { // it descends from us
 		for _, at := range want {
 			found := false

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -18,15 +19,10 @@ func TestSeesItselfAndItsChild(t *testing.T) {
 	testkit.Leaks(t)
 	child := exec.Command("sleep", "1000")
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Start())
 	defer child.Wait()
 	defer child.Process.Kill()
-	all, err := proc.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(proc.List())(t)
 	rows := map[int]proc.Info{}
 	for _, p := range all {
 		rows[p.Pid] = p
@@ -58,15 +54,10 @@ func TestKillComparesStartTimes(t *testing.T) {
 	testkit.Leaks(t)
 	child := exec.Command("sleep", "1000")
 	proc.InSession(child)
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Start())
 	defer child.Wait()
 	defer child.Process.Kill()
-	p, err := proc.Lookup(child.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(proc.Lookup(child.Process.Pid))(t)
 	old := proc.ID{Pid: p.Pid, Start: p.Start - 1} // as if an earlier leader had had this number
 	if err := (proc.Tree{Leader: old, Reaped: true, Tag: proc.Tag("nobody has this")}).Kill(t.Context(), 0); err != nil {
 		t.Error(err)
@@ -81,10 +72,7 @@ func TestStartDetached(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "deep", "log")
 	script := `cat; pwd; echo "$A-$` + proc.TagVar + `"; echo wrong >&2; exit 4`
 	for i := 1; i <= 2; i++ { // the second time the log is there already
-		p, err := proc.StartDetached("/bin/sh", []string{"sh", "-c", script}, []string{"A=1", proc.Tag("x")}, log, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(proc.StartDetached("/bin/sh", []string{"sh", "-c", script}, []string{"A=1", proc.Tag("x")}, log, nil))(t)
 		if row, err := proc.Lookup(p.Pid); err == nil && !row.Zombie && row.Session != 0 && row.Session != p.Pid {
 			t.Errorf("its session is %d, its number %d", row.Session, p.Pid)
 		}
@@ -106,9 +94,7 @@ func TestStartDetachedReportsFaults(t *testing.T) {
 	testkit.Leaks(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	for name, c := range map[string][2]string{
 		"relative program": {"sh", filepath.Join(dir, "log")},
 		"relative log":     {"/bin/sh", "log"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -13,20 +14,14 @@ import (
 // terminal's end, or inside the terminal, is not.
 func TestMasterHolders(t *testing.T) {
 	for range 2 {
-		p, err := pty.Start(pty.Command{Path: "cat", Env: os.Environ()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(pty.Start(pty.Command{Path: "cat", Env: os.Environ()}))(t)
 		defer func() {
 			if err := p.Kill(t.Context(), 0); err != nil {
 				t.Error(err)
 			}
 			p.Close()
 		}()
-		in, err := proc.Lookup(p.Pid())
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(proc.Lookup(p.Pid()))(t)
 		for _, first := range []int{os.Getpid(), 0, in.Pid, 1 << 30} {
 			if all, err := proc.MasterHolders(in, first); err != nil || !slices.Contains(all, os.Getpid()) || slices.Contains(all, in.Pid) { // others are children that are just being started
 				t.Errorf("looking at %d first: %v, %v; want %d", first, all, err, os.Getpid())
@@ -44,10 +39,7 @@ func TestMasterHolders(t *testing.T) {
 
 // The file that a process runs, whatever its argv says.
 func TestExe(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	if line := proc.Lineage(os.Getpid()); len(line) == 0 || line[0].Exe != self {
 		t.Errorf("%+v, want %s", line, self)
 	}

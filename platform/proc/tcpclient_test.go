@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -27,24 +28,15 @@ func connected(t testing.TB, network, address string) (client, server net.Conn) 
 		return nil, nil
 	}
 	defer l.Close()
-	client, err = net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() { client.Close() })
-	server, err = l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server = must.Get(l.Accept())(t)
 	t.Cleanup(func() { server.Close() })
 	return client, server
 }
 
 func TestFindTCPClient(t *testing.T) {
-	self, err := proc.Lookup(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(proc.Lookup(os.Getpid()))(t)
 	for _, at := range [][2]string{{"tcp4", "127.0.0.1:0"}, {"tcp6", "[::1]:0"}, {"tcp", "127.0.0.1:0"}} {
 		client, server := connected(t, at[0], at[1])
 		if client == nil {

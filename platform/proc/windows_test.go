@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -90,15 +91,10 @@ const patience = testkit.Patience
 func TestSeesItselfAndItsChild(t *testing.T) {
 	testkit.Leaks(t)
 	child := self("hang")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Start())
 	defer child.Wait()
 	defer child.Process.Kill()
-	all, err := proc.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(proc.List())(t)
 	rows := map[int]proc.Info{}
 	for _, p := range all {
 		rows[p.Pid] = p
@@ -131,17 +127,10 @@ func inJob(t *testing.T, j *proc.Job, name string) *exec.Cmd {
 	t.Helper()
 	cmd := self(name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	h, err := windows.OpenProcess(windows.PROCESS_ALL_ACCESS, false, uint32(cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
+	h := must.Get(windows.OpenProcess(windows.PROCESS_ALL_ACCESS, false, uint32(cmd.Process.Pid)))(t)
 	defer windows.CloseHandle(h)
-	if err := windows.AssignProcessToJobObject(j.Handle(), h); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, windows.AssignProcessToJobObject(j.Handle(), h))
 	if status, _, _ := windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess").Call(uintptr(h)); status != 0 {
 		t.Fatalf("resume: %x", status)
 	}
@@ -220,10 +209,7 @@ func TestAgentJob(t *testing.T) {
 	testkit.Leaks(t)
 	open := func(principal string) *proc.Job {
 		t.Helper()
-		j, err := proc.AgentJob(principal)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(proc.AgentJob(principal))(t)
 		t.Cleanup(func() { _ = j.Close() })
 		return j
 	}
@@ -248,10 +234,7 @@ func TestStartDetached(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "deep", "log")
 	env := append(os.Environ(), helperVar+"=detached", "A=1", proc.Tag("x"))
 	for i := 1; i <= 2; i++ { // the second time the log is there already
-		p, err := proc.StartDetached(os.Args[0], []string{"x"}, env, log, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(proc.StartDetached(os.Args[0], []string{"x"}, env, log, nil))(t)
 		state, err := p.Wait()
 		if err != nil || state.ExitCode() != 4 {
 			t.Errorf("ended with %v, %v; want 4", state, err)
@@ -295,9 +278,7 @@ func TestStartSession(t *testing.T) {
 	if got, err := io.ReadAll(out); string(got) != "got hello, <nil>" || err != nil {
 		t.Errorf("it says %q, %v", got, err)
 	}
-	if err := proc.Terminate(p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, proc.Terminate(p))
 	if state, err := p.Wait(); err != nil || state.ExitCode() != 9 {
 		t.Errorf("asked to end: %v, %v; want its own 9", state, err)
 	}
@@ -319,9 +300,7 @@ func TestStartSession(t *testing.T) {
 func TestTerminateTheDeaf(t *testing.T) {
 	testkit.Leaks(t)
 	cmd := self("hang")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	if err := proc.Terminate(cmd.Process); err != nil {
 		t.Error(err)
 	}

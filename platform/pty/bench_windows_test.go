@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -39,10 +40,7 @@ func BenchmarkSpawn(b *testing.B) {
 	var started, ended []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		p, err := pty.Start(helper("code", "0"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := must.Get(pty.Start(helper("code", "0")))(b)
 		started = append(started, time.Since(began))
 		if _, err := io.Copy(io.Discard, p); err != nil {
 			b.Error(err)
@@ -87,8 +85,6 @@ func BenchmarkProcess(b *testing.B) {
 	for b.Loop() {
 		cmd := self("code", "0")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, nil, nil
-		if err := cmd.Run(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, cmd.Run())
 	}
 }

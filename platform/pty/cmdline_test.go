@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -101,10 +102,7 @@ func TestCommandLine(t *testing.T) {
 
 func TestAwkwardArguments(t *testing.T) {
 	args := append([]string{`C:\Program Files\x.exe`}, awkward...)
-	line, err := pty.CommandLine(args[0], args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(pty.CommandLine(args[0], args))(t)
 	if diff := cmp.Diff(args, splitLine(line)); diff != "" {
 		t.Errorf("%s: (-want +got)\n%s", line, diff)
 	}

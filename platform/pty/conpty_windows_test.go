@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -72,9 +73,7 @@ func TestInput(t *testing.T) {
 	testkit.Leaks(t)
 	p := start(t, "echo")
 	p.until("ready")
-	if _, err := p.Write([]byte("hällo €\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Write([]byte("hällo €\r")))(t)
 	p.until("got hällo €.")
 }
 
@@ -102,9 +101,7 @@ func TestKillTakesTheWholeTree(t *testing.T) {
 	for _, grace := range []time.Duration{0, 200 * time.Millisecond} {
 		p := start(t, "tree", "3")
 		p.tree(4)
-		if err := p.Kill(t.Context(), grace); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Kill(t.Context(), grace))
 		if got := p.wantEnd(); grace == 0 && got != killed {
 			t.Errorf("exit %+v, want %+v", got, killed)
 		}
@@ -132,9 +129,7 @@ func TestSignal(t *testing.T) {
 			t.Errorf("Signal(%q) = %v, want an error about the name", name, err)
 		}
 	}
-	if err := p.Signal("sigkill"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Signal("sigkill"))
 	if got := p.wantEnd(); got != killed {
 		t.Errorf("exit %+v, want %+v", got, killed)
 	}
@@ -245,9 +240,7 @@ func TestInterrupt(t *testing.T) {
 	} {
 		p := start(t, "interrupt")
 		p.until("ready")
-		if err := press(p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, press(p))
 		p.until("interrupted")
 		if got := p.wantEnd(); got != (pty.Exit{Code: 42}) {
 			t.Errorf("exit %+v, want the program's own 42", got)
@@ -275,10 +268,7 @@ func sequencesArrive(t *testing.T, end string) {
 	c := helper("print")
 	c.Env = append(c.Env, "TEXT="+strings.Join(pieces, ""))
 	p := run(t, c)
-	got, err := io.ReadAll(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(io.ReadAll(p))(t)
 	at := -1
 	for _, want := range pieces {
 		next := strings.Index(string(got), want)

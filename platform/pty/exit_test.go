@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -54,16 +55,12 @@ func TestDiesAtOnceWithOutputPending(t *testing.T) {
 func TestBackgroundKeepsTheTerminal(t *testing.T) {
 	testkit.Leaks(t)
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(fifo, 0o600))
 	p := start(t, []string{"FIFO=" + fifo}, "sh", "-c", `trap "" HUP; (read x <"$FIFO"; echo "late $x") & exit 7`)
 	if got := p.Wait(); got.Code != 7 {
 		t.Errorf("exit %+v, want 7", got)
 	}
-	if err := os.WriteFile(fifo, []byte("news\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(fifo, []byte("news\n"), 0))
 	if got := p.rest(); got != "late news\r\n" {
 		t.Errorf("output after the program's end: %q", got)
 	}
@@ -90,9 +87,7 @@ func TestSignalGoesToTheForeground(t *testing.T) {
 	testkit.Leaks(t)
 	p := startHelper(t, "front")
 	p.until("ready")
-	if err := p.Signal("INT"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Signal("INT"))
 	p.until("job: signal: interrupt")
 	for _, name := range []string{"", "SIG", "NOSUCH", "9"} {
 		if err := p.Signal(name); err == nil || errors.Is(err, pty.ErrExited) {

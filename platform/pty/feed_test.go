@@ -13,16 +13,14 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
 // fed starts a shell with a feed, and returns all of its output at the end.
 func fed(t *testing.T, script string) (*pty.PTY, func() string) {
 	t.Helper()
-	p, err := pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Feed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Feed: true}))(t)
 	printed := make(chan string, 1)
 	go func() {
 		all, _ := io.ReadAll(p)
@@ -50,10 +48,7 @@ func TestFeed(t *testing.T) {
 	var off int64
 	for piece := range bytes.SplitSeq(data, []byte("\n")) { // pieces of all lengths
 		for part := append(piece, '\n'); len(part) > 0; {
-			next, err := p.Feed(t.Context(), off, part, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			next := must.Get(p.Feed(t.Context(), off, part, false))(t)
 			part, off = part[next-off:], next
 		}
 	}
@@ -120,9 +115,7 @@ func TestFeedWaits(t *testing.T) {
 	if _, err := p.Feed(t.Context(), 0, nil, true); err != nil { // does not wait
 		t.Error(err)
 	}
-	if err := os.WriteFile(hold, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(hold, nil, 0o600))
 	if err := <-begun; err != nil {
 		t.Error(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -54,7 +55,7 @@ func self(name string) *exec.Cmd {
 	return cmd
 }
 
-func must(err error) {
+func expect(err error) {
 	if err != nil {
 		fmt.Println("helper:", err)
 		os.Exit(1)
@@ -66,7 +67,7 @@ func must(err error) {
 func detach() {
 	cmd := self("daemon")
 	proc.InSession(cmd)
-	must(cmd.Start())
+	expect(cmd.Start())
 	fmt.Println("pid", cmd.Process.Pid)
 }
 
@@ -84,7 +85,7 @@ func printSizes() {
 	signal.Notify(changed, unix.SIGWINCH)
 	for {
 		s, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
-		must(err)
+		expect(err)
 		fmt.Printf("%dx%d\n", s.Col, s.Row)
 		<-changed
 	}
@@ -105,7 +106,7 @@ func startAlien() {
 	cmd := exec.Command("sh", "-c", `trap "" HUP; echo pid $$; exec sleep 1000`) // the kernel hangs up on whoever is in the foreground
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	cmd.Stdout = os.Stdout
-	must(cmd.Run())
+	expect(cmd.Run())
 }
 
 // nobody is the user that is there on every system and owns nothing.
@@ -115,9 +116,9 @@ const nobody = 65534
 // inheritance.
 func startIgnoring() {
 	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", "grep SigIgn: /proc/self/status; ls /proc/self/fd"}, Env: os.Environ()})
-	must(err)
+	expect(err)
 	_, err = io.Copy(os.Stdout, p)
-	must(err)
+	expect(err)
 	p.Wait()
 	p.Close()
 }
@@ -134,10 +135,7 @@ type term struct {
 func start(t *testing.T, env []string, argv ...string) *term {
 	t.Helper()
 	tag := proc.Tag(fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()))
-	p, err := pty.Start(pty.Command{Path: argv[0], Args: argv, Env: append(append(os.Environ(), env...), tag)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pty.Start(pty.Command{Path: argv[0], Args: argv, Env: append(append(os.Environ(), env...), tag)}))(t)
 	t.Cleanup(func() {
 		if err := p.Kill(t.Context(), 0); err != nil {
 			t.Errorf("kill in the end: %v", err)
@@ -171,9 +169,6 @@ func (p *term) until(want string) string {
 // rest reads to the end of output.
 func (p *term) rest() string {
 	p.t.Helper()
-	got, err := io.ReadAll(p)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	got := must.Get(io.ReadAll(p))(p.t)
 	return string(got)
 }

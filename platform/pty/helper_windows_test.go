@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -32,7 +33,7 @@ var helpers = map[string]func(){
 	"hang":      func() { fmt.Println("ready"); testkit.Hang() },
 	"line":      func() { fmt.Printf("<%x>\n", windows.UTF16PtrToString(windows.GetCommandLine())) },
 	"late":      func() { <-time.After(300 * time.Millisecond); fmt.Println("late news") },
-	"leave":     func() { must(self("late").Start()); os.Exit(7) },
+	"leave":     func() { expect(self("late").Start()); os.Exit(7) },
 	"lines":     printLines,
 	"tree":      growTree,
 	"print":     func() { fmt.Print(os.Getenv("TEXT")) },
@@ -56,7 +57,7 @@ func interrupted() {
 	os.Exit(42)
 }
 
-func must(err error) {
+func expect(err error) {
 	if err != nil {
 		fmt.Println("helper:", err)
 		os.Exit(1)
@@ -104,7 +105,7 @@ func echo() {
 func growTree() {
 	if len(os.Args) > 1 && os.Args[1] != "0" {
 		n, _ := strconv.Atoi(os.Args[1])
-		must(self("tree", strconv.Itoa(n-1)).Start())
+		expect(self("tree", strconv.Itoa(n-1)).Start())
 	}
 	fmt.Printf("pid %d.\n", os.Getpid())
 	testkit.Hang()
@@ -137,10 +138,7 @@ func start(t *testing.T, name string, args ...string) *term {
 
 func run(t *testing.T, c pty.Command) *term {
 	t.Helper()
-	p, err := pty.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pty.Start(c))(t)
 	t.Cleanup(func() {
 		if err := p.Kill(t.Context(), 0); err != nil {
 			t.Errorf("kill in the end: %v", err)
@@ -175,10 +173,7 @@ func (p *term) until(want string) string {
 // rest reads to the end of output.
 func (p *term) rest() string {
 	p.t.Helper()
-	got, err := io.ReadAll(p)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	got := must.Get(io.ReadAll(p))(p.t)
 	return text(got)
 }
 

@@ -9,26 +9,20 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
 // statusField reads a number from /proc/self/status: threads, or KiB of memory.
 func statusField(t testing.TB, name string) int {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(os.ReadFile("/proc/self/status"))(t)
 	_, line, _ := strings.Cut(string(status), "\n"+name+":")
 	fields := strings.Fields(line)
 	if len(fields) == 0 {
 		t.Fatalf("no %s in /proc/self/status", name)
 	}
-	n, err := strconv.Atoi(fields[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must.Get(strconv.Atoi(fields[0]))(t)
 }
 
 // Idle terminals must not hold threads: creack/pty's own descriptor holds one in each
@@ -85,10 +79,7 @@ func BenchmarkIdleTerminal(b *testing.B) {
 		memory, threads := statusField(b, "VmRSS"), statusField(b, "Threads")
 		var all []*pty.PTY
 		for range terminals {
-			p, err := pty.Start(pty.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}})
-			if err != nil {
-				b.Fatal(err)
-			}
+			p := must.Get(pty.Start(pty.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}}))(b)
 			go p.WaitReadable()
 			go p.Wait()
 			all = append(all, p)
@@ -105,10 +96,7 @@ func BenchmarkIdleTerminal(b *testing.B) {
 
 // BenchmarkRead measures how fast output is drained, waiting as the daemon does.
 func BenchmarkRead(b *testing.B) {
-	p, err := pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "stty raw; exec yes 'a line of output as many programs print it, with some eighty bytes of text'"}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "stty raw; exec yes 'a line of output as many programs print it, with some eighty bytes of text'"}}))(b)
 	defer p.Close()
 	defer p.Signal("KILL")
 	for _, c := range []struct {
@@ -119,13 +107,8 @@ func BenchmarkRead(b *testing.B) {
 			buf := make([]byte, 4096)
 			for n := 0; b.Loop(); n = 0 {
 				for n < 1<<20 {
-					if err := c.wait(); err != nil {
-						b.Fatal(err)
-					}
-					m, err := p.Read(buf)
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, c.wait())
+					m := must.Get(p.Read(buf))(b)
 					n += m
 				}
 			}

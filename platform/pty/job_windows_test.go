@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -18,18 +19,11 @@ import (
 func TestAgentsTerminalsShareAJob(t *testing.T) {
 	testkit.Leaks(t)
 	principal := fmt.Sprintf("test %d", os.Getpid())
-	job, err := proc.AgentJob(principal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := must.Get(proc.AgentJob(principal))(t)
 	defer job.Close()
 	members := func() []int {
 		t.Helper()
-		pids, err := job.Pids()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pids
+		return must.Get(job.Pids())(t)
 	}
 	of := func(env ...string) (*term, []int) {
 		c := helper("tree", "1")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
 
@@ -32,9 +33,7 @@ func (p *term) wantNone() {
 func (p *term) kill(grace time.Duration) time.Duration {
 	p.t.Helper()
 	began := time.Now()
-	if err := p.Kill(p.t.Context(), grace); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.Kill(p.t.Context(), grace))
 	return time.Since(began)
 }
 
@@ -58,9 +57,7 @@ func TestKillTakesTheStubborn(t *testing.T) {
 	p.until("ready")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // ends the grace
-	if err := p.Kill(ctx, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Kill(ctx, time.Hour))
 	if got := p.Wait(); got.Signal != "SIGKILL" {
 		t.Errorf("exit %+v, want SIGKILL", got)
 	}
@@ -137,9 +134,7 @@ func TestKillSparesOtherUsers(t *testing.T) {
 	testkit.Leaks(t)
 	p := startHelper(t, "alien")
 	var pid int
-	if _, err := fmt.Sscanf(p.until("\n"), "pid %d", &pid); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(p.until("\n"), "pid %d", &pid))(t)
 	defer func() { // before the terminal is killed in the end, which would find it again
 		_ = unix.Kill(pid, unix.SIGKILL)
 		testkit.Eventually(t, patience, "the end of the other user's process", func() bool {

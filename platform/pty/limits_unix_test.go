@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -21,10 +22,7 @@ import (
 // limits it could not have.
 func limited(t *testing.T, l proc.Limits, script string) (printed, faults string) {
 	t.Helper()
-	p, err := pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Limits: l})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Limits: l}))(t)
 	defer p.Close()
 	all, err := io.ReadAll(p)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -77,9 +78,7 @@ func TestStartReportsFaults(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode fs.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), mode))
 		return path
 	}
 	plain := write("plain", "x", 0o644)
@@ -127,13 +126,8 @@ func TestStartReportsFaults(t *testing.T) {
 
 func TestDirAndRelativeProgram(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "here"), []byte("#!/bin/sh\npwd -P\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	p, err := pty.Start(pty.Command{Path: "./here", Dir: dir, Size: pty.Size{Cols: 300, Rows: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "here"), []byte("#!/bin/sh\npwd -P\n"), 0o755))
+	p := must.Get(pty.Start(pty.Command{Path: "./here", Dir: dir, Size: pty.Size{Cols: 300, Rows: 10}}))(t)
 	defer p.Close()
 	got, err := io.ReadAll(p)
 	want, _ := filepath.EvalSymlinks(dir)
@@ -145,10 +139,7 @@ func TestDirAndRelativeProgram(t *testing.T) {
 
 func TestEnvironmentIsOnlyTheGivenOne(t *testing.T) {
 	for _, env := range [][]string{nil, {}, {"A=1"}} {
-		p, err := pty.Start(pty.Command{Path: "/usr/bin/env", Env: env})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(pty.Start(pty.Command{Path: "/usr/bin/env", Env: env}))(t)
 		defer p.Close()
 		got, err := io.ReadAll(p)
 		if want := strings.Join(env, "\r\n"); err != nil || strings.TrimSpace(string(got)) != want {
@@ -216,12 +207,8 @@ func TestReadsAllocateNothing(t *testing.T) {
 	p := start(t, nil, "sh", "-c", "while :; do echo y; done")
 	b := make([]byte, 4096)
 	allocs := testing.AllocsPerRun(200, func() {
-		if err := p.WaitReadable(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Read(b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.WaitReadable())
+		must.Get(p.Read(b))(t)
 	})
 	if allocs > 0 {
 		t.Errorf("%v allocations per read, want none", allocs)
@@ -267,9 +254,7 @@ func TestCloseWakes(t *testing.T) {
 // Bytes read ahead are returned even if the terminal was closed since.
 func TestCloseAfterWaitReadable(t *testing.T) {
 	p := start(t, nil, "sh", "-c", "echo abc; exec sleep 1000")
-	if err := p.WaitReadable(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.WaitReadable())
 	p.Close()
 	var got []byte
 	b := make([]byte, 1) // smaller than the bytes read ahead
@@ -291,20 +276,13 @@ func TestDeviceIsTheUsersAlone(t *testing.T) {
 	testkit.Leaks(t)
 	p := start(t, nil, "sh", "-c", `tty; read x`)
 	var device string
-	if _, err := fmt.Sscan(p.until("\r\n"), &device); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(p.until("\r\n"), &device))(t)
 	for _, when := range []string{"at the start", "after a resize"} {
-		info, err := os.Stat(device)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(device))(t)
 		if mode := info.Mode().Perm(); mode&^0o620 != 0 { // the group tty may write(1), as to any terminal
 			t.Errorf("%s %s has the mode %o, want at most 620", when, device, mode)
 		}
-		if err := p.Resize(pty.Size{Cols: 90, Rows: 20}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Resize(pty.Size{Cols: 90, Rows: 20}))
 	}
 	p.kill(0)
 }

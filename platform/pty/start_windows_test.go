@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
 
@@ -25,10 +26,7 @@ func decoded(t *testing.T, output string) []string {
 	t.Helper()
 	var all []string
 	for _, m := range printed.FindAllStringSubmatch(output, -1) {
-		b, err := hex.DecodeString(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(hex.DecodeString(m[1]))(t)
 		all = append(all, string(b))
 	}
 	return all
@@ -64,13 +62,9 @@ func TestArgumentsArrive(t *testing.T) {
 func TestArgumentsArriveThroughABatchFile(t *testing.T) {
 	testkit.Leaks(t)
 	dir := filepath.Join(t.TempDir(), "a b")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	batch := filepath.Join(dir, "pass on.bat")
-	if err := os.WriteFile(batch, []byte("@\""+os.Args[0]+"\" %*\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(batch, []byte("@\""+os.Args[0]+"\" %*\r\n"), 0o600))
 	var args []string
 	for _, a := range awkward {
 		if !strings.Contains(a, "\n") {
@@ -131,9 +125,7 @@ func TestEnvironmentIsOnlyTheGivenOne(t *testing.T) {
 func TestDirAndRelativeProgram(t *testing.T) {
 	testkit.Leaks(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "here.bat"), []byte("@cd\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "here.bat"), []byte("@cd\r\n"), 0o600))
 	for _, path := range []string{`.\here`, "./here.bat", filepath.Join(dir, "here")} {
 		p := run(t, pty.Command{Path: path, Dir: dir, Env: os.Environ(), Size: wide})
 		if got := strings.TrimSpace(p.rest()); !strings.EqualFold(got, dir) {
@@ -147,9 +139,7 @@ func TestStartReportsFaults(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	garbage, script, batch := write("garbage.exe", "MZ and no more"), write("script.ps1", "exit"), write("x.bat", "@exit")

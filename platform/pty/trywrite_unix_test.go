@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // Bytes for which there is room are typed at once; a program that does not read blocks
@@ -21,10 +23,7 @@ func TestTryWrite(t *testing.T) {
 	}
 	block := bytes.Repeat([]byte("x"), 4<<10)
 	for total := 0; ; {
-		n, err := p.TryWrite(block)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(p.TryWrite(block))(t)
 		if n == 0 {
 			break // it has returned
 		}

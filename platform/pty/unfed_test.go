@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 // A standard input without a writer ends after a while, and one with a writer never does.
@@ -27,9 +29,7 @@ func TestUnfed(t *testing.T) {
 		}
 		f.within(FeedWait)
 		time.Sleep(FeedWait - time.Nanosecond)
-		if _, err := f.put(context.Background(), 0, nil, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.put(context.Background(), 0, nil, false))(t)
 		time.Sleep(time.Hour)
 		if closed() {
 			t.Error("it has ended although it has a writer")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/rawio"
 )
 
@@ -31,10 +32,7 @@ func pair(t *testing.T, network string) (a, b net.Conn) {
 	}
 	l := rawio.Listener{Listener: inner}
 	defer l.Close()
-	dialled, err := net.Dial(network, l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dialled := must.Get(net.Dial(network, l.Addr().String()))(t)
 	if b, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +95,8 @@ func TestContent(t *testing.T) {
 func TestEnd(t *testing.T) {
 	forEachNetwork(t, func(t *testing.T, network string) {
 		a, b := pair(t, network)
-		if _, err := a.Write([]byte("last")); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.Write([]byte("last")))(t)
+		must.Do(t, a.(interface{ CloseWrite() error }).CloseWrite())
 		if got, err := io.ReadAll(b); string(got) != "last" || err != nil {
 			t.Errorf("read %q, %v", got, err)
 		}
@@ -126,23 +120,17 @@ func TestWaitingCallsEnd(t *testing.T) {
 				t.Errorf("%s: %v; want %v", op, err, want)
 			}
 		}
-		if err := a.SetDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.SetDeadline(time.Now().Add(20*time.Millisecond)))
 		_, err := a.Read(make([]byte, 1))
 		check("read", err, os.ErrDeadlineExceeded)
 		sent := bytes.Repeat([]byte("x"), 32<<20)
-		if err := a.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.SetDeadline(time.Now().Add(100*time.Millisecond)))
 		n, err := a.Write(sent)
 		check("write", err, os.ErrDeadlineExceeded)
 		if n <= 0 || n >= len(sent) {
 			t.Errorf("%d bytes are written that nobody reads", n)
 		}
-		if err := a.SetDeadline(time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.SetDeadline(time.Time{}))
 		ended := make(chan error, 2)
 		for range 2 {
 			go func() {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/rawio"
 )
 
@@ -26,15 +27,11 @@ func TestBlockingSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := raw.Control(func(fd uintptr) { err = unix.SetNonblock(int(fd), false) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw.Control(func(fd uintptr) { err = unix.SetNonblock(int(fd), false) }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 	if _, err := a.Read(make([]byte, 1)); !os.IsTimeout(err) {
 		t.Errorf("read: %v", err)
 	}
@@ -47,15 +44,10 @@ func TestOthersRun(t *testing.T) {
 	if os.Getenv(inChild) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestOthersRun$")
 		cmd.Env = append(os.Environ(), inChild+"=1")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(cmd.StdinPipe())(t)
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		last, since := "", time.Now()
 		testkit.Eventually(t, testkit.Patience, "the child is idle", func() bool {
 			if now := switches(t, cmd.Process.Pid); now != last {
@@ -63,19 +55,14 @@ func TestOthersRun(t *testing.T) {
 			}
 			return time.Since(since) > 100*time.Millisecond
 		})
-		if _, err := in.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.Write([]byte("x")))(t)
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%v: %s", err, &out)
 		}
 		return
 	}
 	runtime.GOMAXPROCS(1)
-	zero, err := os.Open("/dev/zero")
-	if err != nil {
-		t.Fatal(err)
-	}
+	zero := must.Get(os.Open("/dev/zero"))(t)
 	stdin := os.NewFile(dupNonblocking(t), "stdin")
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -87,10 +74,7 @@ func TestOthersRun(t *testing.T) {
 			came.Store(true)
 		}
 	}()
-	in, err := stdin.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(stdin.SyscallConn())(t)
 	endless, other, buf := zero.Fd(), w.Fd(), make([]byte, 4<<10)
 	if err := in.Read(func(fd uintptr) bool { // an ordinary read would wake the monitor
 		_, err := rawio.ReadUnnoted(fd, buf)
@@ -98,13 +82,9 @@ func TestOthersRun(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rawio.WriteUnnoted(other, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(rawio.WriteUnnoted(other, []byte("x")))(t)
 	for began := time.Now(); !came.Load(); {
-		if _, err := rawio.ReadUnnoted(endless, buf); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(rawio.ReadUnnoted(endless, buf))(t)
 		if time.Since(began) > 5*time.Second {
 			t.Fatal("the other goroutine has not run in 5 s")
 		}

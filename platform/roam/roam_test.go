@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/roam"
 )
 
@@ -152,9 +153,7 @@ func TestSources(t *testing.T) {
 func BenchmarkLook(b *testing.B) {
 	for b.Loop() {
 		roam.Asleep()
-		if _, err := roam.Addresses(); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(roam.Addresses())(b)
 	}
 }
 
@@ -165,9 +164,7 @@ func TestTicks(t *testing.T) {
 	next, stop := roam.Ticks(ctx, 20*time.Millisecond)
 	defer stop()
 	for range 3 {
-		if err := next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, next())
 	}
 	if took := time.Since(began); took < 50*time.Millisecond {
 		t.Errorf("three ticks of 20 ms took %v", took)

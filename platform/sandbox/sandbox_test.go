@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/sandbox"
 )
 
@@ -42,20 +43,13 @@ func kinds(t *testing.T, f func(t *testing.T, k sandbox.Kind)) {
 
 func self(t *testing.T) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return must.Get(os.Executable())(t)
 }
 
 // run runs a line for sh, confined, and returns its output.
 func run(t *testing.T, k sandbox.Kind, p sandbox.Profile, line string) (string, error) {
 	t.Helper()
-	argv, err := sandbox.Wrap(k, p, self(t), []string{"sh", "-c", line})
-	if err != nil {
-		t.Fatal(err)
-	}
+	argv := must.Get(sandbox.Wrap(k, p, self(t), []string{"sh", "-c", line}))(t)
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = p.Writable[0]
 	out, err := c.CombinedOutput()
@@ -67,14 +61,10 @@ func TestConfined(t *testing.T) {
 		base := t.TempDir()
 		in, out := filepath.Join(base, "in"), filepath.Join(base, "out")
 		for _, dir := range []string{in, out, filepath.Join(out, "dir"), filepath.Join(base, "home")} {
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(dir, 0o700))
 		}
 		write := func(name string) {
-			if err := os.WriteFile(name, []byte("kept"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(name, []byte("kept"), 0o600))
 		}
 		write(filepath.Join(out, "file"))
 		write(filepath.Join(base, "one"))
@@ -151,10 +141,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s: %v, want status %d", line, err, want)
 			}
 		}
-		argv, err := sandbox.Wrap(k, p, self(t), []string{"no-such-program-here"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		argv := must.Get(sandbox.Wrap(k, p, self(t), []string{"no-such-program-here"}))(t)
 		c := exec.Command(argv[0], argv[1:]...)
 		c.Dir = p.Writable[0]
 		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "no-such-program-here") {

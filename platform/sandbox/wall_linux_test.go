@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tether/internal/testkit/must"
 	"tether/platform/sandbox"
 )
 
@@ -101,10 +102,7 @@ type way struct {
 
 func readWays(t *testing.T) []way {
 	t.Helper()
-	data, err := os.ReadFile("testdata/ways.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/ways.txt"))(t)
 	var all []way
 	for line := range strings.Lines(string(data)) {
 		if f := strings.Fields(line); len(f) > 3 && f[0] != "#" {
@@ -174,10 +172,7 @@ func tryWays(t *testing.T, all []way, user string, as *syscall.Credential, name 
 			t.Fatal(err)
 		}
 	}
-	opened, err := os.Open(o.Out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Get(os.Open(o.Out))(t)
 	defer opened.Close()
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir, c.ExtraFiles, c.Stderr = o.In, []*os.File{opened}, os.Stderr
@@ -214,15 +209,11 @@ func place(t *testing.T, as *syscall.Credential) (base, program string) {
 		t.Fatal(err)
 	}
 	program = filepath.Join(base, "program")
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(base, 0o755))
 	if out, err := exec.Command("cp", self(t), program).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.Chmod(program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(program, 0o755))
 	own(t, as, base)
 	return base, program
 }
@@ -233,9 +224,7 @@ func own(t *testing.T, as *syscall.Credential, paths ...string) {
 		if as == nil {
 			return
 		}
-		if err := os.Chown(p, int(as.Uid), int(as.Gid)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(p, int(as.Uid), int(as.Gid)))
 	}
 }
 
@@ -259,26 +248,20 @@ func makeOutside(t *testing.T, dir, program string, as *syscall.Credential) outs
 	t.Helper()
 	o := outside{In: filepath.Join(dir, "in"), Out: filepath.Join(dir, "out"), Home: filepath.Join(dir, "home"),
 		Run: filepath.Join(dir, "run"), State: filepath.Join(dir, "state"), Tmp: filepath.Join(dir, "tmp")}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	own(t, as, dir)
 	for _, name := range []string{o.In + "/", o.Out + "/file", o.Out + "/spare", o.Out + "/full", o.Out + "/repo/.git/hooks/", o.Home + "/.bashrc", o.Home + "/.config/",
 		o.Home + "/.ssh/id", o.Home + "/.aws/credentials", o.Home + "/.local/share/keyrings/login.keyring", o.Home + "/.mozilla/cookies",
 		o.Run + "/", o.State + "/secret", o.Tmp + "/file"} {
 		parent := filepath.Dir(name)
-		if err := os.MkdirAll(parent, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(parent, 0o700))
 		for d := parent; d != dir; d = filepath.Dir(d) {
 			own(t, as, d)
 		}
 		if strings.HasSuffix(name, "/") {
 			continue
 		}
-		if err := os.WriteFile(name, []byte("the person's"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte("the person's"), 0o600))
 		own(t, as, name)
 	}
 	if as != nil {
@@ -286,47 +269,26 @@ func makeOutside(t *testing.T, dir, program string, as *syscall.Credential) outs
 		if out, err := exec.Command("cp", "/usr/bin/id", name).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if err := os.Chmod(name, 0o755|os.ModeSetuid); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(name, 0o755|os.ModeSetuid))
 	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(o))(t)
 	target := exec.Command(program, "target", string(text))
 	target.Dir, target.SysProcAttr, target.Stderr = o.Out, &syscall.SysProcAttr{Credential: as}, os.Stderr
-	stdin, err := target.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := target.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(target.StdinPipe())(t)
+	stdout := must.Get(target.StdoutPipe())(t)
+	must.Do(t, target.Start())
 	t.Cleanup(func() {
 		stdin.Close()
 		_ = target.Wait()
 	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(line), &o); err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(bufio.NewReader(stdout).ReadString('\n'))(t)
+	must.Do(t, json.Unmarshal([]byte(line), &o))
 	return o
 }
 
 // The page about security names each way that a sandbox leaves open, and no other.
 func TestOpenWaysAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/SECURITY.md"))(t)
 	_, section, found := strings.Cut(string(page), "## Confined agents\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
@@ -352,10 +314,7 @@ func wall(t *testing.T, p sandbox.Profile, line string) *exec.Cmd {
 	if p.Home == "" {
 		p.Home = t.TempDir()
 	}
-	argv, err := sandbox.Wrap(sandbox.Wall, p, self(t), []string{"sh", "-c", line})
-	if err != nil {
-		t.Fatal(err)
-	}
+	argv := must.Get(sandbox.Wrap(sandbox.Wall, p, self(t), []string{"sh", "-c", line}))(t)
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = p.Writable[0]
 	return c
@@ -373,12 +332,8 @@ func output(t *testing.T, c *exec.Cmd) string {
 func makeFiles(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte("secret\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must.Do(t, os.WriteFile(name, []byte("secret\n"), 0o600))
 	}
 }
 
@@ -407,9 +362,7 @@ func TestHiddenLinks(t *testing.T) {
 	for link, target := range map[string]string{
 		".aws": "dots/aws", ".netrc": home + "/dots/netrc", ".config": home + "/dots/config", ".kube": base + "/out/kube", ".gnupg": "nowhere",
 	} {
-		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(home, link)))
 	}
 	p := sandbox.Profile{Writable: []string{home}, Home: home}
 	if got := output(t, wall(t, p, "ls -A .aws .config/gh dots/aws dots/config/gh; cat dots/netrc .netrc .kube/x 2>/dev/null; true")); strings.Contains(got, "secret") || strings.Contains(got, "x") {
@@ -422,9 +375,7 @@ func TestHiddenLinks(t *testing.T) {
 func TestSecretsByTheirRealNames(t *testing.T) {
 	base := t.TempDir()
 	makeFiles(t, base+"/disk/home/.aws/x", base+"/disk/home/keys/x")
-	if err := errors.Join(os.Symlink("disk/home", base+"/home"), os.Symlink("keys", base+"/disk/home/.ssh")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink("disk/home", base+"/home"), os.Symlink("keys", base+"/disk/home/.ssh")))
 	p := sandbox.Profile{Writable: []string{base + "/disk/home"}, Home: base + "/home"}
 	if got := output(t, wall(t, p, "cat .aws/x .ssh/x keys/x 2>/dev/null; true")); got != "" {
 		t.Errorf("it has read %q", got)
@@ -455,9 +406,7 @@ func TestHiddenInARenamedDirectory(t *testing.T) {
 func TestLinksIntoGrants(t *testing.T) {
 	base := t.TempDir()
 	makeFiles(t, base+"/out/file", base+"/home/.cargo/bin/tool", base+"/work/x")
-	if err := os.Symlink(base+"/out", base+"/work/link"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(base+"/out", base+"/work/link"))
 	p := sandbox.Profile{Writable: []string{base + "/work", base + "/work/link"}, Home: base + "/home"}
 	out, err := wall(t, p, "true").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "too many levels of symbolic links") {
@@ -468,9 +417,7 @@ func TestLinksIntoGrants(t *testing.T) {
 	private := base + "/private/agent"
 	first := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "echo; cat >/dev/null")
 	end := startAndWait(t, first)
-	if err := errors.Join(os.RemoveAll(private+"/home/.cargo/bin"), os.Remove(private+"/home/.cargo"), os.Symlink(base+"/out", private+"/home/.cargo")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.RemoveAll(private+"/home/.cargo/bin"), os.Remove(private+"/home/.cargo"), os.Symlink(base+"/out", private+"/home/.cargo")))
 	second := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "cat "+base+"/out/file")
 	if out, err := second.CombinedOutput(); err == nil {
 		t.Errorf("through a link in its home it has read %s", out)
@@ -491,9 +438,7 @@ func TestLinksToGrants(t *testing.T) {
 		home + "/.gitconfig": "../src/dots/gitconfig", home + "/.editorconfig": base + "/src/dots/tool", home + "/.rustup": base + "/src/dots/dir",
 		base + "/src/dots/gitconfig": "../../out/file", base + "/src/dots/dir": base + "/out", home + "/.cache/pip": "../../src/dots/dir",
 	} {
-		if err := os.Symlink(target, link); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, link))
 	}
 	line := "cd " + home + "; cat .editorconfig; cat .gitconfig .rustup/file .cache/pip/file 2>/dev/null; true"
 	for name, p := range map[string]sandbox.Profile{
@@ -506,9 +451,7 @@ func TestLinksToGrants(t *testing.T) {
 		}
 	}
 	// Only commands in the home directory itself could have made links there.
-	if err := os.Symlink("home", base+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("home", base+"/link"))
 	for _, name := range []string{home, base + "/link"} {
 		p := sandbox.Profile{Writable: []string{t.TempDir()}, Roots: []string{home}, Home: name}
 		if got := output(t, wall(t, p, "cat "+name+"/.editorconfig")); got != "secret" {
@@ -541,20 +484,10 @@ func TestSocketsOfRelativeNames(t *testing.T) {
 // input, and returns when it has ended.
 func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
 	t.Helper()
-	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stdout.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(c.StdinPipe())(t)
+	stdout := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
+	must.Get(stdout.Read(make([]byte, 1)))(t)
 	return func() error {
 		stdin.Close()
 		return c.Wait()
@@ -600,17 +533,12 @@ func TestPathsOutOfReach(t *testing.T) {
 	needs(t, sandbox.Wall, program, as)
 	home, in := base+"/home", base+"/in"
 	makeFiles(t, home+"/go", in+"/closed/private/key", in+"/own/key")
-	if err := errors.Join(os.Symlink(".nvm", home+"/.nvm"), os.Symlink(in+"/closed/private", home+"/.asdf")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink(".nvm", home+"/.nvm"), os.Symlink(in+"/closed/private", home+"/.asdf")))
 	own(t, as, home, in)
 	hidden := []string{in + "/closed/private/key"}
 	status := func() (string, error) {
 		p := sandbox.Profile{Writable: []string{in}, Home: home, Hidden: hidden}
-		argv, err := sandbox.Wrap(sandbox.Wall, p, program, []string{"sh", "-c", "cat closed/private/key 2>/dev/null; echo ran"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		argv := must.Get(sandbox.Wrap(sandbox.Wall, p, program, []string{"sh", "-c", "cat closed/private/key 2>/dev/null; echo ran"}))(t)
 		c := exec.Command(argv[0], argv[1:]...)
 		c.Dir, c.SysProcAttr = in, &syscall.SysProcAttr{Credential: as}
 		out, err := c.CombinedOutput()
@@ -624,9 +552,7 @@ func TestPathsOutOfReach(t *testing.T) {
 	}
 	// With a group that is not mapped, the helper cannot search the directory, and its
 	// owner can open it.
-	if err := errors.Join(os.Chmod(in+"/own", 0), os.Chown(in+"/own", int(as.Uid), 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(in+"/own", 0), os.Chown(in+"/own", int(as.Uid), 0)))
 	hidden = append(hidden, in+"/own/key")
 	if got, err := status(); err == nil || !strings.Contains(got, "hide "+in+"/own/key") {
 		t.Errorf("the user's own directory: %q, %v", got, err)
@@ -648,10 +574,7 @@ func TestCachesAreLayered(t *testing.T) {
 			own(t, as, path)
 		}
 		p := sandbox.Profile{Writable: []string{base}, Home: base + "/home", Private: base + "/state/agent"}
-		argv, err := sandbox.Wrap(sandbox.Wall, p, program, []string{"sh", "-c", "echo changed > " + made + "; mkdir " + made + ".d; cat " + made})
-		if err != nil {
-			t.Fatal(err)
-		}
+		argv := must.Get(sandbox.Wrap(sandbox.Wall, p, program, []string{"sh", "-c", "echo changed > " + made + "; mkdir " + made + ".d; cat " + made}))(t)
 		c := exec.Command(argv[0], argv[1:]...)
 		c.Dir, c.SysProcAttr = base, &syscall.SysProcAttr{Credential: as}
 		got := output(t, c)
@@ -684,19 +607,10 @@ func TestNothingIsLeft(t *testing.T) {
 // Signals to the helper reach the command, and its end by a signal is seen outside.
 func TestSignalsPass(t *testing.T) {
 	c := wall(t, sandbox.Profile{Writable: []string{t.TempDir()}}, "trap 'exit 9' TERM; echo; while :; do sleep 0.01; done")
-	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stdout.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
+	must.Get(stdout.Read(make([]byte, 1)))(t)
+	must.Do(t, c.Process.Signal(unix.SIGTERM))
 	if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != 9 {
 		t.Errorf("after SIGTERM: %v", err)
 	}
@@ -746,21 +660,10 @@ func TestServer(t *testing.T) {
 	for _, none := range []bool{false, true} {
 		p := sandbox.Profile{Writable: []string{t.TempDir()}, NoNetwork: none}
 		c := wall(t, p, "exec "+self(t)+" serve")
-		stdin, err := c.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stdout, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		address, err := bufio.NewReader(stdout).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		stdin := must.Get(c.StdinPipe())(t)
+		stdout := must.Get(c.StdoutPipe())(t)
+		must.Do(t, c.Start())
+		address := must.Get(bufio.NewReader(stdout).ReadString('\n'))(t)
 		if err := dial("tcp", strings.TrimSpace(address)); (err != nil) != none {
 			t.Errorf("network none %v: %v", none, err)
 		}

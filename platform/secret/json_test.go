@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -35,9 +36,7 @@ func TestReadJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.json")
-			if err := secret.WriteFile(path, []byte(tt.text)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, secret.WriteFile(path, []byte(tt.text)))
 			var f file
 			err := secret.ReadJSON(path, 1, &f)
 			if tt.want == nil {

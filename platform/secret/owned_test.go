@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -21,9 +22,7 @@ func TestReadOwned(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	put := func(name string, size int, mode os.FileMode) {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(path(name), bytes.Repeat([]byte("x"), size), mode), os.Chmod(path(name), mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path(name), bytes.Repeat([]byte("x"), size), mode), os.Chmod(path(name), mode)))
 	}
 	put("closed", 1, 0o600)
 	put("readable", 1, 0o644)
@@ -31,9 +30,7 @@ func TestReadOwned(t *testing.T) {
 	put("world", 1, 0o646)
 	put("large", 1<<20+1, 0o600)
 	for name, target := range map[string]string{"link": "readable", "open-link": "world", "loop": "loop"} {
-		if err := os.Symlink(path(target), path(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(path(target), path(name)))
 	}
 	for _, c := range []struct{ name, want string }{
 		{"closed", ""}, {"readable", ""}, {"link", ""},

@@ -5,19 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
 func TestRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	if err := secret.Dir(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dir))
 	name := filepath.Join(dir, "f")
 	for _, want := range []string{"first", "", "second"} {
-		if err := secret.WriteFile(name, []byte(want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(name, []byte(want)))
 		got, err := secret.ReadFile(name)
 		if err != nil || string(got) != want {
 			t.Errorf("read %q, %v; want %q", got, err, want)
@@ -33,13 +30,8 @@ func TestRoundTrip(t *testing.T) {
 func TestAppend(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	for range 2 {
-		f, err := secret.OpenAppend(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.WriteString("x"); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(secret.OpenAppend(name))(t)
+		must.Get(f.WriteString("x"))(t)
 		f.Close()
 	}
 	if got, err := secret.ReadFile(name); err != nil || string(got) != "xx" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
@@ -25,21 +26,15 @@ func wantClosed(t *testing.T, mode os.FileMode, paths ...string) {
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.WriteFile(path("open"), nil, 0o600))
-	must(os.Chmod(path("open"), 0o640))
-	must(os.WriteFile(path("closed"), nil, 0o600))
-	must(os.Symlink(path("closed"), path("link")))
-	must(os.Mkdir(path("dir"), 0o700))
-	must(os.Mkdir(path("opendir"), 0o700))
-	must(os.Chmod(path("opendir"), 0o755))
-	must(os.Symlink(path("dir"), path("dirlink")))
-	must(os.WriteFile(path("big"), make([]byte, 1<<20+1), 0o600))
+	must.Do(t, os.WriteFile(path("open"), nil, 0o600))
+	must.Do(t, os.Chmod(path("open"), 0o640))
+	must.Do(t, os.WriteFile(path("closed"), nil, 0o600))
+	must.Do(t, os.Symlink(path("closed"), path("link")))
+	must.Do(t, os.Mkdir(path("dir"), 0o700))
+	must.Do(t, os.Mkdir(path("opendir"), 0o700))
+	must.Do(t, os.Chmod(path("opendir"), 0o755))
+	must.Do(t, os.Symlink(path("dir"), path("dirlink")))
+	must.Do(t, os.WriteFile(path("big"), make([]byte, 1<<20+1), 0o600))
 
 	read := func(name string) error { _, err := secret.ReadFile(path(name)); return err }
 	add := func(name string) error {

@@ -15,16 +15,14 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
 // rightsOf returns the entries of a file's access list, such as "S-1-1-0 1f01ff".
 func rightsOf(t *testing.T, path string) string {
 	t.Helper()
-	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
-	if err != nil {
-		t.Fatal(err)
-	}
+	descriptor := must.Get(windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION))(t)
 	list, _, err := descriptor.DACL()
 	if err != nil {
 		t.Fatal(err)
@@ -32,9 +30,7 @@ func rightsOf(t *testing.T, path string) string {
 	var all []string
 	for i := range uint32(list.AceCount) {
 		var entry *windows.ACCESS_ALLOWED_ACE
-		if err := windows.GetAce(list, i, &entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, windows.GetAce(list, i, &entry))
 		all = append(all, fmt.Sprintf("%v %x", (*windows.SID)(unsafe.Pointer(&entry.SidStart)), entry.Mask))
 	}
 	return strings.Join(all, ", ")
@@ -48,10 +44,7 @@ const (
 
 func self(t *testing.T) string {
 	t.Helper()
-	user, err := windows.GetCurrentProcessToken().GetTokenUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := must.Get(windows.GetCurrentProcessToken().GetTokenUser())(t)
 	return user.User.Sid.String()
 }
 
@@ -77,10 +70,7 @@ func open(t *testing.T, path, rights string, isDir bool) {
 	}
 	sa := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
 	sa.Length = uint32(unsafe.Sizeof(*sa))
-	name, err := windows.UTF16PtrFromString(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(windows.UTF16PtrFromString(path))(t)
 	if isDir {
 		err = windows.CreateDirectory(name, sa)
 	} else {
@@ -96,17 +86,13 @@ func open(t *testing.T, path, rights string, isDir bool) {
 
 func TestRefused(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "x")
-	if err := secret.Dir(base); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(base))
 	path := func(name string) string { return filepath.Join(base, name) }
 	mine := fmt.Sprintf("(A;;FA;;;%s)", self(t))
 	open(t, path("open"), mine+"(A;;FR;;;WD)", false)
 	open(t, path("closed"), mine+"(A;;FA;;;SY)(A;;FA;;;BA)", false)
 	open(t, path("opendir"), mine+"(A;;FR;;;WD)", true)
-	if err := secret.WriteFile(path("big"), make([]byte, 1<<20+1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(path("big"), make([]byte, 1<<20+1)))
 	read := func(name string) error { _, err := secret.ReadFile(path(name)); return err }
 	owned := func(name string) error { _, err := secret.ReadOwned(path(name)); return err }
 	add := func(name string) error {
@@ -162,13 +148,9 @@ func TestConfigurationThatOthersCanChange(t *testing.T) {
 func TestLinksAreNotFollowed(t *testing.T) {
 	testkit.NotOnWine(t, "it makes links without a word and without a link")
 	dir := filepath.Join(t.TempDir(), "x")
-	if err := secret.Dir(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.Dir(dir))
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
-	if err := secret.WriteFile(target, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(target, nil))
 	if err := os.Symlink(target, link); err != nil {
 		t.Skipf("this account may not make links: %v", err)
 	}
@@ -180,13 +162,8 @@ func TestLinksAreNotFollowed(t *testing.T) {
 // A file that another program reads for a short time can be replaced.
 func TestReplaceWaitsForReaders(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
-	if err := secret.WriteFile(name, []byte("old")); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, secret.WriteFile(name, []byte("old")))
+	reader := must.Get(os.Open(name))(t)
 	time.AfterFunc(50*time.Millisecond, func() { reader.Close() })
 	if err := secret.WriteFile(name, []byte("new")); err != nil {
 		t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/shell"
 )
 
@@ -45,30 +46,20 @@ func home(t *testing.T, name, file, script string) string {
 		t.Skipf("%s is not installed", name)
 	}
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(script+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte(script+"\n"), 0o644))
 	t.Setenv("HOME", dir)
 	return path
 }
 
 func TestEnvironmentIsThatOfALogin(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	t.Setenv("TETHER_SECRET", "x")
 	for _, c := range startFiles {
 		t.Run(c.shell, func(t *testing.T) {
 			path := home(t, c.shell, c.file, "echo noise; "+c.set+"; echo more noise >&2")
-			env, err := shell.Environment(t.Context(), path, self)
-			if err != nil {
-				t.Fatal(err)
-			}
+			env := must.Get(shell.Environment(t.Context(), path, self))(t)
 			if !slices.Contains(env, "FROM_LOGIN=a b\nc") {
 				t.Errorf("what the start-up file set is missing in %q", env)
 			}
@@ -87,10 +78,7 @@ func TestEnvironmentIsThatOfALogin(t *testing.T) {
 
 // A Cache knows the umask that the start-up files set.
 func TestUmaskOfALogin(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c := &shell.Cache{Path: home(t, "bash", ".bash_profile", "umask 037; export TETHER_LOGIN_UMASK=1"), Self: self, Limit: testkit.Patience}
 	if c.Umask() != 0 {
 		t.Errorf("umask %o of a login that was not asked", c.Umask())
@@ -118,10 +106,7 @@ func TestEnvironmentThatHangsIsGivenUp(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want the context's", err)
 	}
-	pid, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(os.ReadFile(pidFile))(t)
 	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 	if err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("what the start-up file began is alive: %s", stat)
@@ -159,10 +144,7 @@ func TestCacheAsksOnceAndOnRequest(t *testing.T) {
 			continue
 		}
 		for range 3 {
-			env, err := get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			env := must.Get(get(t.Context()))(t)
 			if !slices.Contains(env, "ASKED="+string(rune('0'+want))) {
 				t.Fatalf("call %d got %q", want, env)
 			}
@@ -189,12 +171,8 @@ func TestSlowLoginIsWaitedForOnce(t *testing.T) {
 	if asked, err := os.ReadFile(count); err != nil || string(asked) != "x\n" {
 		t.Errorf("the shell was asked %d times (%v), want once", len(asked)/2, err)
 	}
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(end, nil, 0o600))
+	must.Get(c.Refresh(t.Context()))(t)
 	if env, err := c.Get(t.Context()); err != nil || !slices.Contains(env, "FROM_LOGIN=1") {
 		t.Errorf("afterwards: %q, %v", env, err)
 	}

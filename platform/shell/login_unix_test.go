@@ -7,17 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 func TestUsable(t *testing.T) {
 	dir := t.TempDir()
 	plain, program := filepath.Join(dir, "plain"), filepath.Join(dir, "program")
-	if err := os.WriteFile(plain, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(program, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(plain, nil, 0o644))
+	must.Do(t, os.WriteFile(program, nil, 0o755))
 	for path, want := range map[string]bool{plain: false, program: true, dir: false, filepath.Join(dir, "missing"): false} {
 		if got := usable(path); got != want {
 			t.Errorf("usable(%q) = %t", path, got)

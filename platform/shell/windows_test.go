@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/shell"
 )
 
@@ -26,23 +27,15 @@ func TestLine(t *testing.T) {
 
 // The environment comes from the user's permanent settings, not from this process.
 func TestEnvironmentIsThatOfTheAccount(t *testing.T) {
-	key, err := registry.OpenKey(registry.CURRENT_USER, "Environment", registry.SET_VALUE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(registry.OpenKey(registry.CURRENT_USER, "Environment", registry.SET_VALUE))(t)
 	defer key.Close()
 	const name = "TEST_OF_THE_ACCOUNT"
-	if err := key.SetStringValue(name, "für immer"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, key.SetStringValue(name, "für immer"))
 	defer key.DeleteValue(name)
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	t.Setenv("TETHER_SECRET", "x")
 	c := shell.Cache{Path: shell.Login(), Self: os.Args[0], Limit: testkit.Patience}
-	env, err := c.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := must.Get(c.Get(t.Context()))(t)
 	if !slices.Contains(env, name+"=für immer") {
 		t.Errorf("the account's variable is missing in %q", env)
 	}
@@ -77,12 +70,8 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{`git\cmd\git.exe`, `git\bin\bash.exe`, `ps\pwsh.exe`} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, nil, 0o700))
 	}
 	for _, name := range []string{"ProgramFiles", "ProgramW6432", "LOCALAPPDATA"} {
 		t.Setenv(name, dir)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
+
+	"tether/internal/testkit/must"
 )
 
 // If ctx ends before the reader has switched off the echo, the echo is on afterwards.
@@ -23,10 +25,7 @@ func TestReadSecretIsCalledOffEarly(t *testing.T) {
 	}
 	defer person.Close()
 	defer terminal.Close()
-	before, err := term.GetState(int(terminal.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(term.GetState(int(terminal.Fd())))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	begin, read, returned := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -51,8 +50,6 @@ func TestReadSecretIsCalledOffEarly(t *testing.T) {
 	if after, err := term.GetState(int(terminal.Fd())); err != nil || *after != *before {
 		t.Errorf("the terminal is left otherwise than it was: %+v, %v; it was %+v", after, err, before)
 	}
-	if _, err := person.WriteString("\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString("\n"))(t)
 	<-read
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/creack/pty"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/tty"
 )
 
@@ -32,9 +33,7 @@ func open(t *testing.T) (person, terminal *os.File) {
 // echoes types text and returns the immediate echo.
 func echoes(t *testing.T, person *os.File, text string) string {
 	t.Helper()
-	if _, err := person.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString(text))(t)
 	back := make(chan string, 1)
 	go func() {
 		buf := make([]byte, 100)
@@ -58,16 +57,11 @@ func TestSize(t *testing.T) {
 	if _, _, ok := tty.Size(terminal); ok {
 		t.Error("a terminal without a size has one")
 	}
-	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 30, Cols: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(terminal, &pty.Winsize{Rows: 30, Cols: 100}))
 	if cols, rows, ok := tty.Size(terminal); !ok || cols != 100 || rows != 30 {
 		t.Errorf("size %dx%d, %t; want 100x30", cols, rows, ok)
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
 	if _, _, ok := tty.Size(null); ok || tty.Is(null) {
 		t.Error("no terminal is taken for one")
@@ -85,13 +79,8 @@ func TestRaw(t *testing.T) {
 	if got := echoes(t, person, "a"); got != "a" {
 		t.Fatalf("at first %q came back", got)
 	}
-	restore, err := tty.Raw(terminal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := person.WriteString("b\x03\r"); err != nil {
-		t.Fatal(err)
-	}
+	restore := must.Get(tty.Raw(terminal))(t)
+	must.Get(person.WriteString("b\x03\r"))(t)
 	buf := make([]byte, 4)
 	if n, err := io.ReadAtLeast(terminal, buf, 4); err != nil || string(buf[:n]) != "ab\x03\r" {
 		t.Errorf("read %q, %v; want every key as it is", buf[:n], err)
@@ -115,9 +104,7 @@ func TestReadSecret(t *testing.T) {
 		text, err := tty.ReadSecret(t.Context(), terminal)
 		done <- result{text, err}
 	}()
-	if _, err := person.WriteString("hidden\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString("hidden\n"))(t)
 	if r := <-done; r.err != nil || r.text != "hidden" {
 		t.Errorf("read %q, %v", r.text, r.err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/platform/tty"
 )
@@ -80,10 +81,7 @@ func calledOff() {
 func on(t *testing.T, helper string) *pty.PTY {
 	t.Helper()
 	testkit.Leaks(t)
-	p, err := pty.Start(pty.Command{Path: os.Args[0], Env: append(os.Environ(), helperVar+"="+helper), Size: pty.Size{Cols: 100, Rows: 30}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pty.Start(pty.Command{Path: os.Args[0], Env: append(os.Environ(), helperVar+"="+helper), Size: pty.Size{Cols: 100, Rows: 30}}))(t)
 	t.Cleanup(func() {
 		if err := p.Kill(t.Context(), 0); err != nil {
 			t.Error(err)
@@ -117,9 +115,7 @@ func TestResizedConsole(t *testing.T) {
 	testkit.NotOnWine(t, "it cannot resize a pseudo-console")
 	p := on(t, "size")
 	until(t, p, "ready")
-	if err := p.Resize(pty.Size{Cols: 90, Rows: 20}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Resize(pty.Size{Cols: 90, Rows: 20}))
 	until(t, p, "now 90x20.")
 }
 
@@ -127,18 +123,14 @@ func TestResizedConsole(t *testing.T) {
 func TestRawConsole(t *testing.T) {
 	p := on(t, "raw")
 	until(t, p, "raw <nil>.")
-	if _, err := p.Write([]byte("a\x1aé€\rq")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Write([]byte("a\x1aé€\rq")))(t)
 	until(t, p, `got "a\x1aé€\rq".`)
 }
 
 func TestSecretOnAConsole(t *testing.T) {
 	p := on(t, "secret")
 	until(t, p, "ready")
-	if _, err := p.Write([]byte("hidden\r")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Write([]byte("hidden\r")))(t)
 	if got := until(t, p, `secret "HIDDEN" <nil>.`); strings.Contains(got, "hidden") {
 		t.Errorf("what was typed is shown: %q", got)
 	}
@@ -149,10 +141,7 @@ func TestSecretIsCalledOff(t *testing.T) {
 }
 
 func TestNoConsole(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
 	if _, _, ok := tty.Size(null); ok || tty.Is(null) {
 		t.Error("no terminal is taken for one")

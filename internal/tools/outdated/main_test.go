@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 func TestBehind(t *testing.T) {
@@ -29,9 +31,7 @@ func TestBehind(t *testing.T) {
 
 func TestPinned(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("npm x @a/b@1.2.3 vite@7.1.12 c-d@2.0.1\n  \"@e/f\": \"0.16.0\",\n go install x.org/y@v1.2.3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("npm x @a/b@1.2.3 vite@7.1.12 c-d@2.0.1\n  \"@e/f\": \"0.16.0\",\n go install x.org/y@v1.2.3\n"), 0o600))
 	got, err := pinned(file)
 	if want := []pin{{"@a/b", "1.2.3"}, {"c-d", "2.0.1"}, {"@e/f", "0.16.0"}}; err != nil || len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("%v, %v, want %v", got, err, want)

@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/must"
 )
 
 // Every description can be read, and has a recording with a version, which names nothing
 // of the machine that made it.
 func TestToolsAreRecorded(t *testing.T) {
 	t.Chdir("../../..")
-	table, err := os.ReadFile(versions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile(versions))(t)
 	names, err := filepath.Glob(toolsDir + "/*.txt")
 	if err != nil || len(names) < 32 {
 		t.Fatalf("%d tools, %v", len(names), err)
@@ -52,10 +50,7 @@ func TestToolsAreRecorded(t *testing.T) {
 
 // What the machine is called, and secrets, are not in a recording.
 func TestMasked(t *testing.T) {
-	rules, err := redact.Compile(redact.Options{Tokens: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(redact.Compile(redact.Options{Tokens: true}))(t)
 	secret := "ghp_" + strings.Repeat("a1B2c3", 6)
 	out := string(masked(rules, [][2]string{{"/x/vite", home}}, []byte("\x1b[31m/x/vite/app/a.ts\x1b[0m token "+secret+"\r\n")))
 	if !strings.HasPrefix(out, "\x1b[31m/home/dev/app/a.ts\x1b[0m token ") || strings.Contains(out, secret) {

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 var (
@@ -37,9 +39,7 @@ func some(t *testing.T) []file {
 		{fishFile, "tether.fish", ""}, {powerFile, "tether.ps1", ""}, {manualFile, "tether-run.1", ""}, {docFile, "CONFIG.md", ""}}
 	for i := range files {
 		files[i].from = filepath.Join(dir, files[i].name)
-		if err := os.WriteFile(files[i].from, []byte("this is "+files[i].name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(files[i].from, []byte("this is "+files[i].name), 0o600))
 	}
 	return files
 }
@@ -80,16 +80,11 @@ func TestFlags(t *testing.T) {
 func TestTar(t *testing.T) {
 	files := some(t)
 	var first, second bytes.Buffer
-	if err := errors.Join(writeTar(&first, "d", when, files), redate(files[0].from, time.Unix(1, 0)), writeTar(&second, "d", when, files)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(writeTar(&first, "d", when, files), redate(files[0].from, time.Unix(1, 0)), writeTar(&second, "d", when, files)))
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("two archives of the same files differ")
 	}
-	z, err := gzip.NewReader(&first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(&first))(t)
 	var names []string
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
@@ -119,16 +114,11 @@ func TestTar(t *testing.T) {
 func TestZip(t *testing.T) {
 	files := some(t)
 	var first, second bytes.Buffer
-	if err := errors.Join(writeZip(&first, "d", when, files), writeZip(&second, "d", when.In(time.FixedZone("elsewhere", 3600)), files)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(writeZip(&first, "d", when, files), writeZip(&second, "d", when.In(time.FixedZone("elsewhere", 3600)), files)))
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("two archives of the same files differ")
 	}
-	r, err := zip.NewReader(bytes.NewReader(first.Bytes()), int64(first.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(zip.NewReader(bytes.NewReader(first.Bytes()), int64(first.Len())))(t)
 	var names []string
 	for _, f := range r.File {
 		names = append(names, f.Name)
@@ -183,9 +173,7 @@ func TestPackageScripts(t *testing.T) {
 		t.Skip("scripts of Linux packages")
 	}
 	dir := t.TempDir()
-	if err := writeScripts(dir, when); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeScripts(dir, when))
 	if info, err := os.Stat(filepath.Join(dir, "preremove.sh")); err != nil || !info.ModTime().Equal(when) {
 		t.Errorf("a script's time: %v, %v", info, err) // packages for apk have it
 	}
@@ -220,10 +208,7 @@ func TestInstallerSource(t *testing.T) {
 	files := some(t)
 	files[0].name = "tether.exe"
 	r := &release{version: "1.2.3-rc1+gabc", work: filepath.Dir(filepath.Dir(files[0].from))}
-	text, err := r.source(target{"windows", "amd64"}, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(r.source(target{"windows", "amd64"}, files))(t)
 	seen := map[string]int{}
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
 		token, err := d.Token()
@@ -268,36 +253,18 @@ func TestPURL(t *testing.T) {
 
 // The test's own program plays a shipped one: its contents are known.
 func TestBill(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := buildinfo.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	info := must.Get(buildinfo.ReadFile(self))(t)
+	data := must.Get(os.ReadFile(self))(t)
 	r := &release{version: "1.2.3", epoch: when, work: t.TempDir(), out: t.TempDir(), targets: []target{linux}}
 	for _, name := range programs {
 		p := r.program(linux, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, data, 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, data, 0o755)))
 	}
-	if err := r.account(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(r.out, "tether_1.2.3.cdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.account(t.Context()))
+	text := must.Get(os.ReadFile(filepath.Join(r.out, "tether_1.2.3.cdx.json")))(t)
 	var b bom
-	if err := json.Unmarshal(text, &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &b))
 	refs := map[string]bool{b.Metadata.Component.Ref: true}
 	for _, c := range b.Components {
 		if refs[c.Ref] {
@@ -357,9 +324,7 @@ func TestNotice(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for name := range strings.FieldsSeq(c.files) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("\ntext of "+name+"\n"+c.text+"\n\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("\ntext of "+name+"\n"+c.text+"\n\n"), 0o600))
 		}
 		var b bytes.Buffer
 		if err := notice(&b, "x 1", dir); err != nil {
@@ -380,13 +345,8 @@ func TestTexts(t *testing.T) {
 	t.Chdir("../../..")
 	native := target{runtime.GOOS, runtime.GOARCH}
 	r := &release{version: "1.2.3", epoch: when, work: t.TempDir(), out: t.TempDir(), targets: []target{native}}
-	if err := errors.Join(r.build(t.Context()), r.texts(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	files, err := r.files(native)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.build(t.Context()), r.texts(t.Context())))
+	files := must.Get(r.files(native))(t)
 	kinds := map[kind]int{}
 	for _, f := range files {
 		kinds[f.kind]++
@@ -399,10 +359,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%d files of kind %s, want %d", kinds[k], k, least)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(r.textDir(), licencesName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(r.textDir(), licencesName)))(t)
 	for _, want := range []string{"The tether authors", "Go, its standard library: LICENSE", "github.com/spf13/cobra v"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q among the licences", want)
@@ -428,9 +385,7 @@ func TestTexts(t *testing.T) {
 		t.Errorf("the program says %q, %v", out, err)
 	}
 	for _, name := range programs { // large ones take long to compress, and are packed by make test-release
-		if err := os.WriteFile(r.program(native, name), []byte("short"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(r.program(native, name), []byte("short"), 0o755))
 	}
 	if err := r.archives(t.Context()); err != nil {
 		t.Error(err)
@@ -439,17 +394,9 @@ func TestTexts(t *testing.T) {
 
 func TestCompressed(t *testing.T) {
 	f := some(t)[6]
-	if err := compressed(f.from, f.from+".gz"); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(f.from + ".gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, compressed(f.from, f.from+".gz"))
+	data := must.Get(os.ReadFile(f.from + ".gz"))(t)
+	z := must.Get(gzip.NewReader(bytes.NewReader(data)))(t)
 	text, err := io.ReadAll(z)
 	if err != nil || string(text) != "this is tether-run.1" || z.Name != "" || !z.ModTime.IsZero() {
 		t.Errorf("%q, %v, header %+v", text, err, z.Header)

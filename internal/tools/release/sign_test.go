@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // newKey makes a key without a passphrase, whose comment is no help to know its kind, and
@@ -18,10 +20,7 @@ func newKey(t *testing.T, kind string) (path, line string) {
 	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "(ED25519) is what it could be", "-f", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	public, err := os.ReadFile(path + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	public := must.Get(os.ReadFile(path + ".pub"))(t)
 	words := strings.Fields(string(public))
 	return path, fmt.Sprintf("%s namespaces=%q %s %s\n", signer, signer, words[0], words[1])
 }
@@ -31,19 +30,14 @@ func released(t *testing.T) *release {
 	t.Helper()
 	r := &release{out: t.TempDir(), signers: filepath.Join(t.TempDir(), "signers")}
 	write(t, filepath.Join(r.out, "tether.tar.gz"), "an archive")
-	sums, err := sumsIn(r.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := must.Get(sumsIn(r.out))(t)
 	write(t, filepath.Join(r.out, sumsName), sums)
 	return r
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func needSSHKeygen(t *testing.T) {
@@ -59,28 +53,16 @@ func TestSignature(t *testing.T) {
 	key, line := newKey(t, "ed25519")
 	r.key = key
 	write(t, r.signers, line)
-	if err := r.sign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first, err := os.ReadFile(filepath.Join(r.out, signature))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(r.out, signature)); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.sign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.sign(t.Context()))
+	first := must.Get(os.ReadFile(filepath.Join(r.out, signature)))(t)
+	must.Do(t, os.Remove(filepath.Join(r.out, signature)))
+	must.Do(t, r.sign(t.Context()))
 	if again, err := os.ReadFile(filepath.Join(r.out, signature)); err != nil || !bytes.Equal(again, first) {
 		t.Errorf("two signatures of one list differ (%v)", err)
 	}
 
 	sums := filepath.Join(r.out, sumsName)
-	list, err := os.ReadFile(sums)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(os.ReadFile(sums))(t)
 	write(t, sums, strings.Replace(string(list), "tether", "tethes", 1))
 	if err := r.verify(t.Context()); err == nil {
 		t.Error("a list that was changed is believed")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tether/internal/testkit/must"
 )
 
 func TestDescribedVersion(t *testing.T) {
@@ -42,10 +44,7 @@ func TestVersionForms(t *testing.T) {
 		{"1.2.3-rc1", "1.2.3", "1.2.3~rc1", "1.2.3_rc1", "1.2.3rc1"},
 		{"1.2.4-pre5+gabc", "1.2.4", "1.2.4~pre5+gabc", "1.2.4_pre5", "1.2.4pre5+gabc"},
 	} {
-		v, err := parseVersion(string(c.v))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(parseVersion(string(c.v)))(t)
 		for form, got := range map[version]string{c.core: v.core(), c.tilde: tilde(v), c.underscore: underscore(v), c.joined: joined(v)} {
 			if got != string(form) {
 				t.Errorf("%s: got %q, want %q", v, got, form)

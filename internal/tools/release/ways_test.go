@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 func TestNames(t *testing.T) {
@@ -28,10 +30,7 @@ func TestNames(t *testing.T) {
 	if n, err := parseNames("", "tether", ""); err != nil || n.given {
 		t.Errorf("the README's placeholder: %+v, %v", n, err)
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("README.md"))(t)
 	if address := told.FindSubmatch(readme); strings.Count(string(readme), string(address[1])) != 1 {
 		t.Error("the README has the address more than once")
 	}
@@ -54,28 +53,19 @@ func rendered(t *testing.T, targets, scope string) *release {
 			write(t, r.path(s, extension), "archive of "+s.String())
 		}
 		for _, name := range programs {
-			if err := os.MkdirAll(filepath.Dir(r.program(s, name)), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(r.program(s, name)), 0o755))
 			write(t, r.program(s, name), name)
 		}
 	}
-	if err := os.MkdirAll(r.textDir(), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(r.textDir(), 0o755))
 	write(t, filepath.Join(r.textDir(), licencesName), "licences")
-	if err := r.waysIn(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.waysIn(t.Context()))
 	return r
 }
 
 func text(t *testing.T, elements ...string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(elements...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(elements...)))(t)
 	return string(data)
 }
 
@@ -93,10 +83,7 @@ func TestWays(t *testing.T) {
 	} {
 		got := text(t, r.out, c.file)
 		for _, s := range c.targets {
-			sum, err := sumOf(r.path(s, c.extension))
-			if err != nil {
-				t.Fatal(err)
-			}
+			sum := must.Get(sumOf(r.path(s, c.extension)))(t)
 			if !strings.Contains(strings.ToLower(got), sum) || !strings.Contains(got, r.name(s, c.extension)) || !strings.Contains(got, "https://x.example/dl") {
 				t.Errorf("%s has not the address, name or checksum of %s:\n%s", c.file, s, got)
 			}
@@ -113,9 +100,7 @@ func TestWays(t *testing.T) {
 		OptionalDependencies map[string]string
 		OS, CPU              []string
 	}
-	if err := json.Unmarshal([]byte(text(t, r.work, "npm", "some-my-tether", "package.json")), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text(t, r.work, "npm", "some-my-tether", "package.json")), &p))
 	if p.Name != "@some/my-tether" || p.Version != "1.2.3-rc1" || p.Bin["my-tether"] != "tether.js" || len(p.OptionalDependencies) != 6 || p.OptionalDependencies["@some/my-tether-win32-x64"] != p.Version {
 		t.Errorf("the small package: %+v", p)
 	}
@@ -141,10 +126,7 @@ func TestWaysWithAKey(t *testing.T) {
 	r := &release{version: "1.2.3", signers: filepath.Join(t.TempDir(), "signers")}
 	const line = `tether-release namespaces="tether-release" ssh-ed25519 AAAA`
 	write(t, r.signers, line+"\n")
-	f, err := r.fields()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(r.fields())(t)
 	for _, script := range []string{"install.sh", "install.ps1"} {
 		if got, err := r.render("ways/"+script, f); err != nil || !strings.Contains(string(got), "'"+line+"'") {
 			t.Errorf("%s: %v:\n%s", script, err, got)

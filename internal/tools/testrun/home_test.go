@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 func TestHomeEnv(t *testing.T) {
@@ -31,14 +32,9 @@ func TestNewHome(t *testing.T) {
 	}
 	own := t.TempDir()
 	for _, name := range []string{".profile", ".bashrc", ".bash_profile"} {
-		if err := os.WriteFile(filepath.Join(own, name), []byte("echo from the person\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(own, name), []byte("echo from the person\n"), 0o600))
 	}
-	before, err := goKeeps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(goKeeps())(t)
 	for _, v := range before { // of the run this test is in
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)

@@ -13,6 +13,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
 
@@ -20,10 +21,7 @@ import (
 // ends.
 func serveQuestions(t *testing.T, socket string, version uint64, ids ...string) (ended <-chan struct{}) {
 	t.Helper()
-	l, err := ipc.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ipc.Listen(socket))(t)
 	list := localapi.ApprovalList{Version: version}
 	for _, id := range ids {
 		list.Approvals = append(list.Approvals, localapi.Approval{ID: id, State: localapi.ApprovalWaiting, Summary: "asks " + id})
@@ -56,10 +54,7 @@ func serveQuestions(t *testing.T, socket string, version uint64, ids ...string) 
 // twice.
 func TestBellAfterAnotherDaemon(t *testing.T) {
 	socket := filepath.Join(testkit.Home(t), "run", "daemon.sock")
-	out, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer out.Close()
 	client := localclient.New(socket)
 	defer client.Close()
@@ -81,19 +76,12 @@ func TestBellAfterAnotherDaemon(t *testing.T) {
 
 // A bell waits for the end of the control sequence that is being printed.
 func TestBellWaitsForASequence(t *testing.T) {
-	out, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer out.Close()
 	s := &Session{opts: Options{Out: out}, interactive: true, own: true}
-	if err := s.print([]byte("a\x1b[")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.print([]byte("a\x1b[")))
 	s.ring("<bell>")
-	if err := s.print([]byte("1mb")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.print([]byte("1mb")))
 	s.ring("<again>")
 	if got, _ := os.ReadFile(out.Name()); string(got) != "a\x1b[1mb<bell><again>" {
 		t.Errorf("printed %q", got)
@@ -103,10 +91,7 @@ func TestBellWaitsForASequence(t *testing.T) {
 // The person's terminal is restored while a question may ring. It is a test for the race
 // detector.
 func TestBellWhileTheTerminalIsRestored(t *testing.T) {
-	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	defer out.Close()
 	s := &Session{opts: Options{Out: out}, interactive: true, own: true}
 	rung := make(chan struct{})

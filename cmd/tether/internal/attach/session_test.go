@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // A message about lending is neither in a program's screen nor in the middle of a control
@@ -12,10 +14,7 @@ import (
 func TestLentIsShownBetweenSequences(t *testing.T) {
 	var out strings.Builder
 	printed := out.String
-	stderr, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	defer stderr.Close()
 	notice := func(format string, args ...any) { fmt.Fprintf(&out, format, args...) }
 	s := &Session{opts: Options{ID: "pty-a", Notice: notice, Err: stderr}, name: "web", unsaid: "is shared with lab"}
@@ -38,10 +37,7 @@ func TestLentIsShownBetweenSequences(t *testing.T) {
 // A notice comes from any goroutine, also while output is printed. It is a test for the
 // race detector.
 func TestNoticeWhilePrinting(t *testing.T) {
-	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	defer out.Close()
 	s := &Session{opts: Options{Out: out, Notice: func(string, ...any) {}}, interactive: true, own: true}
 	noticed := make(chan struct{})
@@ -52,9 +48,7 @@ func TestNoticeWhilePrinting(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		if err := s.print([]byte("\x1b[?1049h\x1b[?1049l")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.print([]byte("\x1b[?1049h\x1b[?1049l")))
 	}
 	<-noticed
 }

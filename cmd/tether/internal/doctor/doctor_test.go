@@ -24,6 +24,7 @@ import (
 	"tether/host"
 	"tether/installer"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/keyring"
 	"tether/platform/secret"
@@ -92,9 +93,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"a full disk", checkDisk, func(m *machine) { m.free = func(string) (uint64, error) { return 1 << 20, nil } }, Warn, "1 MiB are free"},
 		{"something in the place of a directory", checkWriting, func(m *machine) {
 			mkdir(t, filepath.Dir(m.Dirs.State))
-			if err := os.WriteFile(m.Dirs.State, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(m.Dirs.State, nil, 0o600))
 		}, Fail, "is not writable"},
 		{"few files", checkFiles, func(m *machine) { m.files = func() (uint64, error) { return 256, nil } }, Warn, "256 per process"},
 		{"no console", checkPTY, func(m *machine) { m.console = func() (string, error) { return "", errors.New("too old") } }, Fail, "too old"},
@@ -190,9 +189,7 @@ func TestDoctorWithoutADisk(t *testing.T) {
 	}
 	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
 	finds("with a full disk", "state", Fail, "is not writable: no space left on device")
-	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(disk, "filler")))
 	testkit.Remount(t, disk, "ro")
 	for _, state := range []string{"state", "none"} {
 		finds("mounted for reading", state, Fail, "is not writable: read-only file system")
@@ -211,10 +208,7 @@ func TestDoctorFindsStaleSockets(t *testing.T) {
 	m := healthy(t)
 	leave := func(path string) {
 		mkdir(t, filepath.Dir(path))
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 		l.SetUnlinkOnClose(false)
 		l.Close()
 	}
@@ -270,20 +264,12 @@ func TestDoctorFindsTheWay(t *testing.T) {
 				if c.proxy == "" {
 					return nil
 				}
-				u, err := url.Parse(c.proxy)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return u
+				return must.Get(url.Parse(c.proxy))(t)
 			}
 			if c.paired {
-				if err := secret.Dir(m.Dirs.State); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, secret.Dir(m.Dirs.State))
 				text := fmt.Sprintf(`{"version":1,"hosts":[{"name":"x","url":%q,"pin":%q,"client_id":"me"}]}`, c.url, c.pin)
-				if err := secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)))
 			}
 			all := checkHost(t.Context(), m, &localapi.HostStatus{Name: "x", URL: c.url, Pin: c.pin, State: "waiting"})
 			if all[0].Result != Fail || all[0].Name != "host x" {
@@ -325,9 +311,7 @@ func TestDoctorComparesClocks(t *testing.T) {
 
 func mkdir(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 }
 
 // lenders admits clients with a token: "machine" may lend, "observer" only watch.
@@ -358,13 +342,9 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 		t.Run(c.token+" "+c.state, func(t *testing.T) {
 			m := healthy(t)
 			m.proxy = func(*url.URL) *url.URL { return nil }
-			if err := secret.Dir(m.Dirs.State); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, secret.Dir(m.Dirs.State))
 			text := fmt.Sprintf(`{"version":1,"hosts":[{"name":"x","url":%q,"token":%q,"client_id":"me"}]}`, address, c.token)
-			if err := secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, secret.WriteFile(filepath.Join(m.Dirs.State, "hosts.json"), []byte(text)))
 			all := checkHost(t.Context(), m, &localapi.HostStatus{Name: "x", URL: address, State: c.state, Lent: []vocab.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
 			if all[0].Result != Fail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "; 1 shared terminals are not visible there") ||
 				strings.Contains(all[0].Reason, "next attempt in ") != (c.state == "unsupported") {
@@ -412,9 +392,7 @@ func TestPageIn(t *testing.T) {
 			t.Errorf("%s: %q where there is none", c.program, got)
 		}
 		mkdir(t, filepath.Dir(at))
-		if err := os.WriteFile(at, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at, nil, 0o600))
 		if got := pageIn(program, page); got != at {
 			t.Errorf("%s: %q, want %q", c.program, got, at)
 		}

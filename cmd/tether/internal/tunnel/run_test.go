@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/cmd/tether/internal/tunnel"
+	"tether/internal/testkit/must"
 )
 
 func TestParse(t *testing.T) {
@@ -107,10 +108,7 @@ func told(all *[]string) tunnel.Events {
 // far end.
 func TestAWayIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := tunnel.Parse("ssh:far", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(tunnel.Parse("ssh:far", ""))(t)
 		open := "debug1: remote forward success for: listen 127.0.0.1:0, connect 127.0.0.1:80\nAllocated port 4000 for remote forward to 127.0.0.1:80\n"
 		again := "debug1: remote forward success for: listen 127.0.0.1:4000, connect 127.0.0.1:80\n"
 		s := &script{runs: time.Second, text: []string{open + "client_loop: send disconnect: Broken pipe\n", "Connection refused\n", "", again}}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/must"
 )
 
 func TestTrail(t *testing.T) {
@@ -51,11 +53,8 @@ func TestLineView(t *testing.T) {
 	for i := range history + 5 {
 		fmt.Fprintf(&before, "before %d\n", i)
 	}
-	err := errors.Join(v.Resync(state(before.String())), v.Data([]byte("10%\r20%\r\n\x1b[1mbo")), v.Data([]byte("ld\x1b[0m\nrest")), v.Say("exited 1"),
-		v.Data([]byte(strings.Repeat("x", 10_000)+"\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(v.Resync(state(before.String())), v.Data([]byte("10%\r20%\r\n\x1b[1mbo")), v.Data([]byte("ld\x1b[0m\nrest")), v.Say("exited 1"),
+		v.Data([]byte(strings.Repeat("x", 10_000)+"\n"))))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	want := []string{"[t] before 14", "[t] 20%", "[t] bold", "[t] rest", "[t] ── exited 1"}
 	if got := lines[history-1 : len(lines)-1]; !cmp.Equal(got, want) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit/must"
 )
 
 // Others' output is shown to a person without sequences that act on their terminal, in
@@ -22,9 +24,7 @@ func TestSafeView(t *testing.T) {
 			}
 		}
 		fmt.Fprint(v, string(piece)+"\x1b]52;c;never ended")
-		if err := v.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.Close())
 		got := out.String()
 		if strings.Count(got, good) != 2 {
 			t.Fatalf("in pieces of %d: shown as %q", size, got)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tether/ahp"
+	"tether/internal/testkit/must"
 )
 
 func TestPlainView(t *testing.T) {
@@ -78,12 +79,8 @@ func TestWatchedTextIsSafeAtATerminal(t *testing.T) {
 	for _, isTTY := range []bool{true, false} {
 		var out strings.Builder
 		v := NewStream(&out, isTTY, false)
-		if err := v.Resync(ahp.TerminalState{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.Data([]byte("a\x1b[cb")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.Resync(ahp.TerminalState{}))
+		must.Do(t, v.Data([]byte("a\x1b[cb")))
 		if got := out.String(); strings.Contains(got, "\x1b[c") == isTTY || !strings.HasPrefix(got, "a") || !strings.HasSuffix(got, "b") {
 			t.Errorf("at a terminal: %v: %q", isTTY, got)
 		}
