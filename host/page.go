@@ -27,6 +27,7 @@ const (
 	assetsPath  = "/assets/"
 	plainPath   = "/plain"
 	contentPath = "/terminals/"
+	iconPath    = "/favicon.ico"
 )
 
 // contentPolicy lets the page run only its own scripts and talk only to this host.
@@ -187,6 +188,8 @@ func asset(w http.ResponseWriter, name string) *refusal {
 		kind = "text/css; charset=utf-8"
 	case ".html":
 		kind = "text/html; charset=utf-8"
+	case ".svg":
+		kind = "image/svg+xml"
 	}
 	if err == nil {
 		defer file.Close()

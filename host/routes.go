@@ -67,6 +67,7 @@ func (h *Host) route() {
 	get(assetsPath, func(w http.ResponseWriter, r *http.Request) *refusal {
 		return asset(w, strings.TrimPrefix(r.URL.Path, assetsPath))
 	})
+	first(iconPath, onlyGET(file("icon.svg"))) // browsers ask for it on each page, those of text too
 	first("POST "+launchPath, h.makeLink)
 	first(launchPath, onlyGET(file("launch.html"))) // it logs nobody in: previews and scanners open links before people do
 	first("POST "+loginPath, h.login)
@@ -166,7 +167,11 @@ func (h *Host) known(serve personal) handler {
 		case why == nil:
 			return serve(w, r, p)
 		case why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath || r.URL.Path == peoplePath):
-			h.loginPage(w, http.StatusUnauthorized, "")
+			status := http.StatusUnauthorized
+			if followed(r) {
+				status = http.StatusOK // the person is where they ought to be: no error in the browser's console
+			}
+			h.loginPage(w, status, "")
 			return nil
 		}
 		return why
@@ -193,9 +198,14 @@ func (h *Host) clientOr(page http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// other answers requests that need a WebSocket.
+// other answers requests that need a WebSocket. A browser asks for files by itself, so
+// that it gets the answer that it understands.
 func (h *Host) other(w http.ResponseWriter, r *http.Request) {
-	if _, why := h.admit(r); why != nil {
+	_, why := h.admit(r)
+	if _, program := requestToken(r); why == nil && !program {
+		why = errNoFile
+	}
+	if why != nil {
 		h.refuse(w, r, why)
 		return
 	}

@@ -15,6 +15,7 @@ function wrong(text) {
 // watch shows the terminal that the host has opened for this browser.
 function watch(opened) {
   history.replaceState(null, "", location.pathname + "#" + id);
+  globalThis.localStorage?.setItem("opened", id);
   const host = new Host("/s/ahp", "/s/state");
   view = new View(host, () => "/s/terminal");
   const wish = matchMedia("(prefers-color-scheme: dark)");
@@ -66,8 +67,9 @@ $("previous").onclick = () => view.find(true);
 $("find").onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); view.find(e.shiftKey); } };
 $("go").onclick = () => $("ask").close();
 
-// A browser that has opened the link before continues without a click.
-const state = await fetch("/s/state").catch(() => null);
+// A browser that has opened the link before continues without a click. Another one does not ask: the refusal would be an error in its console.
+const known = !secret || globalThis.localStorage?.getItem("opened") === id;
+const state = known && await fetch("/s/state").catch(() => null);
 if (state?.ok) {
   const opened = await state.json();
   if (opened.share === id) take(opened);
