@@ -352,7 +352,7 @@ func (l *laptop) audited(t *testing.T, id string) {
 // wants it.
 func (h *toolHost) await(uri, what string, state any, ok func() bool) {
 	h.t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
 	go h.ServeChannel(ctx, far) // ends with the pipe

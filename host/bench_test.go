@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
@@ -27,7 +28,7 @@ type transport func(b *testing.B) jsonrpc.Channel
 
 func inMemory(h *host.Host) transport {
 	return func(b *testing.B) jsonrpc.Channel {
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		go func() { _ = h.ServeChannel(context.Background(), far) }()
 		b.Cleanup(func() { near.Close() })
 		return near

@@ -322,7 +322,7 @@ func TestOneNameHasItsPart(t *testing.T) {
 func TestCreatingInALoopIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		served := make(chan error, 1)
 		go func() { served <- host.ServeAs(h, far, host.Principal{Name: "m", Role: host.RoleMachine}) }()
 		v := newViewer(t, near, "m")

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -43,7 +44,7 @@ func TestOutputIsEncodedOnce(t *testing.T) {
 		wires := make([]*wire, observers)
 		viewers := make([]*viewer, observers)
 		for n := range observers {
-			near, far := jsonrpc.Pipe()
+			near, far := testkit.Channels()
 			wires[n] = &wire{Channel: far}
 			served := make(chan struct{})
 			go func() { defer close(served); _ = h.ServeChannel(context.Background(), wires[n]) }()

@@ -8,7 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
-	"tether/jsonrpc"
+	"tether/internal/testkit"
 )
 
 // FuzzConversation sends any lines as the messages of one client. The host continues,
@@ -37,7 +37,7 @@ func FuzzConversation(f *testing.F) {
 		owner.create(uri)
 		owner.output(uri, "mine", -1)
 		owner.ping()
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		served, read := make(chan struct{}), make(chan struct{})
 		go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 		go func() {

@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -74,7 +75,7 @@ func steadyHost(t testing.TB, o host.Options) *host.Host {
 // connect opens an in-memory connection and initializes it.
 func connect(t testing.TB, h *host.Host, id string, o viewOptions) *viewer {
 	t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 	v := newViewer(t, near, id)

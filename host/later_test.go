@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -77,7 +78,7 @@ func TestAReplyThatWaitsForRoomDelaysNothingElse(t *testing.T) {
 			}
 		}
 		m.ping()
-		phone, far := jsonrpc.Pipe()
+		phone, far := testkit.Channels()
 		served := make(chan struct{})
 		go func() { defer close(served); _ = host.ServeAs(h, far, ann) }()
 		check(t, phone.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))) // the pipe holds one answer
@@ -170,7 +171,7 @@ func TestTheHandshakeIsAnsweredFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := steadyHost(t, host.Options{Nodes: &engine{}})
 		there := mirrored(t, h, 1)
-		ch, far := jsonrpc.Pipe()
+		ch, far := testkit.Channels()
 		served := make(chan struct{})
 		go func() { defer close(served); _ = host.ServeAs(h, far, ann) }()
 		sendInitialize(t, ch, "desk", there)

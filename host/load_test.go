@@ -17,7 +17,6 @@ import (
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 )
 
 // The load that one host bears.
@@ -45,7 +44,7 @@ type member struct {
 
 // enter connects one to a host.
 func enter(t *testing.T, h *host.Host, id string) *member {
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	go func() { _ = h.ServeChannel(context.Background(), far) }() // ends with the host
 	m := &member{acked: map[string]int64{}, moved: make(chan struct{})}
 	var err error
@@ -272,7 +271,7 @@ func TestLoad(t *testing.T) {
 
 // loadStall subscribes an observer that stops reading. end ends it.
 func loadStall(t *testing.T, h *host.Host, uri string) (end func()) {
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 	init, err := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "stalled", InitialSubscriptions: []string{uri}})

@@ -20,7 +20,6 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -175,7 +174,7 @@ func TestFewLargeMessagesAreDecodedAtATime(t *testing.T) {
 // connectAs is connect as a principal.
 func connectAs(t *testing.T, h *host.Host, p host.Principal, id string) *viewer {
 	t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = host.ServeAs(h, far, p) }()
 	v := newViewer(t, near, id)
@@ -621,7 +620,7 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 		owner := connect(t, h, "laptop", viewOptions{})
 		owner.create(uri)
 		owner.output(uri, strings.Repeat("x", 100<<10), -1)
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		served := make(chan struct{})
 		go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 		init, _ := json.Marshal(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "viewer"})

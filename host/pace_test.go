@@ -13,7 +13,6 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 )
 
 // window is how much of a terminal's text a daemon sends without an acknowledgement, in
@@ -304,7 +303,7 @@ func TestAShellOfTheHostWaitsForAllObservers(t *testing.T) {
 func TestAnAckThatIsOwedCoversNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 128 << 10, HoldTime: time.Hour})
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		served := make(chan struct{})
 		go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 		g := &gate{Channel: near, tokens: make(chan struct{}, 1<<10), open: make(chan struct{})}

@@ -224,7 +224,7 @@ func TestTheEndOfAParkedTerminal(t *testing.T) {
 // disposeAs has a client dispose of a terminal, which is answered with a code.
 func disposeAs(t *testing.T, h *host.Host, p host.Principal, id, uri string, want jsonrpc.Code) {
 	t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = host.ServeAs(h, far, p) }()
 	v := newViewer(t, near, id)
@@ -250,7 +250,7 @@ func TestWhoContinuesAParkedTerminal(t *testing.T) {
 		laptop.close()
 		time.Sleep(2 * time.Second)
 		for _, other := range []host.Principal{{Role: host.RoleMachine, Name: "desk"}, {Role: host.RoleMachine, Name: "desk", Owner: "p-ann"}, {Role: host.RoleAdmin, Name: "root"}} {
-			near, far := jsonrpc.Pipe()
+			near, far := testkit.Channels()
 			go func() { _ = host.ServeAs(h, far, other) }()
 			v := newViewer(t, near, "other"+other.Name+other.Owner)
 			v.initialize(viewOptions{resume: true})

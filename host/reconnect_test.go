@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -266,7 +267,7 @@ func TestDispose(t *testing.T) {
 // after its initialization.
 func deafOwner(t *testing.T, h *host.Host, output string) jsonrpc.Channel {
 	t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 	t.Cleanup(func() { near.Close(); <-served })
@@ -380,7 +381,7 @@ func TestAnswersToAMachineAreSmall(t *testing.T) {
 		owner.mu.Unlock()
 		owner.close()
 		for name, seen := range map[string]int64{"replay or snapshots": last, "snapshots": 0} {
-			near, far := jsonrpc.Pipe()
+			near, far := testkit.Channels()
 			served := make(chan struct{})
 			go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
 			size := &sized{Channel: near}

@@ -217,7 +217,7 @@ func TestRevokedWhileConnected(t *testing.T) {
 		u := newUsers("machine-a")
 		h := host.New(host.Options{Access: u, Grace: time.Second})
 		defer h.Close()
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		p, _ := u.Authenticate("machine-a")
 		served := make(chan error, 1)
 		go func() { served <- host.ServeAs(h, far, p) }()
@@ -438,7 +438,7 @@ func TestAConnectionThatIsClosedAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Sessions: true})
 		connect(t, h, "laptop", viewOptions{resume: true}).create(uri)
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		held := stubborn{far, make(chan struct{})}
 		served := make(chan struct{})
 		go func() { defer close(served); _ = h.ServeChannel(context.Background(), held) }()

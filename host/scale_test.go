@@ -14,13 +14,12 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 )
 
 // joined connects a principal in memory.
 func joined(t testing.TB, h *host.Host, p host.Principal, o viewOptions) *viewer {
 	t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = host.ServeAs(h, far, p) }()
 	v := newViewer(t, near, string(p.Role)+p.Name)

@@ -15,8 +15,8 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 )
 
 // execute answers every call of the viewer's tools as it comes, until the test ends.
@@ -247,7 +247,7 @@ func TestSlowInASession(t *testing.T) {
 		laptop := connect(t, h, "laptop", viewOptions{})
 		laptop.join(sessionURI, "run")
 		chat := laptop.session(sessionURI).DefaultChat
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		served := make(chan error, 1)
 		go func() { served <- h.ServeChannel(t.Context(), far) }()
 		slow := newViewer(t, near, "slow")

@@ -53,7 +53,7 @@ func (g *gate) allow(n int) {
 
 // slowViewer is a viewer behind a gate.
 func slowViewer(t *testing.T, h *host.Host, id string, subs ...string) (*viewer, *gate) {
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	g := &gate{Channel: near, tokens: make(chan struct{}, 1<<16), open: make(chan struct{})}
 	served := make(chan struct{})
 	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
@@ -270,7 +270,7 @@ func TestManyRepliesUnreadStopTheReader(t *testing.T) {
 		owner := connect(t, h, "laptop", viewOptions{})
 		owner.create(uri)
 		owner.output(uri, strings.Repeat("x", 100<<10), -1)
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		go func() { _ = h.ServeChannel(context.Background(), far) }()
 		defer near.Close()
 		send := func(msg string) error {

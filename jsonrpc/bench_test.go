@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -16,7 +17,7 @@ func BenchmarkSendRaw(b *testing.B) {
 	msg := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"action","params":{"data":"%s"}}`, strings.Repeat("x", 16<<10))
 	handled := make(chan struct{}, 1)
 	n := 0
-	x, y := jsonrpc.Pipe()
+	x, y := testkit.Channels()
 	from := jsonrpc.NewPeer(x, jsonrpc.Options{})
 	to := jsonrpc.NewPeer(y, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) {
 		if n++; n == b.N {
@@ -40,7 +41,7 @@ func BenchmarkSendRaw(b *testing.B) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	x, y := jsonrpc.Pipe()
+	x, y := testkit.Channels()
 	client := jsonrpc.NewPeer(x, jsonrpc.Options{})
 	server := jsonrpc.NewPeer(y, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) {
 		_ = r.Reply(nil)

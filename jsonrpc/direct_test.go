@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -34,7 +35,7 @@ func (s *single) Send(_ context.Context, msg []byte) error {
 // the rest. Only one writes at a time, and each sender's messages stay in order.
 func TestSendersAndWriterTakeTurns(t *testing.T) {
 	const senders, each = 8, 500
-	a, b := jsonrpc.Pipe()
+	a, b := testkit.Channels()
 	defer b.Close()
 	next := make([]int, senders)
 	notes := 0
@@ -85,7 +86,7 @@ func TestSendersAndWriterTakeTurns(t *testing.T) {
 // and Close frees a sender that the channel holds.
 func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		p := jsonrpc.NewPeer(a, jsonrpc.Options{})
 		go p.Run(t.Context())
 		synctest.Wait()
@@ -132,7 +133,7 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 // at a time, in order, even if a message is too long for the caller.
 func TestSourceIsSentInOrderByAnyWriter(t *testing.T) {
 	const n = 5000
-	a, b := jsonrpc.Pipe()
+	a, b := testkit.Channels()
 	defer b.Close()
 	next, done := 0, make(chan struct{})
 	ch := &single{Channel: a, t: t, took: func(msg string) {
@@ -181,7 +182,7 @@ func (c *counted) Send(ctx context.Context, data []byte) error {
 // goroutine, and does nothing while something is written or queued.
 func TestPullDirectly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		s := pullSource{}
 		ch := &counted{Channel: a}
 		p := jsonrpc.NewPeer(ch, jsonrpc.Options{Source: s.pull})
@@ -220,7 +221,7 @@ func TestPullDirectly(t *testing.T) {
 // message meanwhile, it does.
 func TestPullDirectlyWakesOnlyForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		defer b.Close()
 		s := pullSource{}
 		var p *jsonrpc.Peer

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"sync"
 
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
 // Two peers over an in-memory pair. Over a network, the channels come from package
 // wsconn.
 func Example() {
-	a, b := jsonrpc.Pipe()
+	a, b := testkit.Channels()
 	server := jsonrpc.NewPeer(b, jsonrpc.Options{
 		Handler: jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) {
 			switch r.Method {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"tether/internal/jsonspan"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -59,7 +60,7 @@ func FuzzReceive(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		p := jsonrpc.NewPeer(a, jsonrpc.Options{})
 		stop := run(t, p)
 		go func() {
@@ -97,7 +98,7 @@ type loop struct {
 }
 
 func newLoop(msg string) *loop {
-	a, _ := jsonrpc.Pipe()
+	a, _ := testkit.Channels()
 	return &loop{Channel: a, msg: []byte(msg), let: make(chan struct{}), sent: make(chan struct{}, 1)}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -25,7 +26,7 @@ func run(t *testing.T, p *jsonrpc.Peer) (stop func() error) {
 // pair returns two running peers; h serves the second.
 func pair(t *testing.T, h jsonrpc.HandlerFunc) (client, server *jsonrpc.Peer) {
 	t.Helper()
-	a, b := jsonrpc.Pipe()
+	a, b := testkit.Channels()
 	client = jsonrpc.NewPeer(a, jsonrpc.Options{})
 	server = jsonrpc.NewPeer(b, jsonrpc.Options{Handler: h})
 	stopClient, stopServer := run(t, client), run(t, server)
@@ -130,7 +131,7 @@ func TestEndReleasesEveryone(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := jsonrpc.Pipe()
+				a, b := testkit.Channels()
 				client := jsonrpc.NewPeer(a, jsonrpc.Options{QueueBytes: 1})
 				server := jsonrpc.NewPeer(b, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(
 					func(ctx context.Context, _ *jsonrpc.Request) { <-ctx.Done() }, // reads no more

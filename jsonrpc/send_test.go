@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -27,7 +28,7 @@ type gate struct {
 }
 
 func newGate() *gate {
-	a, _ := jsonrpc.Pipe()
+	a, _ := testkit.Channels()
 	return &gate{Channel: a, let: make(chan struct{})}
 }
 
@@ -344,7 +345,7 @@ func TestFailedWriteEndsPeer(t *testing.T) {
 // from without bound.
 func TestUnreadRepliesStopReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		handled := 0
 		p := jsonrpc.NewPeer(a, jsonrpc.Options{ControlBytes: 1000, Handler: jsonrpc.HandlerFunc(
 			func(_ context.Context, r *jsonrpc.Request) {
@@ -377,7 +378,7 @@ func TestUnreadRepliesStopReading(t *testing.T) {
 }
 
 func TestCloseBeforeRun(t *testing.T) {
-	a, b := jsonrpc.Pipe()
+	a, b := testkit.Channels()
 	p := jsonrpc.NewPeer(a, jsonrpc.Options{})
 	if err := p.SendRaw(t.Context(), []byte("x")); err != nil {
 		t.Error(err)
@@ -393,7 +394,7 @@ func TestCloseBeforeRun(t *testing.T) {
 
 func TestCallBulkIsABarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		seen := 0
 		server := jsonrpc.NewPeer(b, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) {
 			if r.IsNotification() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -41,7 +42,7 @@ func (s *pullSource) pull() ([]byte, bool) {
 
 func TestSourceIsAskedOnlyWhenTheOtherSideReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		var s pullSource
 		peer := jsonrpc.NewPeer(a, jsonrpc.Options{Source: s.pull})
 		ended := make(chan struct{})
@@ -74,7 +75,7 @@ func TestSourceIsAskedOnlyWhenTheOtherSideReads(t *testing.T) {
 
 func TestSourceMayReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := jsonrpc.Pipe()
+		a, b := testkit.Channels()
 		var pending *jsonrpc.Request
 		arrived := make(chan *jsonrpc.Request, 1)
 		peer := jsonrpc.NewPeer(a, jsonrpc.Options{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -103,7 +104,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T) *stage {
-	a, b := jsonrpc.Pipe()
+	a, b := testkit.Channels()
 	s := &stage{other: b, ended: make(chan error, 1), read: make(chan struct{})}
 	s.peer = jsonrpc.NewPeer(a, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(s.handle), MaxRequests: 4, MaxMessage: 1000})
 	go func() { s.ended <- s.peer.Run(t.Context()) }()

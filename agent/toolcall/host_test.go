@@ -13,6 +13,7 @@ import (
 	"tether/agent/toolcall"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -258,7 +259,7 @@ func (w *world) connect() {
 	w.t.Helper()
 	w.end()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	var done sync.WaitGroup
 	done.Go(func() { w.host.serve(ctx, far) })
 	desk := w.desk

@@ -69,7 +69,7 @@ func (c *capture) since(at time.Time) []string {
 func captured(t *testing.T, c *capture, to term.Options) *world {
 	return newWorldOf(t, host.Options{}, to, func(o *uplink.Options) {
 		o.Connect = func(ctx context.Context, _ client.Endpoint, co client.Options) (*client.Conn, error) {
-			near, far := jsonrpc.Pipe()
+			near, far := testkit.Channels()
 			h := host.New(host.Options{})
 			t.Cleanup(func() { h.Close() })
 			go h.ServeChannel(context.Background(), far)
@@ -323,7 +323,7 @@ func TestADisposalBehindAWriteDelaysNothing(t *testing.T) {
 		w := newWorld(t, host.Options{}, func(o *uplink.Options) {
 			o.AssumeClientTerminals = true
 			o.Connect = func(ctx context.Context, _ client.Endpoint, co client.Options) (*client.Conn, error) {
-				near, far := jsonrpc.Pipe()
+				near, far := testkit.Channels()
 				go f.serve(context.Background(), far)
 				c.Channel = near
 				return client.ConnectChannel(ctx, c, co)

@@ -24,7 +24,6 @@ import (
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/pty"
 )
@@ -180,7 +179,7 @@ func (l *pairListener) Addr() net.Addr {
 // watch observes the one terminal that the host has, from its begin.
 func (r *road) watch(find func() (uri string)) {
 	r.t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	go r.host.ServeChannel(r.ctx, far)
 	uri := find()
 	conn := must.Get(client.ConnectChannel(r.ctx, near, client.Options{ClientID: "viewer", OnEnvelope: func(v ahp.EnvelopeView) {
@@ -266,7 +265,7 @@ func (r *road) write(ctx context.Context, n int64) error {
 
 // only is the one terminal at the host.
 func (r *road) only() (uri string, state ahp.TerminalState, err error) {
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	go r.host.ServeChannel(r.ctx, far)
 	conn, err := client.ConnectChannel(r.ctx, near, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
 	if err != nil {

@@ -99,7 +99,7 @@ func (w *world) dial() (jsonrpc.Channel, error) {
 	if w.down || w.host == nil && w.serve == nil {
 		return nil, errDown
 	}
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	if w.serve != nil {
 		go w.serve(w.ctx, far)
 	} else {

@@ -279,7 +279,7 @@ func TestNoThunderingHerd(t *testing.T) {
 func herd(t *testing.T, n int, down time.Duration) {
 	network := newNetwork()
 	network.over(func() (jsonrpc.Channel, error) {
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		f := &fakeHost{marker: ahp.NewClientTerminals(30000).Meta()}
 		go f.serve(context.Background(), far)
 		return near, nil

@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -28,7 +29,7 @@ type fakeHost struct {
 
 // newHost serves one end of a pipe and returns the other.
 func newHost(t testing.TB) (*fakeHost, jsonrpc.Channel) {
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	h := &fakeHost{t: t, done: make(chan struct{}), answers: map[string]func([]byte) (any, error){}}
 	h.answer(ahp.MethodPing, nil)
 	h.answer(ahp.MethodInitialize, ahp.InitializeResult{ProtocolVersion: "1.0.0", ServerSeq: 10})

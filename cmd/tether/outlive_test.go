@@ -28,7 +28,6 @@ import (
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 	"tether/platform/proc"
 )
 
@@ -168,7 +167,7 @@ func (m *mortal) uri(id string) (uri string) {
 // listed are the terminals at the host.
 func (m *mortal) listed() (uris []string) {
 	m.t.Helper()
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	go m.host.ServeChannel(m.t.Context(), far)
 	c := must.Get(client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}}))(m.t)
 	defer c.Close()
@@ -194,7 +193,7 @@ type watcher struct {
 func (m *mortal) watch(uri string, keep bool) *watcher {
 	m.t.Helper()
 	w := &watcher{keep: keep}
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	go m.host.ServeChannel(context.Background(), far)
 	c := must.Get(client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "watcher", OnEnvelope: func(v ahp.EnvelopeView) {
 		if v.Channel == uri && !v.Rejected {

@@ -24,7 +24,6 @@ import (
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/internal/xterm"
-	"tether/jsonrpc"
 )
 
 // painting is a terminal that prints a test's text.
@@ -80,7 +79,7 @@ func (m *mortal) seen(p *painting) ahp.TerminalState {
 		}
 		return uri != ""
 	})
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	go m.host.ServeChannel(context.Background(), far)
 	c := must.Get(client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker"}))(m.t)
 	defer c.Close()

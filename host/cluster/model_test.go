@@ -257,7 +257,7 @@ func newLeaseWorld(t *testing.T, seed uint64) *leaseWorld {
 // come connects a machine to a node and lends a terminal, beside connections that it has
 // left and nobody has closed. It does not wait.
 func (w *leaseWorld) come(machine, node int) {
-	near, far := jsonrpc.Pipe()
+	near, far := testkit.Channels()
 	w.comes.Go(func() { _ = w.nodes[node].ServeChannel(context.Background(), far) })
 	p := jsonrpc.NewPeer(near, jsonrpc.Options{})
 	w.peers = append(w.peers, p)

@@ -87,7 +87,7 @@ func TestWithRoles(t *testing.T) {
 
 // yes is a host that accepts everything and does nothing.
 func yes(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
-	near, ch := jsonrpc.Pipe()
+	near, ch := testkit.Channels()
 	result := ahp.InitializeResult{ProtocolVersion: ahp.Versions()[0], Meta: ahp.NewClientTerminals(1000).Meta()}
 	peer := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) {
 		switch {

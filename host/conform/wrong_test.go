@@ -15,6 +15,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/conform"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -506,7 +507,7 @@ func keeping(text string) wrong {
 func (w wrong) connect(h *host.Host) func(context.Context, client.Endpoint, client.Options) (*client.Conn, error) {
 	n := -1
 	return func(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
-		near, far := jsonrpc.Pipe()
+		near, far := testkit.Channels()
 		go func() { _ = h.ServeChannel(context.Background(), far) }() // ends with the channel
 		n++
 		x := &twist{Channel: near, wrong: w, n: n, out: make(chan []byte, 1<<12), asked: map[any]message{}}
@@ -548,7 +549,7 @@ func TestAGoodHostOnABusyMachine(t *testing.T) {
 			defer h.Close()
 			report, err := conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: "ws://nowhere"},
 				Connect: func(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
-					near, far := jsonrpc.Pipe()
+					near, far := testkit.Channels()
 					go func() { _ = h.ServeChannel(context.Background(), late{far}) }() // ends with the channel
 					return client.ConnectChannel(ctx, late{near}, o)
 				}})

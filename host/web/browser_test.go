@@ -25,7 +25,6 @@ import (
 	"tether/host/web"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
-	"tether/jsonrpc"
 )
 
 // browser is Chromium, driven through testdata/browser.mjs.
@@ -253,7 +252,7 @@ func newSite(t *testing.T, o host.Options) *site {
 // join connects a machine.
 func (s *site) join(name string) *client.Conn {
 	s.t.Helper()
-	near, far := jsonrpc.Pipe()                                         // not through the listener, so that cut ends only the browser's connections
+	near, far := testkit.Channels()                                     // not through the listener, so that cut ends only the browser's connections
 	go func() { _ = s.owner.ServeChannel(context.Background(), far) }() // ends with the host
 	c := must.Get(client.ConnectChannel(s.t.Context(), near,
 		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()}))(s.t)

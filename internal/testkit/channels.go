@@ -1,4 +1,4 @@
-package jsonrpc
+package testkit
 
 import (
 	"context"
@@ -7,31 +7,30 @@ import (
 	"sync"
 )
 
-// Pipe returns two connected channels: each receives the messages that the other sends.
-// They hold one message in flight per direction and allocate nothing once their buffers
-// have grown. They are meant for tests, also inside a synctest bubble, and for parts of
-// one process.
-func Pipe() (Channel, Channel) {
-	ab, ba := newStream(), newStream()
-	a := &pipeEnd{out: ab, in: ba, done: make(chan struct{})}
-	b := &pipeEnd{out: ba, in: ab, done: make(chan struct{})}
+// Channels returns two connected channels of JSON-RPC: each receives the messages that
+// the other sends. They hold one message in flight per direction and allocate nothing
+// once their buffers have grown. They may be used inside a synctest bubble.
+func Channels() (*ChannelEnd, *ChannelEnd) {
+	ab, ba := newOneWay(), newOneWay()
+	a := &ChannelEnd{out: ab, in: ba, done: make(chan struct{})}
+	b := &ChannelEnd{out: ba, in: ab, done: make(chan struct{})}
 	a.other, b.other = b.done, a.done
 	return a, b
 }
 
-// A stream is one direction of a pipe.
-type stream struct {
+// A oneWay is one direction of two channels.
+type oneWay struct {
 	full  chan []byte // messages, 1 slot; sent by one end, nobody closes it
 	empty chan []byte // buffers to be used again, likewise from the other end; never more than 3 exist
 }
 
-func newStream() stream {
-	return stream{full: make(chan []byte, 1), empty: make(chan []byte, 3)}
+func newOneWay() oneWay {
+	return oneWay{full: make(chan []byte, 1), empty: make(chan []byte, 3)}
 }
 
-// A pipeEnd is one end of a pipe.
-type pipeEnd struct {
-	out, in stream
+// A ChannelEnd is one of the two channels that Channels returns.
+type ChannelEnd struct {
+	out, in oneWay
 	other   chan struct{} // the other end's done
 
 	once sync.Once
@@ -40,7 +39,8 @@ type pipeEnd struct {
 	last []byte // owned by the receiver: the last message that Recv returned
 }
 
-func (e *pipeEnd) Send(ctx context.Context, msg []byte) error {
+// Send implements jsonrpc.Channel.
+func (e *ChannelEnd) Send(ctx context.Context, msg []byte) error {
 	select {
 	case <-e.done:
 		return net.ErrClosed
@@ -66,7 +66,8 @@ func (e *pipeEnd) Send(ctx context.Context, msg []byte) error {
 	}
 }
 
-func (e *pipeEnd) Recv(ctx context.Context) ([]byte, error) {
+// Recv implements jsonrpc.Channel.
+func (e *ChannelEnd) Recv(ctx context.Context) ([]byte, error) {
 	if e.last != nil {
 		select {
 		case e.in.empty <- e.last:
@@ -91,7 +92,8 @@ func (e *pipeEnd) Recv(ctx context.Context) ([]byte, error) {
 	}
 }
 
-func (e *pipeEnd) Close() error {
+// Close implements jsonrpc.Channel.
+func (e *ChannelEnd) Close() error {
 	e.once.Do(func() { close(e.done) })
 	return nil
 }
