@@ -185,7 +185,11 @@ func TestContract(t *testing.T) {
 // masked branch.
 func TestListTellsCheckouts(t *testing.T) {
 	w := hushed(t)
-	dir := filepath.Join(t.TempDir(), "app")
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "app")
 	for name, branch := range map[string]string{"": "main", "web": "fix-" + hushedToken, hushedToken: "main"} {
 		git := filepath.Join(dir, name, ".git")
 		must.Do(t, os.MkdirAll(git, 0o700))

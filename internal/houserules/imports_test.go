@@ -27,7 +27,7 @@ const layers = `
 	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/rawio, platform/roam, platform/browser, platform/notify;
+	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/rawio, platform/roam, platform/browser, platform/notify, platform/volume;
 	platform/rawio < platform/pty, platform/ipc;
 	platform/proc < platform/pty, platform/shell, platform/limits;
 	platform/secret < platform/ipc, platform/proc;
@@ -59,7 +59,7 @@ const layers = `
 	agent/term, ahp/client < agent/uplink;
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
-	vocab < internal/checkout;
+	vocab, internal/clip, platform/volume < internal/checkout;
 	internal/checkout < agent/local;
 	agent/localapi, agent/term, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
