@@ -24,6 +24,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/pairing"
 	"tether/platform/keyring"
@@ -51,9 +52,7 @@ func startKeyHost(t *testing.T) *keyHost {
 		t.Fatal(err)
 	}
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	door := must.Get(devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)}))(t)
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
 	h.Handle(pairing.Path, door)
@@ -108,9 +107,7 @@ func TestOffersAtOnceShareAKey(t *testing.T) {
 	for i := range keys {
 		all.Go(func() {
 			o, err := a.client.Offer(t.Context(), localapi.PairRequest{URL: k.url})
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 			keys[i] = o.DeviceKey
 		})
 	}
@@ -217,9 +214,7 @@ func TestAnotherHostIsRefused(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(path, []byte(strings.ReplaceAll(string(data), k.url, impostor.url)), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all, err := k.tokens.List()
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
@@ -234,9 +229,7 @@ func TestPairingTokens(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
 	token, _, err := k.tokens.CreatePairing("laptop", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	refused := func(r localapi.PairRequest, want localapi.Code) {
 		t.Helper()
 		_, err := a.client.Pair(t.Context(), r)
@@ -290,9 +283,7 @@ func holding(t *testing.T, dir, text, file string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // A host that does not pair by keys is recognised at once, however it answers unknown

@@ -11,6 +11,7 @@ import (
 	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -47,9 +48,7 @@ func TestEndDespiteAHostThatIsGone(t *testing.T) {
 			id := d.held()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if err := c.end(ctx, d, id, func() (agent.Ended, error) { return agent.EndLeftRunning(ctx, dirs) }); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, c.end(ctx, d, id, func() (agent.Ended, error) { return agent.EndLeftRunning(ctx, dirs) }))
 			d.end()
 			if left, err := agent.LeftRunning(dirs); len(left) > 0 || err != nil {
 				t.Errorf("left running: %v, %v", left, err)

@@ -5,10 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent"
 	"tether/agent/localapi"
+	"tether/internal/testkit/check"
 )
 
 func TestDegraded(t *testing.T) {
@@ -17,9 +16,7 @@ func TestDegraded(t *testing.T) {
 		began := time.Now()
 		expect := func(want ...localapi.Degraded) {
 			t.Helper()
-			if diff := cmp.Diff(append([]localapi.Degraded{}, want...), d.List()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "", append([]localapi.Degraded{}, want...), d.List())
 		}
 		expect()
 		d.Report("holder", "")

@@ -21,6 +21,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -45,9 +46,7 @@ func withHolders(t *testing.T, d dirs.Dirs) agent.Config {
 // stop is tether stop.
 func (d *daemon) stop() {
 	d.t.Helper()
-	if err := d.client.Shutdown(d.t.Context()); err != nil {
-		d.t.Error(err)
-	}
+	check.OK(d.t, d.client.Shutdown(d.t.Context()))
 	d.end()
 }
 
@@ -113,9 +112,7 @@ func TestTerminalsComeAndGo(t *testing.T) {
 		if err == nil {
 			_, err = one.client.Kill(t.Context(), x.ID)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 	}
 	cycle() // things that are made once for all
 	one.client.Close()
@@ -195,9 +192,7 @@ func TestKillOutlivesAKilledHolder(t *testing.T) {
 	defer one.stop()
 	x, err := one.client.Spawn(t.Context(), localapi.SpawnRequest{Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"},
 		Command: []string{"/bin/sh", "-c", "trap 'kill -9 $PPID' TERM; echo ready; while :; do sleep 0.01; done"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	testkit.Eventually(t, patience, "it catches signals", func() bool {
 		list, err := one.client.List(t.Context())
 		return err == nil && list.Terminals[0].Bytes > 0
@@ -299,9 +294,7 @@ func TestAgentsDoNotReachHolders(t *testing.T) {
 		body := must.Get(second.client.Read(t.Context(), id, localclient.ReadOptions{}, nil))(t)
 		defer body.Close()
 		text, err := io.ReadAll(body)
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		return string(text)
 	}
 	said := ""
@@ -339,9 +332,7 @@ func TestNoTerminalWithoutAHolder(t *testing.T) {
 		t.Errorf("status says %+v", s.Degraded)
 	}
 	must.Do(t, os.Remove(blocked))
-	if err := spawn(d.client); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, spawn(d.client))
 	d.status("all is well again", func(s localapi.Status) bool { return len(s.Degraded) == 0 && s.Holders.Alive == 1 })
 }
 

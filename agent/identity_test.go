@@ -105,9 +105,7 @@ func TestWallKeepsIdentity(t *testing.T) {
 	for _, file := range []string{filepath.Join(dirs.Config, "config.toml"), filepath.Join(dirs.State, "identity.json")} {
 		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		tm, err := d.client.As("boxed").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "echo x > " + file + "; mv " + filepath.Dir(file) + " " + in}, Cwd: in})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		testkit.Eventually(t, patience, "its end", func() bool {
 			tm, err = d.client.Find(t.Context(), tm.ID)
 			return err == nil && tm.Exit != nil

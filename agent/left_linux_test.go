@@ -74,9 +74,7 @@ func TestProcessesThatOutliveAnAgentsTerminal(t *testing.T) {
 	first := start(t, c)
 	file := filepath.Join(t.TempDir(), "said")
 	tm, err := first.client.As("bob").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{c.Holder.Path, "leave", agent.SocketPath(d), file}, Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	testkit.Eventually(t, patience, "the agent's terminal has exited", func() bool {
 		tm, err = first.client.Find(t.Context(), tm.ID)
 		return err == nil && tm.Exit != nil

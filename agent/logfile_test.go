@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -33,9 +34,7 @@ func TestLogIsBounded(t *testing.T) {
 	if _, err := l.Write([]byte("last\n")); err != nil {
 		t.Error(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, l.Close())
 	for suffix, most := range map[string]int{"": max, ".1": 2*max + 1} {
 		data, err := os.ReadFile(name + suffix)
 		if err != nil || len(data) > most {

@@ -10,6 +10,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/notify"
 )
@@ -103,9 +104,7 @@ func TestQuestionsAreAnsweredAtTheDesktop(t *testing.T) {
 			if at.keys != c.offered || !strings.HasPrefix(at.body, "agent bob asks to run: python3 -c 1") || strings.Contains(at.body, "\nin ") != (c.offered == "approve deny") {
 				t.Errorf("shown: %q with %s, want %s", at.body, at.keys, c.offered)
 			}
-			if err := at.trust(os.Getpid()); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, at.trust(os.Getpid()))
 			if err := at.trust(1 << 30); err == nil {
 				t.Error("a process that is not there may show it")
 			}

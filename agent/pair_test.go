@@ -117,9 +117,7 @@ func TestLendToAHostThatTakesNoTerminals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := start(t, agent.Config{Dirs: home(t)})
 			tm, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: serveHTTP(t, plain), Name: "plain", AssumeClientTerminals: true}))(t)
 			a.state("it is linked", "online")
 			for _, when := range []string{"at first", "again"} {
@@ -339,17 +337,13 @@ func TestPairingWithSeveralAddresses(t *testing.T) {
 	d, k, stranger := home(t), startKeyHost(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
 	to, err := url.Parse(strings.Replace(k.url, "ws", "http", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	second := serveHTTP(t, httputil.NewSingleHostReverseProxy(to))
 	silent := fmt.Sprintf("ws://127.0.0.1:%d", testkit.FreePort(t))
 	token := func(name string) string {
 		t.Helper()
 		once, _, err := k.tokens.CreatePairing(name, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return once
 	}
 	_, err = a.client.Pair(t.Context(), localapi.PairRequest{URL: k.url, Also: []string{stranger.url}, Token: token("one")})

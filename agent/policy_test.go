@@ -20,6 +20,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/policy"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
@@ -35,9 +36,7 @@ func events(t *testing.T, d dirs.Dirs) []string {
 		if err == nil {
 			err = json.Unmarshal(r.Fields, &ev)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		words := []string{string(ev.Event), ev.Actor, ev.Effect, ev.Host}
 		all = append(all, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
 	}
@@ -173,9 +172,7 @@ func TestAuditOfTokens(t *testing.T) {
 		t.Errorf("the person's token has changed: %v", err)
 	}
 	for _, principal := range []string{"user", "cursor"} {
-		if err := d.client.RevokeToken(ctx, principal); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, d.client.RevokeToken(ctx, principal))
 	}
 	if err := d.client.RevokeToken(ctx, "cursor"); err == nil {
 		t.Error("a token was revoked twice")
@@ -190,9 +187,7 @@ func TestAuditOfTokens(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(r.Fields, &ev)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if ev.Event == policy.EventToken {
 			got = append(got, ev.Actor+" "+ev.Detail)
 		}
@@ -263,9 +258,7 @@ func TestLimitsOfAnAgent(t *testing.T) {
 	daemon := start(t, agent.Config{Dirs: home(t), Settings: &c})
 	run := func(client *localclient.Client, door string, command ...string) localapi.Terminal {
 		tm, err := client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Cwd: outside(t), Door: door})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		testkit.Eventually(t, patience, "its end", func() bool {
 			tm, err = daemon.client.Find(t.Context(), tm.ID)
 			return err == nil && tm.Exit != nil

@@ -27,9 +27,7 @@ func TestPrivateHost(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	made, wait, err := a.client.ShareHere(ctx, "shown", localapi.ShareRequest{Here: &localapi.PrivateHost{URL: url, Token: "right"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	a.status("the terminal is there, and no host", func(s localapi.Status) bool {
 		return len(s.Hosts) == 0 && s.Terminals.There == 1 && s.Terminals.Lent == 1
 	})

@@ -22,6 +22,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -77,9 +78,7 @@ func TestShellsOnWindows(t *testing.T) {
 		dir := t.TempDir()
 		tm := must.Get(a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: command, Shell: true, Cwd: dir, Cols: 200, Rows: 50}))(t)
 		at := must.Get(a.client.Attach(t.Context(), tm.ID, localclient.AttachOptions{}))(t)
-		if err := at.Write(t.Context(), []byte("exit 5\r")); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, at.Write(t.Context(), []byte("exit 5\r")))
 		testkit.Eventually(t, patience, "the shell ends", func() bool {
 			tm, err := a.client.Find(t.Context(), tm.ID)
 			return err == nil && tm.Exit != nil && tm.Exit.Code == 5
@@ -184,9 +183,7 @@ func TestProcessesThatOutliveAnAgentsTerminalOnWindows(t *testing.T) {
 	c := withHolders(t, d)
 	first := start(t, c)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	name, file := "bob"+strconv.Itoa(os.Getpid()), filepath.Join(t.TempDir(), "said")
 	tm := must.Get(first.client.As(name).Spawn(t.Context(), localapi.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)}))(t)
 	testkit.Eventually(t, patience, "the terminal has exited", func() bool {
@@ -220,9 +217,7 @@ func TestKillFindsLeftoverProcessesOnWindows(t *testing.T) {
 	d := home(t)
 	daemon := start(t, withHolders(t, d))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	bob := daemon.client.As("bob" + strconv.Itoa(os.Getpid()))
 	var terminals [2]localapi.Terminal
 	var pids [2]int

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -79,8 +80,7 @@ func encode(t *testing.T, state any, version string) []byte {
 	if s, ok := state.(interface{ MarshalFor(version string) []byte }); ok {
 		return s.MarshalFor(version)
 	}
-	raw := must.Get(json.Marshal(state))(t)
-	return raw
+	return must.Get(json.Marshal(state))(t)
 }
 
 func runReducer[S any](t *testing.T, c reducerCase, version string, reduce func(S, ahp.Action) S) {
@@ -245,17 +245,13 @@ func decode(t *testing.T, file string, v any) (raw []byte) {
 // and null is absent.
 func equalJSON(t *testing.T, what string, want, got []byte) {
 	t.Helper()
-	if diff := cmp.Diff(withoutNulls(value(t, want)), withoutNulls(value(t, got))); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	check.Equal(t, what, withoutNulls(value(t, want)), withoutNulls(value(t, got)))
 }
 
 // equalExactly compares JSON as the round trips demand: null is not absent.
 func equalExactly(t *testing.T, want, got []byte) {
 	t.Helper()
-	if diff := cmp.Diff(value(t, want), value(t, got)); diff != "" {
-		t.Errorf("encoded again (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "encoded again", value(t, want), value(t, got))
 }
 
 func value(t *testing.T, raw []byte) any {

@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -91,9 +92,7 @@ func TestAppendEnvelope(t *testing.T) {
 	} {
 		got := ahp.AppendEnvelope([]byte("before"), channel, 9, c.origin, c.reason, cleared)
 		params := `{"channel":"` + channel + `","serverSeq":9` + c.want + `,"action":{"type":"terminal/cleared"}}`
-		if diff := cmp.Diff(`before{"jsonrpc":"2.0","method":"action","params":`+params+`}`, string(got)); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", c.name, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s:", c.name), `before{"jsonrpc":"2.0","method":"action","params":`+params+`}`, string(got))
 		if inner := string(ahp.EnvelopeParams(got[len("before"):])); inner != params {
 			t.Errorf("%s: its params are %s, want %s", c.name, inner, params)
 		}

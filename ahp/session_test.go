@@ -2,6 +2,7 @@ package ahp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -40,9 +42,7 @@ func TestClientToolActions(t *testing.T) {
 		`{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"c","result":{"success":true,"pastTenseMessage":{"markdown":"*ran*"},"content":[{"type":"text","text":"<ok>"}]}}`: ahp.ChatToolCallComplete{
 			ToolCallRef: ref, Result: ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "*ran*", Markdown: true}, Content: []ahp.ToolContent{ahp.TextContent("<ok>")}}},
 	} {
-		if diff := cmp.Diff(want, string(ahp.AppendAction(nil, a))); diff != "" {
-			t.Errorf("%T encoded (-want +got):\n%s", a, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%T encoded", a), want, string(ahp.AppendAction(nil, a)))
 		got, err := ahp.DecodeAction([]byte(want))
 		if err != nil || ahp.ValidateAction(got) != nil {
 			t.Errorf("%s: %v, %v", want, err, ahp.ValidateAction(got))
@@ -95,9 +95,7 @@ func TestValidateSessionActions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := ahp.DecodeAction([]byte(tt.action))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			err = ahp.ValidateAction(a)
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -138,9 +136,7 @@ func TestInputNeeded(t *testing.T) {
 		{ahp.SessionInputNeededRemoved{ID: "2"}, nil},
 	} {
 		s = ahp.ReduceSession(s, step.action)
-		if diff := cmp.Diff(step.want, s.InputNeeded); diff != "" {
-			t.Errorf("step %d (-want +got):\n%s", i, diff)
-		}
+		check.Equal(t, fmt.Sprintf("step %d", i), step.want, s.InputNeeded)
 	}
 }
 
@@ -189,9 +185,7 @@ func TestAChangedChatLeavesTheStateBefore(t *testing.T) {
 	if diff := cmp.Diff([]ahp.ChatSummary{chat(1, "then")}, before.Chats); diff != "" {
 		t.Errorf("the state before has changed (-was +is):\n%s", diff)
 	}
-	if diff := cmp.Diff([]ahp.ChatSummary{chat(8, "now")}, after.Chats); diff != "" {
-		t.Errorf("the state after (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the state after", []ahp.ChatSummary{chat(8, "now")}, after.Chats)
 }
 
 func action(t *testing.T, text string) ahp.Action {

@@ -2,12 +2,12 @@ package ahp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/ahp"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -35,9 +35,7 @@ func TestBothShapes(t *testing.T) {
 					t.Errorf("for %s\n got %s\nwant %s", version, got, want)
 				}
 			}
-			if diff := cmp.Diff(tt.oldReads, reads[ahp.TerminalState](t, tt.old).Lifecycle); diff != "" {
-				t.Errorf("read from the old shape (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "read from the old shape", tt.oldReads, reads[ahp.TerminalState](t, tt.old).Lifecycle)
 			newest, err := json.Marshal(s)
 			if err != nil || string(newest) != tt.new {
 				t.Errorf("json.Marshal: %s, %v", newest, err)
@@ -64,12 +62,8 @@ func TestReadingBothMembers(t *testing.T) {
 		`{"exitCode":null}`:                                           {Status: "running"},
 		`{"exitCode":0}`:                                              ahp.Exited(new(int64(0))),
 	} {
-		if diff := cmp.Diff(want, reads[ahp.TerminalState](t, raw).Lifecycle); diff != "" {
-			t.Errorf("TerminalState %s (-want +got):\n%s", raw, diff)
-		}
-		if diff := cmp.Diff(want, reads[ahp.TerminalInfo](t, raw).Lifecycle); diff != "" {
-			t.Errorf("TerminalInfo %s (-want +got):\n%s", raw, diff)
-		}
+		check.Equal(t, fmt.Sprintf("TerminalState %s", raw), want, reads[ahp.TerminalState](t, raw).Lifecycle)
+		check.Equal(t, fmt.Sprintf("TerminalInfo %s", raw), want, reads[ahp.TerminalInfo](t, raw).Lifecycle)
 	}
 }
 
@@ -86,13 +80,9 @@ func TestCatalogueFor(t *testing.T) {
 	)
 	for version, want := range map[string]string{"0.8.0": old, "0.9.0": next} {
 		got := string(ahp.AppendActionFor(nil, ahp.RootTerminalsChanged{Terminals: infos}, version))
-		if diff := cmp.Diff(`{"type":"root/terminalsChanged","terminals":`+want+`}`, got); diff != "" {
-			t.Errorf("action for %s (-want +got):\n%s", version, diff)
-		}
+		check.Equal(t, fmt.Sprintf("action for %s", version), `{"type":"root/terminalsChanged","terminals":`+want+`}`, got)
 		got = string(ahp.RootState{Terminals: infos}.MarshalFor(version))
-		if diff := cmp.Diff(`{"agents":[],"terminals":`+want+`}`, got); diff != "" {
-			t.Errorf("root state for %s (-want +got):\n%s", version, diff)
-		}
+		check.Equal(t, fmt.Sprintf("root state for %s", version), `{"agents":[],"terminals":`+want+`}`, got)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"tether/ahp"
 )
 
-// check decodes raw into a T and compares the error's text; want "" means no error.
-func check[T any](t *testing.T, raw, want string) {
+// decodes reads raw into a T and compares the error's text; want "" means no error.
+func decodes[T any](t *testing.T, raw, want string) {
 	t.Helper()
 	var v T
 	got := ""
@@ -43,13 +43,13 @@ func TestInitializeParams(t *testing.T) {
 		with(`"_meta":{"other":[1]}`):                                           "",
 		with(`"_meta":[]`):                                                      "_meta has the wrong type: array",
 	} {
-		check[ahp.InitializeParams](t, raw, want)
+		decodes[ahp.InitializeParams](t, raw, want)
 	}
 	long := strings.Repeat("c", ahp.MaxClientID+1)
-	check[ahp.InitializeParams](t, `{"protocolVersions":["1.0.0"],"clientId":"`+long+`"}`,
+	decodes[ahp.InitializeParams](t, `{"protocolVersions":["1.0.0"],"clientId":"`+long+`"}`,
 		"clientId has 257 bytes, at most 256 are allowed")
 	many := strings.Repeat(`"a:b",`, ahp.MaxSubscriptions) + `"a:b"`
-	check[ahp.InitializeParams](t, with(`"initialSubscriptions":[`+many+`]`),
+	decodes[ahp.InitializeParams](t, with(`"initialSubscriptions":[`+many+`]`),
 		"initialSubscriptions has 1025 entries, at most 1024 are allowed")
 }
 
@@ -63,7 +63,7 @@ func TestReconnectParams(t *testing.T) {
 		`{"clientId":"","subscriptions":[]}`:                                  "clientId is missing or empty",
 		`{"channel":"ahp-terminal:/x","clientId":"c","lastSeenServerSeq":-0}`: `channel is "ahp-terminal:/x", want "ahp-root://"`,
 	} {
-		check[ahp.ReconnectParams](t, raw, want)
+		decodes[ahp.ReconnectParams](t, raw, want)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestCreateTerminalParams(t *testing.T) {
 		`{"channel":"a:b",` + session + `}`:                                                       "",
 		`{"channel":"a:b",` + session + `,"executionTarget":"client"}`:                            `executionTarget "client" needs a client claim: no client would own the pty`,
 	} {
-		check[ahp.CreateTerminalParams](t, raw, want)
+		decodes[ahp.CreateTerminalParams](t, raw, want)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestClaim(t *testing.T) {
 		`"client"`:                                                       "claim: not an object",
 		`["client","c"]`:                                                 "claim: not an object",
 	} {
-		check[ahp.Claim](t, raw, want)
+		decodes[ahp.Claim](t, raw, want)
 	}
 }
 
@@ -166,14 +166,14 @@ func TestChannelParams(t *testing.T) {
 		`{"channel":"a:` + tooLong[2:] + `"}`:             "channel has 2049 bytes, at most 2048 are allowed",
 		`{"channel":"a:b","delivery":{"maxLatencyMs":0}}`: "",
 	} {
-		check[ahp.SubscribeParams](t, raw, want)
-		check[ahp.UnsubscribeParams](t, raw, want)
-		check[ahp.DisposeTerminalParams](t, raw, want)
+		decodes[ahp.SubscribeParams](t, raw, want)
+		decodes[ahp.UnsubscribeParams](t, raw, want)
+		decodes[ahp.DisposeTerminalParams](t, raw, want)
 	}
-	check[ahp.AckParams](t, `{"channel":"a:b","applied":-1}`, "applied is -1, want 0 or more")
-	check[ahp.AckParams](t, `{"channel":"a:b","applied":0}`, "")
-	check[ahp.AckParams](t, `{"applied":0}`, "channel is missing")
-	check[ahp.ReconnectResult](t, `{"type":"live"}`, `reconnect: type is "live", want "replay" or "snapshot"`)
+	decodes[ahp.AckParams](t, `{"channel":"a:b","applied":-1}`, "applied is -1, want 0 or more")
+	decodes[ahp.AckParams](t, `{"channel":"a:b","applied":0}`, "")
+	decodes[ahp.AckParams](t, `{"applied":0}`, "channel is missing")
+	decodes[ahp.ReconnectResult](t, `{"type":"live"}`, `reconnect: type is "live", want "replay" or "snapshot"`)
 }
 
 func TestValidateAction(t *testing.T) {

@@ -2,11 +2,11 @@ package ahp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/ahp"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -14,9 +14,7 @@ import (
 func wire[T any](text string, value T) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
-		if diff := cmp.Diff(value, reads[T](t, text)); diff != "" {
-			t.Errorf("decoded (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "decoded", value, reads[T](t, text))
 		got := must.Get(json.Marshal(value))(t)
 		equalExactly(t, []byte(text), got)
 	}
@@ -128,9 +126,7 @@ func TestWireActions(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s decoded (-want +got):\n%s", text, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s decoded", text), want, got)
 		if again := string(ahp.AppendAction(nil, want)); again != text {
 			t.Errorf("encoded\n got %s\nwant %s", again, text)
 		}

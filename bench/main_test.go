@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -117,9 +116,7 @@ func TestTable(t *testing.T) {
 	for line := range strings.SplitSeq(out.String(), "\n") {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "table", want, got)
 }
 
 func TestJSON(t *testing.T) {
@@ -128,9 +125,7 @@ func TestJSON(t *testing.T) {
 	must.Do(t, want.json(&out))
 	var got report
 	must.Do(t, json.Unmarshal(out.Bytes(), &got))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("read back (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "read back", want, got)
 }
 
 func TestQuantiles(t *testing.T) {

@@ -385,9 +385,7 @@ func event(t *testing.T, url, token string) (status int, first string) {
 	for !strings.Contains(first, "\n\n") {
 		n, err := answer.Body.Read(buf)
 		first += string(buf[:n])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return answer.StatusCode, first
 }
@@ -425,7 +423,7 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 		laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
 		p := clientTerminal(theLent.uri, "laptop")
 		p.Meta = ahp.AddPark(nil, ahp.NewPark(time.Hour, -1))
-		check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+		must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 		return laptop
 	}
 	laptop := lend()
@@ -515,7 +513,7 @@ func TestAdministratorsSeeNames(t *testing.T) {
 	laptop.output(theLent.uri, "canary text", 0)
 	laptop.dispatch(theLent.uri, ahp.TerminalTitleChanged{Title: "canary title"})
 	laptop.dispatch(theLent.uri, ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "canary line", Timestamp: 1})
-	check(t, laptop.audience(theLent.uri, to("bob")))
+	must.Do(t, laptop.audience(theLent.uri, to("bob")))
 	bob := as(t, url, "observer.bob.bob", "bob", viewOptions{subs: []string{theLent.uri}})
 	lent := func() (one host.Lent) {
 		r, body := ask(t, url, visit{path: "/lent", token: "admin.root."})
@@ -539,7 +537,7 @@ func TestAdministratorsSeeNames(t *testing.T) {
 		}
 	}
 	bob.await("the end", func() bool { return bob.states[theLent.uri].Lifecycle.Exited() })
-	check(t, laptop.audience(theLent.uri, to("bob"))) // the machine says it again
+	must.Do(t, laptop.audience(theLent.uri, to("bob"))) // the machine says it again
 	if one := lent(); !slices.Equal(one.May, []string{"ann"}) || bob.subscribe(theLent.uri) == nil {
 		t.Errorf("%+v", one)
 	}
@@ -557,7 +555,7 @@ func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
 		if former != "" {
 			p.Meta[ahp.FormerKey], _ = json.Marshal(former)
 		}
-		check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+		must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 		return h
 	}
 	sees := func(h *host.Host, who, uri string) bool { return h.Decides(s.of["observer."+who+"."+who], uri) }

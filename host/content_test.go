@@ -142,9 +142,7 @@ func TestContentIsCutAtTheStartOfALine(t *testing.T) {
 		c.Text(fmt.Sprintf("line %d\n", i), false)
 	}
 	parts, _, err := c.View(2000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := textOf(parts)
 	if !strings.HasPrefix(text, "line ") || !strings.HasSuffix(text, "line 999\n") || len(text) < 1000 || len(text) > 2000 {
 		t.Errorf("kept %d bytes, %.30q…, want 1000 to 2000 from the start of a line to the end", len(text), text)

@@ -125,7 +125,7 @@ func TestInputEvents(t *testing.T) {
 		laptop.output(uri, "\x1b[1mname:\x1b[m ", 0)
 		a := to()
 		a.Grants = []ahp.Grant{{To: "agent:ci", From: 13}} // behind the prompt
-		check(t, laptop.audience(uri, a))
+		must.Do(t, laptop.audience(uri, a))
 		helper, ci := listens(t, h, s.of["agent.helper.ann"]), listens(t, h, s.of["agent.ci.sam"])
 		since := time.Now()
 		laptop.says(uri, ahp.InputAwaits, since)
@@ -135,7 +135,7 @@ func TestInputEvents(t *testing.T) {
 		synctest.Wait()
 		laptop = joined(t, h, owner, viewOptions{resume: true})
 		laptop.create(uri)
-		check(t, laptop.audience(uri, a))
+		must.Do(t, laptop.audience(uri, a))
 		laptop.says(uri, ahp.InputAwaits, since)
 		time.Sleep(2 * time.Second)
 		laptop.says(uri, ahp.InputRunning, time.Now())
@@ -150,7 +150,7 @@ func TestInputEvents(t *testing.T) {
 		if got := *ci; !slices.Equal(got, []string{"awaiting_input <nil>", "awaiting_secret <nil>"}) {
 			t.Errorf("the agent that may watch from then on heard %q", got)
 		}
-		check(t, laptop.audience(uri, to()))
+		must.Do(t, laptop.audience(uri, to()))
 		laptop.says(uri, ahp.InputRunning, time.Now())
 		laptop.says(uri, ahp.InputAwaits, time.Now())
 		time.Sleep(2 * time.Second)

@@ -14,6 +14,7 @@ import (
 	"tether/events"
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
@@ -39,14 +40,12 @@ func (s subscribers) hooked(t *testing.T, url, token string) host.Principal {
 // the session of the answer.
 func posted(t *testing.T, url, token, body string, more ...string) (status int, session string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.Replace(url, "ws", "http", 1)+"/mcp", strings.NewReader(body))
-	check(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, strings.Replace(url, "ws", "http", 1)+"/mcp", strings.NewReader(body)))(t)
 	all := append([]string{"Authorization", "Bearer " + token, "Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)
 	for i := 0; i < len(all); i += 2 {
 		r.Header.Set(all[i], all[i+1])
 	}
-	a, err := http.DefaultClient.Do(r)
-	check(t, err)
+	a := must.Get(http.DefaultClient.Do(r))(t)
 	a.Body.Close()
 	return a.StatusCode, a.Header.Get("Mcp-Session-Id")
 }
@@ -63,19 +62,16 @@ func (began) Heartbeat(string) error      { return nil }
 // one, everything does.
 func TestReplacingAToken(t *testing.T) {
 	for _, used := range []bool{true, false} {
-		tokens, err := access.Open(access.File(filepath.Join(t.TempDir(), "private", "tokens.json")))
-		check(t, err)
+		tokens := must.Get(access.Open(access.File(filepath.Join(t.TempDir(), "private", "tokens.json"))))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		var run sync.WaitGroup
 		run.Go(func() { tokens.Run(ctx, nil) })
 		first, one, err := tokens.Create("helper", host.RoleOperator, 0)
-		check(t, err)
+		must.Do(t, err)
 		runner, hooks := &shellRunner{}, subscribers{make(chan host.Principal, 1)}
 		h, url := serve(t, host.Options{Access: tokens, Named: tokens.Named, Sessions: true, AgentShells: true, Runner: runner, Webhooks: hooks})
-		old, err := overHTTP(t, url, first, nil)
-		check(t, err)
-		lines, err := overLines(t, url, first, nil)
-		check(t, err)
+		old := must.Get(overHTTP(t, url, first, nil))(t)
+		lines := must.Get(overLines(t, url, first, nil))(t)
 		var ran outcome
 		use(t, old, "run_command", map[string]any{"command": "serve", "background": true}, &ran)
 		hook := hooks.hooked(t, url, first)
@@ -86,16 +82,13 @@ func TestReplacingAToken(t *testing.T) {
 		}
 
 		second, two, err := tokens.Create("helper", host.RoleOperator, 0)
-		check(t, err)
+		must.Do(t, err)
 		if used {
-			_, err := overHTTP(t, url, second, nil)
-			check(t, err)
+			must.Get(overHTTP(t, url, second, nil))(t)
 		}
-		_, err = tokens.Revoke(one.ID)
-		check(t, err)
+		must.Get(tokens.Revoke(one.ID))(t)
 		_ = lines.Wait() // it ends with its token
-		fresh, err := overHTTP(t, url, second, nil)
-		check(t, err)
+		fresh := must.Get(overHTTP(t, url, second, nil))(t)
 		var list []struct{ ID string }
 		use(t, fresh, "list_terminals", nil, &list)
 		if len(list) != 1 || list[0].ID != ran.TerminalID {
@@ -122,8 +115,7 @@ func TestReplacingAToken(t *testing.T) {
 		}
 		end()
 
-		_, err = tokens.Revoke(two.ID)
-		check(t, err)
+		must.Get(tokens.Revoke(two.ID))(t)
 		for _, p := range runner.shell {
 			<-p.killed
 		}
@@ -132,7 +124,7 @@ func TestReplacingAToken(t *testing.T) {
 			t.Errorf("what belongs to the name ends with %v", why)
 		}
 		third, _, err := tokens.Create("helper", host.RoleOperator, 0)
-		check(t, err)
+		must.Do(t, err)
 		if status := inSession(third); status != http.StatusNotFound {
 			t.Errorf("in a session of the former tokens a later one gets %d", status)
 		}

@@ -81,8 +81,8 @@ func TestAReplyThatWaitsForRoomDelaysNothingElse(t *testing.T) {
 		phone, far := testkit.Channels()
 		served := make(chan struct{})
 		go func() { defer close(served); _ = host.ServeAs(h, far, ann) }()
-		check(t, phone.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))) // the pipe holds one answer
-		sendInitialize(t, phone, "phone", large)                                              // it does not read this one
+		must.Do(t, phone.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))) // the pipe holds one answer
+		sendInitialize(t, phone, "phone", large)                                                // it does not read this one
 		synctest.Wait()
 		answered := make(chan error, 2)
 		for _, uri := range large[:2] {
@@ -100,7 +100,7 @@ func TestAReplyThatWaitsForRoomDelaysNothingElse(t *testing.T) {
 		phone.Close()
 		<-served
 		for range 2 {
-			check(t, <-answered)
+			must.Do(t, <-answered)
 		}
 		if n := len(desk.textOf(large[0])) + len(desk.textOf(large[1])); n < 1000<<10 {
 			t.Errorf("after the wait the text has %d bytes", n)
@@ -130,7 +130,7 @@ func mirrored(t *testing.T, h *host.Host, n int) (uris []string) {
 	}
 	c := owner.NodeChanges(t.Context(), 0, n)
 	for _, e := range c.Entries {
-		check(t, h.Mirror("owner", c.On, e))
+		must.Do(t, h.Mirror("owner", c.On, e))
 		uris = append(uris, e.URI)
 	}
 	return uris
@@ -149,7 +149,7 @@ func TestASilentNodeDelaysOnlyItsSubscriptions(t *testing.T) {
 			for range 2 { // the second request finds the subscription of the first
 				go func() {
 					began := time.Now()
-					check(t, desk.subscribe(uri))
+					must.Do(t, desk.subscribe(uri))
 					answered <- time.Since(began)
 				}()
 			}
@@ -179,18 +179,17 @@ func TestTheHandshakeIsAnsweredFirst(t *testing.T) {
 			`{"jsonrpc":"2.0","method":"dispatchAction","params":` + action(`"type":"terminal/cleared"}}`) + `}`, // is refused
 			`{"jsonrpc":"2.0","id":2,"method":"subscribe","params":{"channel":"` + ahp.RootURI + `"}}`,
 		} {
-			check(t, ch.Send(t.Context(), []byte(msg)))
+			must.Do(t, ch.Send(t.Context(), []byte(msg)))
 		}
 		synctest.Wait()
 		var got []string
 		for range 3 {
-			msg, err := ch.Recv(t.Context())
-			check(t, err)
+			msg := must.Get(ch.Recv(t.Context()))(t)
 			var m struct {
 				ID     int
 				Method string
 			}
-			check(t, json.Unmarshal(msg, &m))
+			must.Do(t, json.Unmarshal(msg, &m))
 			got = append(got, fmt.Sprint(m.ID, m.Method))
 		}
 		if want := "[1 2 0action]"; fmt.Sprint(got) != want {

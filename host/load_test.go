@@ -281,8 +281,6 @@ func loadStall(t *testing.T, h *host.Host, uri string) (end func()) {
 	if err == nil {
 		_, err = near.Recv(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return func() { near.Close(); <-served }
 }

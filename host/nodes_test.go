@@ -43,7 +43,7 @@ func TestWatchersAtOtherNodes(t *testing.T) {
 		laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
 		const uri = "ahp-terminal:/web"
 		laptop.create(uri)
-		check(t, laptop.audience(uri, to()))
+		must.Do(t, laptop.audience(uri, to()))
 		epoch := h.NodeChanges(t.Context(), 0, 1).Entries[0].Epoch
 		watching := func() (who string) {
 			time.Sleep(time.Minute)
@@ -144,7 +144,7 @@ func TestEpochOfAConnectionThatEnds(t *testing.T) {
 		former := connect(t, h, "laptop", viewOptions{resume: true})
 		go func() { _ = lend(former) }() // its place is taken
 		synctest.Wait()
-		check(t, lend(connect(t, h, "laptop", viewOptions{resume: true})))
+		must.Do(t, lend(connect(t, h, "laptop", viewOptions{resume: true})))
 		time.Sleep(time.Minute)
 		if all := h.NodeChanges(t.Context(), 0, 1).Entries; len(all) != 1 || all[0].Epoch != 2 {
 			t.Errorf("%+v, want one in epoch 2", all)

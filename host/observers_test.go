@@ -39,9 +39,7 @@ func TestObserversAreCounted(t *testing.T) {
 		must.Do(t, one.peer.Notify(t.Context(), ahp.MethodUnsubscribe, ahp.UnsubscribeParams{Channel: uri}))
 		want(owner, 1)
 		again, _, err := reconnect(t, h, owner)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		again.create(uri)
 		want(again, 1)
 		two.close()

@@ -96,8 +96,7 @@ func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 	laptop.lend(first, "")
 	laptop.output(first, "one\r\n", 0)
 	laptop.ping()
-	agent, err := overLines(t, url, "agent-bot", nil)
-	check(t, err)
+	agent := must.Get(overLines(t, url, "agent-bot", nil))(t)
 	out := &told{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var streams sync.WaitGroup
@@ -188,8 +187,7 @@ func TestTheEndOfAParkedTerminal(t *testing.T) {
 				if kept := h.Parked(); len(kept) != 1 {
 					t.Fatalf("parked: %v", kept)
 				}
-				r, err := host.AgentReader(h, host.IDOf(uri))
-				check(t, err)
+				r := must.Get(host.AgentReader(h, host.IDOf(uri)))(t)
 				ended := make(chan bool, 1)
 				go func() {
 					buf := make([]byte, 1000)
@@ -258,11 +256,11 @@ func TestWhoContinuesAParkedTerminal(t *testing.T) {
 				t.Errorf("%+v has taken the URI: %d", other, got)
 			}
 			v.lend(next, lent)
-			check(t, v.subscribe(next))
+			must.Do(t, v.subscribe(next))
 			if text := v.textOf(next); text != "" || v.state(next).Meta.Former != "" {
 				t.Errorf("%+v has taken it over: %q, %+v", other, text, v.state(next).Meta)
 			}
-			check(t, v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: next}, nil))
+			must.Do(t, v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: next}, nil))
 			v.close()
 			synctest.Wait()
 		}
@@ -306,7 +304,7 @@ func TestParkedTerminalsGiveWay(t *testing.T) {
 		}
 		busy.ping()
 		var kept ahp.ParkedResult
-		check(t, busy.call(ahp.MethodParked, struct{}{}, &kept))
+		must.Do(t, busy.call(ahp.MethodParked, struct{}{}, &kept))
 		if len(kept.Terminals) != 3 || kept.Terminals[0].Channel != uris[0] || kept.Terminals[0].Dropped == "" || kept.Terminals[1].Dropped != "" || kept.Terminals[2].Dropped != "" {
 			t.Errorf("kept: %+v", kept.Terminals)
 		}
@@ -320,8 +318,7 @@ func TestParkedTerminalsGiveWay(t *testing.T) {
 		if counted != real || counted > 2<<20 {
 			t.Errorf("memory: %d counted, %d real", counted, real)
 		}
-		r, err := host.AgentReader(h, host.IDOf(uris[0]))
-		check(t, err)
+		r := must.Get(host.AgentReader(h, host.IDOf(uris[0])))(t)
 		if ev, ok, err := r.TryNext(make([]byte, 1000)); err != nil || !ok || ev.Lost != 512<<10 {
 			t.Errorf("read: %+v, %t, %v", ev, ok, err)
 		}
@@ -376,7 +373,7 @@ func TestAHPKnowsNoParkedTerminals(t *testing.T) {
 		watcher.await("the terminal that continues it", func() bool {
 			return len(watcher.root.Terminals) == 1 && watcher.root.Terminals[0].Resource == "ahp-terminal:/next" && watcher.root.Terminals[0].Meta.Former == uri && !watcher.root.Terminals[0].Lifecycle.Exited()
 		})
-		check(t, watcher.subscribe("ahp-terminal:/next"))
+		must.Do(t, watcher.subscribe("ahp-terminal:/next"))
 		laptop.output("ahp-terminal:/next", " more", 4)
 		watcher.awaitText("ahp-terminal:/next", "text more")
 		compareFresh(t, h, watcher)
@@ -402,7 +399,7 @@ func TestWithdrawingAParkedTerminal(t *testing.T) {
 			laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
 			laptop.lend(theLent.uri, "")
 			laptop.output(theLent.uri, "hello", 0)
-			check(t, laptop.audience(theLent.uri, to("bob")))
+			must.Do(t, laptop.audience(theLent.uri, to("bob")))
 			laptop.close()
 			awaitParked(t, h, 1)
 			status := func(token string) int {
@@ -429,7 +426,7 @@ func TestGuestsOfAParkedTerminal(t *testing.T) {
 	laptop.lend(theLent.uri, "")
 	laptop.lend("ahp-terminal:/other", "")
 	laptop.output(theLent.uri, "\x1b[31mhello", 0)
-	check(t, laptop.shares(theLent.uri, "parkedid", false, time.Now().Add(time.Hour)))
+	must.Do(t, laptop.shares(theLent.uri, "parkedid", false, time.Now().Add(time.Hour)))
 	laptop.close()
 	awaitParked(t, h, 2)
 	secretText, _ := linkSecret()
@@ -450,7 +447,7 @@ func TestGuestsOfAParkedTerminal(t *testing.T) {
 		t.Errorf("without a cookie: %d", r.StatusCode)
 	}
 	laptop = as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
-	check(t, laptop.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: theLent.uri, ID: "parkedid"}, nil))
+	must.Do(t, laptop.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: theLent.uri, ID: "parkedid"}, nil))
 	if r, _ = ask(t, url, visit{path: "/s/terminal", cookie: cookie}); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("after its end: %d", r.StatusCode)
 	}

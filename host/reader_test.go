@@ -17,6 +17,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/vocab"
 )
@@ -62,9 +63,7 @@ func drain(t testing.TB, x agenttools.Terminal, from int64, rooms ...int) (event
 			}
 			return events, next
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if ev.Off < next {
 			t.Fatalf("offset %d after %d", ev.Off, next)
 		}
@@ -103,18 +102,14 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 	x := only(t, h)
 	want := []string{`text "before ä€𝄞\r\nout \"quoted\"\x1b[31m\n"`, "finished 1", "resized [100 30]", `text "ready"`}
 	got, next := drain(t, x, 0, 64)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "", want, got)
 	i := x.Info()
 	if next != i.End || i.Start != 0 || i.Running != "npm run dev" || i.Name != "laptop/build" || i.Machine != "laptop" || i.Exit != nil {
 		t.Errorf("read to %d, info %+v", next, i)
 	}
 	code := 3
 	commands := []vocab.Command{{N: 1, Line: new("make"), Exit: &code, Verified: true, DurationMs: new(1500.0), Start: 18, End: 36}, {N: 2, Line: new("npm run dev"), Running: true, Verified: true, Start: 37, End: 42}}
-	if diff := cmp.Diff(commands, x.Commands()); diff != "" {
-		t.Errorf("commands: -want +got\n%s", diff)
-	}
+	check.Equal(t, "commands: ", commands, x.Commands())
 	// The offsets before and after a mark differ: a reader that has seen the end of a
 	// command does not see it again.
 	if got, _ := drain(t, x, 36, 64); len(got) == 0 || got[0] != "finished 1" {

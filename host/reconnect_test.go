@@ -102,9 +102,7 @@ func TestReconnect(t *testing.T) {
 				test.while(owner)
 				owner.ping()
 				again, r, err := reconnect(t, h, watcher, test.subs...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if r.Type != test.wantType || !cmp.Equal(append([]string{}, r.Missing...), append([]string{}, test.missing...)) {
 					t.Errorf("got %s, missing %q; want %s, %q", r.Type, r.Missing, test.wantType, test.missing)
 				}
@@ -161,9 +159,7 @@ func TestNewestConnectionOfAClientWins(t *testing.T) {
 		first.output(uri, "abc", 0)
 		first.await("the acknowledgement", func() bool { return first.acks[uri] == 3 })
 		second, _, err := reconnect(t, h, first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		<-first.done
 		// By reconnect it is still the one that serves its terminals.
 		second.await("the position at once", func() bool { return second.acks[uri] == 3 })

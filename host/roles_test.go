@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
@@ -96,9 +97,7 @@ func TestRightsOfEachRole(t *testing.T) {
 				t.Errorf("%s disposes of its own: %v", token, err)
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", token, diff)
-		}
+		check.Equal(t, token, want, got)
 	}
 	if err := admin.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: lent}, nil); err != nil {
 		t.Errorf("an administrator disposes of a machine's terminal: %v", err)

@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -62,9 +63,7 @@ func TestSessionsAreReplayed(t *testing.T) {
 	answered := make(chan ahp.ToolResult, 1)
 	go func() {
 		r, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"})
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		answered <- r
 	}()
 	v.await("the call", func() bool { return len(v.talks[sessionURI].session.InputNeeded) == 1 })
@@ -332,9 +331,7 @@ func TestAgentsHaveSessionsOfTheirOwn(t *testing.T) {
 		titles = append(titles, s.Title)
 	}
 	slices.Sort(titles)
-	if diff := cmp.Diff([]string{"agent a", "agent b"}, titles); diff != "" {
-		t.Errorf("sessions (-want +got)\n%s", diff)
-	}
+	check.Equal(t, "sessions", []string{"agent a", "agent b"}, titles)
 	users.ends["operator-a"](fmt.Errorf("revoked"))
 	admin.await("the end of one", func() bool {
 		return slices.ContainsFunc(admin.notices, func(n string) bool { return strings.HasPrefix(n, ahp.MethodSessionRemoved) })

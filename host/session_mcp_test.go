@@ -9,12 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -54,15 +54,11 @@ func TestOperatorCallsAMachine(t *testing.T) {
 				return len(changed) > 0
 			})
 			want := []string{"lap-top__list_terminals", "lap-top__run", "list_terminals", "problems", "read_terminal", "wait_terminal"}
-			if diff := cmp.Diff(want, toolNames(t, agent)); diff != "" {
-				t.Errorf("tools (-want +got)\n%s", diff)
-			}
+			check.Equal(t, "tools", want, toolNames(t, agent))
 			answered := make(chan *sdk.CallToolResult, 1)
 			go func() {
 				r, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "lap-top__run", Arguments: map[string]any{"argv": []string{"make"}}})
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 				answered <- r
 			}()
 			call := laptop.work(uri)

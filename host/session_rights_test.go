@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -34,9 +33,7 @@ func (v *viewer) rejected(uri string, a ahp.Action) string {
 func TestRightsOfEachRoleOnSessions(t *testing.T) {
 	h, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-laptop", "machine-other", "observer-ann", "agent-bot", "operator-op", "admin-root")})
 	shared, err := h.NewSession("agents\x1b[31m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	own := as(t, url, "machine-laptop", "laptop", viewOptions{})
 	own.join(sessionURI, "run")
 	own.join(shared.URI(), "run")
@@ -61,9 +58,7 @@ func TestRightsOfEachRoleOnSessions(t *testing.T) {
 		got.Renames = v.rejected(sessionURI, ahp.SessionTitleChanged{Title: "new"}) == ""
 		got.Disposes = v.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: shared.URI()}, nil) == nil
 		got.Creates = v.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: "ahp-session:/" + token}, nil) == nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", token, diff)
-		}
+		check.Equal(t, token, want, got)
 		if got.Creates {
 			if err := v.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: "ahp-session:/" + token}, nil); err != nil {
 				t.Errorf("%s disposes of its own: %v", token, err)

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -235,13 +236,9 @@ func agentRunsACommand(f *flow) {
 	if c := running.ToolCall("call-1"); c.Content[0].Terminal.Resource != uri || c.Status != ahp.ToolRunning {
 		f.t.Errorf("shown in the call: %+v", c)
 	}
-	if err := call.Input(uri, "make\r\n"); err != nil {
-		f.t.Error(err)
-	}
+	check.OK(f.t, call.Input(uri, "make\r\n"))
 	p.awaitText(uri, "make\r\n")
-	if err := call.Input(uri, "exit"); err != nil {
-		f.t.Error(err)
-	}
+	check.OK(f.t, call.Input(uri, "exit"))
 	if err := call.Wait(f.t.Context(), uri); err != nil {
 		f.t.Errorf("wait for the exit: %v", err)
 	}
@@ -261,9 +258,7 @@ func agentRunsACommand(f *flow) {
 	want := []string{"chat/turnStarted", "chat/toolCallStart", "chat/toolCallReady", "chat/toolCallContentChanged", "chat/toolCallComplete", "chat/turnComplete"}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if diff := cmp.Diff(want, p.talks[f.chatURI].steps); diff != "" {
-		f.t.Errorf("in the chat (-want +got)\n%s", diff)
-	}
+	check.Equal(f.t, "in the chat", want, p.talks[f.chatURI].steps)
 }
 
 func agentStartsAServer(f *flow) {
@@ -332,9 +327,7 @@ func sessionReclaims(f *flow) {
 	if name := turn.ToolCall("call-2").DisplayName; name != "Check[31m" {
 		f.t.Errorf("shown as %q", name)
 	}
-	if err := again.Input(uri, "status\r\n"); err != nil {
-		f.t.Error(err)
-	}
+	check.OK(f.t, again.Input(uri, "status\r\n"))
 	p.awaitText(uri, "status\r\n")
 }
 
@@ -406,9 +399,7 @@ func TestClientTool(t *testing.T) {
 	var failure sync.WaitGroup
 	failure.Go(func() {
 		r, err := opened(t, h, sessionURI).CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"argv":["make"]}`), Agent: "bot"})
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		result <- r
 	})
 	call := laptop.work(sessionURI)
@@ -425,9 +416,7 @@ func TestClientTool(t *testing.T) {
 	})
 	laptop.dispatch(chat, done(call, block, ahp.TextContent("ok")))
 	want := ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "did it"}, Content: []ahp.ToolContent{block, ahp.TextContent("ok")}}
-	if diff := cmp.Diff(want, <-result); diff != "" {
-		t.Errorf("the result (-want +got)\n%s", diff)
-	}
+	check.Equal(t, "the result", want, <-result)
 	failure.Wait()
 	watcher.await("the end", func() bool {
 		return watcher.rests(sessionURI, chat, 1) && len(watcher.talks[sessionURI].session.InputNeeded) == 0

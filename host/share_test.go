@@ -19,6 +19,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
@@ -294,9 +295,7 @@ func TestWhoShares(t *testing.T) {
 			t.Errorf("%s: allowed", what)
 		}
 	}
-	if err := other.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, other.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil))
 	secretText, _ := linkSecret()
 	if _, status, _, _ := openLink(t, url, shareID, secretText, nil); status != http.StatusOK {
 		t.Errorf("after another machine has ended it: %d", status)

@@ -9,6 +9,7 @@ import (
 
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -92,9 +93,7 @@ func unread(t *testing.T, url string) {
 		t.Cleanup(func() { ch.Close() })
 		err = ch.Send(t.Context(), subscribing("unread"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // through connects an observer that reads, over a bad network.
@@ -106,9 +105,7 @@ func through(t *testing.T, url string, fault testkit.Fault) {
 	if err == nil {
 		err = ch.Send(t.Context(), subscribing(strings.ReplaceAll(fault.Kind.String(), " ", "-")))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -129,12 +130,12 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 	token := func(name string) string { return "observer." + name + "." + name }
 	withdraw := map[string]func(t *testing.T, h *host.Host, s *staff, laptop *viewer){
 		"the grant": func(t *testing.T, _ *host.Host, _ *staff, laptop *viewer) {
-			check(t, laptop.audience(uri, to(stay...)))
+			must.Do(t, laptop.audience(uri, to(stay...)))
 		},
 		"by denial": func(t *testing.T, _ *host.Host, _ *staff, laptop *viewer) {
 			a := to(append(stay, "group:some")...)
 			a.Denied = gone
-			check(t, laptop.audience(uri, a))
+			must.Do(t, laptop.audience(uri, a))
 		},
 		"the group": func(_ *testing.T, h *host.Host, s *staff, _ *viewer) {
 			s.change(func(r *host.Roster) { r.Groups["some"] = nil })
@@ -149,7 +150,7 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 			h.LookAtPeople()
 		},
 		"all of it": func(t *testing.T, _ *host.Host, _ *staff, laptop *viewer) {
-			check(t, laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
+			must.Do(t, laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil))
 		},
 		"the token": func(_ *testing.T, _ *host.Host, s *staff, _ *viewer) {
 			for _, name := range gone {
@@ -185,12 +186,12 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 			laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
 			p := clientTerminal(uri, "laptop")
 			p.Meta = ahp.AddAudience(ahp.NewTerminalMeta("", true), a)
-			check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+			must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 			watchers := map[string]*viewer{}
 			for _, name := range slices.Concat(gone, stay) {
 				v := as(t, url, token(name), name, viewOptions{})
 				v.forget()
-				check(t, v.subscribe(uri))
+				must.Do(t, v.subscribe(uri))
 				watchers[name] = v
 			}
 			f := startFlood(laptop, uri)
@@ -230,13 +231,6 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // leave lets people be no more.
 func leave(r *host.Roster, names []string) {
 	for _, name := range names {
@@ -252,7 +246,7 @@ func TestWithdrawing(t *testing.T) {
 	laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
 	p := clientTerminal(theLent.uri, "laptop")
 	p.Meta = ahp.AddAudience(nil, to("bob", "agent:ci", "nobody"))
-	check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+	must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 	laptop.output(theLent.uri, "hello\r\n", 0)
 	told := func(what string, ok func(ahp.WatchersParams) bool) {
 		t.Helper()
@@ -266,9 +260,8 @@ func TestWithdrawing(t *testing.T) {
 	})
 	bob := as(t, url, "observer.bob.bob", "bob", viewOptions{subs: []string{ahp.RootURI, theLent.uri}})
 	updated := make(chan string, 10)
-	agent, err := overLines(t, url, "agent.ci.bob", &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI }})
-	check(t, err)
-	check(t, agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + theLent.id}))
+	agent := must.Get(overLines(t, url, "agent.ci.bob", &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI }}))(t)
+	must.Do(t, agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + theLent.id}))
 	told("who watches", func(p ahp.WatchersParams) bool {
 		return len(p.Watching) == 2 && p.Watching[0].Who == "ci" && p.Watching[0].Kind == ahp.WatcherAgent && p.Watching[1].Who == "bob" && p.Watching[1].Kind == ahp.WatcherPerson
 	})
@@ -294,7 +287,7 @@ func TestWithdrawing(t *testing.T) {
 		})
 	})
 	told("that it is over", func(p ahp.WatchersParams) bool { return len(p.Watching) == 2 })
-	check(t, laptop.audience(theLent.uri, to()))
+	must.Do(t, laptop.audience(theLent.uri, to()))
 	if r := <-waits; r == nil || !r.IsError {
 		t.Errorf("the wait has ended with %+v", r)
 	}
@@ -337,7 +330,7 @@ func TestGrantsFromNowOn(t *testing.T) {
 	laptop.dispatch(theLent.uri, commandExecuted(1))
 	laptop.output(theLent.uri, before, 0)
 	from := int64(len(before))
-	check(t, laptop.audience(theLent.uri, ahp.Audience{Grants: []ahp.Grant{{To: "bob", From: from}, {To: "agent:ci", From: from}}}))
+	must.Do(t, laptop.audience(theLent.uri, ahp.Audience{Grants: []ahp.Grant{{To: "bob", From: from}, {To: "agent:ci", From: from}}}))
 	laptop.output(theLent.uri, later, from)
 	laptop.ping()
 	bob := as(t, url, "observer.bob.bob", "bob", viewOptions{subs: []string{theLent.uri}})
@@ -350,9 +343,8 @@ func TestGrantsFromNowOn(t *testing.T) {
 	bob.close()
 	again := as(t, url, "observer.bob.bob", "bob", viewOptions{noInit: true})
 	var r ahp.ReconnectResult
-	check(t, again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "bob", LastSeenServerSeq: last - 3, Subscriptions: []string{theLent.uri}}, &r))
-	agent, err := overLines(t, url, "agent.ci.bob", nil)
-	check(t, err)
+	must.Do(t, again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "bob", LastSeenServerSeq: last - 3, Subscriptions: []string{theLent.uri}}, &r))
+	agent := must.Get(overLines(t, url, "agent.ci.bob", nil))(t)
 	v := &visitor{t: t, url: url, token: "observer.bob.bob", mcp: agent}
 	answers := map[string]string{"reconnect": fmt.Sprint(r)}
 	for _, x := range r.Snapshots {
@@ -377,10 +369,10 @@ func TestGrantsFromNowOn(t *testing.T) {
 	}
 	// A host that was started anew does not have the text yet: until then the grant shows
 	// nothing.
-	check(t, laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: theLent.uri}, nil))
+	must.Do(t, laptop.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: theLent.uri}, nil))
 	p := clientTerminal("ahp-terminal:/again", "laptop")
 	p.Meta = ahp.AddAudience(nil, ahp.Audience{Grants: []ahp.Grant{{To: "bob", From: from}}})
-	check(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
+	must.Do(t, laptop.call(ahp.MethodCreateTerminal, p, nil))
 	laptop.output("ahp-terminal:/again", before[:20], 0)
 	laptop.ping()
 	if err := again.subscribe("ahp-terminal:/again"); code(err) != int64(ahp.CodeNotFound) {
@@ -388,7 +380,7 @@ func TestGrantsFromNowOn(t *testing.T) {
 	}
 	laptop.output("ahp-terminal:/again", before[20:]+later, 20)
 	laptop.ping()
-	check(t, again.subscribe("ahp-terminal:/again"))
+	must.Do(t, again.subscribe("ahp-terminal:/again"))
 	if got := again.textOf("ahp-terminal:/again"); got != later {
 		t.Errorf("it shows %q", got)
 	}
@@ -447,13 +439,12 @@ func TestSwitchingAudiences(t *testing.T) {
 // eventStream listens for lines of a terminal, and returns its messages.
 func eventStream(t *testing.T, url, token, id string) <-chan string {
 	t.Helper()
-	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
-	check(t, err)
+	conn := must.Get(wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}}))(t)
 	t.Cleanup(func() { conn.Close() })
 	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"events/stream","params":{"name":"terminal.line","cursor":null,"arguments":{"terminalId":%q,"pattern":"secret"}}}`, id)} {
-		check(t, conn.Send(t.Context(), []byte(line)))
+		must.Do(t, conn.Send(t.Context(), []byte(line)))
 	}
 	told := make(chan string, 100)
 	go func() {

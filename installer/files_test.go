@@ -45,9 +45,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this system has no /dev/full")
 	}
 	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	_, err = f.WriteString("x")
 	p, ok := errors.AsType[*Problem](notWritten("/x/unit", err))

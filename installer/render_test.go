@@ -4,14 +4,14 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -44,9 +44,7 @@ func compare(t *testing.T, file, got string) {
 		must.Do(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want := must.Get(os.ReadFile(path))(t)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", file, diff)
-	}
+	check.Equal(t, fmt.Sprintf("%s: ", file), string(want), got)
 }
 
 // launchdKeys are the keys of launchd.plist(5) that LaunchdPlist uses, with the types of
@@ -67,9 +65,7 @@ func checkPlist(t *testing.T, text string) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		switch token := token.(type) {
 		case xml.StartElement:
 			depth++
@@ -133,7 +129,5 @@ func TestUnfitServices(t *testing.T) {
 		}
 	}
 	fit := Service{Program: `\\server\share\tether.exe`, User: `HOST\Zoë B`}
-	if err := fit.Check("windows"); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, fit.Check("windows"))
 }

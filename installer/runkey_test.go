@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/check"
 )
 
 // memory is a registry key.
@@ -50,9 +52,7 @@ func TestLogonLife(t *testing.T) {
 	if st, err := m.Status(ctx); err != nil || !cmp.Equal(want, st) {
 		t.Errorf("status %+v, %v", st, err)
 	}
-	if err := errors.Join(m.Restart(ctx), m.Stop(ctx), m.Stop(ctx), m.Start(ctx), m.Uninstall(ctx), m.Uninstall(ctx)); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(m.Restart(ctx), m.Stop(ctx), m.Stop(ctx), m.Start(ctx), m.Uninstall(ctx), m.Uninstall(ctx)))
 	if diff := cmp.Diff(memory{"Other": "x"}, key); diff != "" || running {
 		t.Errorf("left: -want +got\n%s, running %v", diff, running)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -269,13 +270,9 @@ func TestSystemdVerbs(t *testing.T) {
 	}
 	put(f.dir, "[Service]\nExecStart=/bin/true\n") // as a package may install it
 	for _, do := range []func(context.Context) error{m.Start, m.Restart, m.Stop} {
-		if err := do(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, do(t.Context()))
 	}
-	if diff := cmp.Diff([]string{"reset-failed", "start", "reset-failed", "restart", "stop"}, f.calls); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "", []string{"reset-failed", "start", "reset-failed", "restart", "stop"}, f.calls)
 	st, err := m.Status(t.Context())
 	if err != nil || !st.Installed || st.Enabled || st.Running || len(st.Advice) != 1 {
 		t.Errorf("status %+v, %v", st, err)

@@ -39,9 +39,7 @@ func TestSystemdRestartWithAWrongConfiguration(t *testing.T) {
 		must.Get(m.Install(ctx, s))(t)
 		path := filepath.Join(f.dir, UnitName)
 		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f.calls, f.check = nil, wrong(t)
 		wantLeft(t, "restart", m.Restart(ctx))
 		s.AllowRoot = true

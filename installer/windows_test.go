@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -25,9 +26,7 @@ func TestRunKey(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
-	if err := errors.Join(k.Delete(name), k.Delete(name)); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(k.Delete(name), k.Delete(name)))
 	if got, err := k.Value(name); err != nil || got != "" {
 		t.Errorf("after removal: %q, %v", got, err)
 	}
@@ -68,9 +67,7 @@ func TestMachineServiceNotInstalled(t *testing.T) {
 	if st, err := m.Status(t.Context()); err != nil || st.Installed {
 		t.Skipf("a service is installed here: %+v, %v", st, err)
 	}
-	if err := errors.Join(m.Uninstall(t.Context())); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(m.Uninstall(t.Context())))
 	if err := m.Start(t.Context()); err == nil {
 		t.Error("what is not installed was started")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -57,13 +58,9 @@ func TestSendersAndWriterTakeTurns(t *testing.T) {
 	for from := range senders {
 		all.Go(func() {
 			for n := range each {
-				if err := p.SendRaw(t.Context(), fmt.Appendf(nil, `{"from":%d,"n":%d}`, from, n)); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, p.SendRaw(t.Context(), fmt.Appendf(nil, `{"from":%d,"n":%d}`, from, n)))
 				if n%50 == 0 {
-					if err := p.Notify(t.Context(), "note", nil); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, p.Notify(t.Context(), "note", nil))
 				}
 			}
 		})
@@ -107,9 +104,7 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 				t.Fatalf("got %s (%v), want %s", got, err, want)
 			}
 		}
-		if err := <-flushed; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-flushed)
 
 		if err := p.SendRaw(t.Context(), []byte(`{"n":2}`)); err != nil { // fills the pipe
 			t.Fatal(err)

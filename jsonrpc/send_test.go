@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -101,9 +100,7 @@ func TestControlBeforeBulk(t *testing.T) {
 			"b1", `+{"jsonrpc":"2.0","method":"c1"}`, `+{"jsonrpc":"2.0","method":"c2"}`,
 			`+{"jsonrpc":"2.0","method":"c3","params":{}}`, "+b2", "+b3", "b4",
 		}
-		if diff := cmp.Diff(want, g.sent); diff != "" {
-			t.Errorf("sent (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "sent", want, g.sent)
 	})
 }
 
@@ -120,9 +117,7 @@ func TestDrop(t *testing.T) {
 		for i := range 12 {
 			msg := fmt.Sprintf("%c%02d%s", "ab"[i%2], i, strings.Repeat("x", 97))
 			go func() {
-				if err := p.SendRaw(t.Context(), []byte(msg)); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, p.SendRaw(t.Context(), []byte(msg)))
 				returned.Add(1)
 			}()
 			synctest.Wait()
@@ -141,16 +136,12 @@ func TestDrop(t *testing.T) {
 		for range 7 {
 			g.let <- struct{}{}
 		}
-		if err := p.Flush(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Flush(t.Context()))
 		var got []string
 		for _, m := range g.sent {
 			got = append(got, strings.TrimLeft(m, "+")[:3])
 		}
-		if diff := cmp.Diff([]string{"a00", "b01", "b03", "b05", "b07", "b09", "b11"}, got); diff != "" {
-			t.Errorf("sent (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "sent", []string{"a00", "b01", "b03", "b05", "b07", "b09", "b11"}, got)
 		p.Drop(func([]byte) bool { return true })
 		if got := p.Stats().QueuedBulk; got != 0 {
 			t.Errorf("%d bytes are queued of nothing", got)
@@ -172,9 +163,7 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 			want = append(want, msg)
 			go func() {
 				buf := []byte(msg)
-				if err := p.SendRaw(t.Context(), buf); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, p.SendRaw(t.Context(), buf))
 				clear(buf) // it was copied
 				returned.Add(1)
 			}()
@@ -196,9 +185,7 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 		for i := range g.sent {
 			g.sent[i] = strings.TrimPrefix(g.sent[i], "+")
 		}
-		if diff := cmp.Diff(want, g.sent); diff != "" {
-			t.Errorf("sent (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "sent", want, g.sent)
 		if got := p.Stats(); got.QueuedBulk != 0 {
 			t.Errorf("afterwards: %+v", got)
 		}
@@ -228,9 +215,7 @@ func TestSendRawGivesUp(t *testing.T) {
 		if err := <-large; !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != timeout {
 			t.Errorf("SendRaw = %v after %v, want %v", err, time.Since(start), context.DeadlineExceeded)
 		}
-		if err := <-small; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-small)
 		g.let <- struct{}{}
 		g.let <- struct{}{}
 		synctest.Wait()
@@ -247,9 +232,7 @@ func TestTooLarge(t *testing.T) {
 		// A message larger than the queue goes out alone.
 		p, stop := g.start(t, jsonrpc.Options{MaxMessage: 200_000, QueueBytes: 100})
 		defer stop()
-		if err := p.SendRaw(t.Context(), make([]byte, 200_000)); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.SendRaw(t.Context(), make([]byte, 200_000)))
 		for name, err := range map[string]error{
 			"SendRaw": p.SendRaw(t.Context(), make([]byte, 200_001)),
 			"Notify":  p.Notify(t.Context(), "x", strings.Repeat("x", 200_000)),
@@ -285,12 +268,8 @@ func TestNothingStaysHeldBack(t *testing.T) {
 		}})
 		defer stop()
 		synctest.Wait()
-		if err := p.Flush(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff([]string{"+s1", "+s2", "flush"}, g.sent); diff != "" {
-			t.Errorf("sent (-want +got):\n%s", diff)
-		}
+		check.OK(t, p.Flush(t.Context()))
+		check.Equal(t, "sent", []string{"+s1", "+s2", "flush"}, g.sent)
 	})
 }
 
@@ -380,9 +359,7 @@ func TestUnreadRepliesStopReading(t *testing.T) {
 func TestCloseBeforeRun(t *testing.T) {
 	a, b := testkit.Channels()
 	p := jsonrpc.NewPeer(a, jsonrpc.Options{})
-	if err := p.SendRaw(t.Context(), []byte("x")); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, p.SendRaw(t.Context(), []byte("x")))
 	p.Close()
 	if err := p.Run(t.Context()); !errors.Is(err, jsonrpc.ErrClosed) {
 		t.Errorf("Run = %v, want %v", err, jsonrpc.ErrClosed)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -58,9 +59,7 @@ func TestTranscripts(t *testing.T) {
 				}
 			})
 			if changed && *update {
-				if err := os.WriteFile(file, []byte(formatTranscript(sections)), 0o644); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, os.WriteFile(file, []byte(formatTranscript(sections)), 0o644))
 			}
 		})
 	}

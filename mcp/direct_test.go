@@ -56,9 +56,7 @@ func TestCallsWithoutASession(t *testing.T) {
 		want, isError := answer(t, session, c.tool, json.RawMessage(cmp.Or(c.args, "{}")))
 		r, err := s.Call(t.Context(), c.tool, json.RawMessage(c.args), agenttools.Caller{})
 		got, encodeErr := r.Text()
-		if encodeErr != nil {
-			t.Fatal(encodeErr)
-		}
+		must.Do(t, encodeErr)
 		if isError != (err != nil) || err != nil && err.Error() != want || err == nil && got != want {
 			t.Errorf("%s %s: %s, %v, want %s (error %t)", c.tool, c.args, got, err, want, isError)
 		}

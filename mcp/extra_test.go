@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/mcp"
 )
@@ -60,9 +60,7 @@ func TestExtraTools(t *testing.T) {
 		return all
 	}
 	own := []string{"list_terminals", "problems", "read_terminal", "wait_terminal"}
-	if diff := cmp.Diff(append([]string{"a"}, own...), names()); diff != "" {
-		t.Errorf("tools (-want +got)\n%s", diff)
-	}
+	check.Equal(t, "tools", append([]string{"a"}, own...), names())
 	if text, failed := answer(t, session, "a", map[string]any{"x": 1}); failed || text != `a {"x":1}` {
 		t.Errorf("answer %q, %t", text, failed)
 	}
@@ -78,9 +76,7 @@ func TestExtraTools(t *testing.T) {
 	}
 	s.Sync()
 	<-changed // at once, without a request
-	if diff := cmp.Diff(append([]string{"b", "c", "d", "e"}, own...), names()); diff != "" {
-		t.Errorf("tools (-want +got)\n%s", diff)
-	}
+	check.Equal(t, "tools", append([]string{"b", "c", "d", "e"}, own...), names())
 	for _, tool := range []string{"b", "c", "d", "e"} {
 		if text, failed := answer(t, session, tool, map[string]any{"x": "y"}); failed || text != tool+` {"x":"y"}` {
 			t.Errorf("answer %q, %t", text, failed)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/mcp"
 )
@@ -148,9 +149,7 @@ func TestNothingBeforeHandshake(t *testing.T) {
 		t.Errorf("answer %+v", m)
 	}
 	here.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-served)
 }
 
 // halfConn is a connection of which a client can close one direction.
@@ -294,9 +293,7 @@ func TestFloodBehindTheHandshake(t *testing.T) {
 			t.Errorf("%d notifications were read while the answer before them waits", sent)
 		}
 		here.Close()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-served)
 		synctest.Wait()
 	})
 }
@@ -363,9 +360,7 @@ func TestRequestsAreDoneBeforeTheirAnswers(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"method":"nonsense"}`,
 	}}
 	client.next <- true
-	if err := s.ServeMessages(t.Context(), client); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, s.ServeMessages(t.Context(), client))
 	if n := client.open.Load(); n != 0 || len(client.requests) > 0 {
 		t.Errorf("in the end %d requests are not done, and %d were not read", n, len(client.requests))
 	}

@@ -316,9 +316,7 @@ func TestWaitForPort(t *testing.T) {
 	x := f.add("pty-a", agenttools.OwnerAgent)
 	session := one(t, f)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	if r := wait(t, session, m{"port": port, "timeoutMs": 300}); r.Reason != "timeout" || r.Address != "" {

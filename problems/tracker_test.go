@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/problems"
 )
@@ -22,15 +23,13 @@ func found(output string) []problems.Problem {
 	return recorded{dir: "/src", command: "make", output: []byte(output)}.track(whole).Problems(0)
 }
 
-func check(t *testing.T, output string, want ...string) {
+func finds(t *testing.T, output string, want ...string) {
 	t.Helper()
 	got := []string{}
 	for _, p := range found(output) {
 		got = append(got, brief(p)+" "+p.Message)
 	}
-	if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
-		t.Errorf("%q (-want +got):\n%s", output, diff)
-	}
+	check.Equal(t, fmt.Sprintf("%q", output), append([]string{}, want...), got)
 }
 
 // Tools that are not recorded, as their documents and tests show them.
@@ -56,7 +55,7 @@ func TestOtherTools(t *testing.T) {
 		{"lib/x.unknown:12:3: warning: strange thing\n", "/src/lib/x.unknown:12 warning strange thing"},
 	} {
 		want := filepath.ToSlash(strings.ReplaceAll(c.want, "C:/src/", `C:\src\`)) // as check shows it on each system
-		check(t, c.output, want)
+		finds(t, c.output, want)
 	}
 }
 
@@ -149,7 +148,7 @@ func TestNoProblem(t *testing.T) {
 		"    at the end of the day (see notes.txt:3:4)",
 		"Traceback (most recent call last):\nnothing follows",
 	} {
-		check(t, line+"\n")
+		finds(t, line+"\n")
 	}
 }
 
@@ -164,9 +163,9 @@ func TestLooksAtText(t *testing.T) {
 		"progress\x1b[1A\x1b[2Ka.c:3:1: error: no such thing\n",
 		"a.c:3:1: error: no such thing", // at the end
 	} {
-		check(t, output, want)
+		finds(t, output, want)
 	}
-	check(t, "a.c:3:1: error: overwritten\rall is well\n")
+	finds(t, "a.c:3:1: error: overwritten\rall is well\n")
 }
 
 // The same again is counted.
@@ -265,8 +264,8 @@ func TestBounds(t *testing.T) {
 			t.Fatalf("a message of %d bytes", len(p.Message))
 		}
 	}
-	check(t, strings.Repeat("y", 1<<20)+"\na.c:1: error: x\n", "/src/a.c:1 error x")
-	check(t, "a.c:99999999999999999999: error: x\n", "/src/a.c:0 error x")
+	finds(t, strings.Repeat("y", 1<<20)+"\na.c:1: error: x\n", "/src/a.c:1 error x")
+	finds(t, "a.c:99999999999999999999: error: x\n", "/src/a.c:0 error x")
 }
 
 func TestResolve(t *testing.T) {

@@ -64,9 +64,7 @@ var faultForm = regexp.MustCompile(`^(stays: )?(\S+?):(\d+)(?::(\d+))?(?: (.*))?
 func watches(t *testing.T, dir string) (all []watched) {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, name := range names {
 		w := watched{name: strings.TrimSuffix(filepath.Base(name), ".out")}
 		if w.output, err = os.ReadFile(name); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/shellint"
 )
@@ -108,9 +109,7 @@ func streams(t testing.TB) []*stream {
 func loadStream(t testing.TB, file string) *stream {
 	t.Helper()
 	js, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := new(stream)
 	if err := json.Unmarshal(js, s); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -129,21 +128,15 @@ func TestCasesWhole(t *testing.T) {
 			clean := got.without(shellint.ClassMark)
 			checkSum(t, "clean", clean, s.Expect.CleanLen, s.Expect.CleanSHA)
 			checkSum(t, "clean_all", got.without(shellint.ClassMark, shellint.ClassReport), s.Expect.CleanAllLen, s.Expect.CleanAllSHA)
-			if diff := cmp.Diff(wantMarks(s), gotMarks(s, got)); diff != "" {
-				t.Errorf("marks (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(s.Expect.Commands, commands(t, s, shellint.Options{Nonce: nonceFor(s)}, true), cmp.Comparer(sameText)); diff != "" {
-				t.Errorf("commands (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "marks", wantMarks(s), gotMarks(s, got))
+			check.Equal(t, "commands", s.Expect.Commands, commands(t, s, shellint.Options{Nonce: nonceFor(s)}, true), cmp.Comparer(sameText))
 			announced := []wantCommand{}
 			for _, c := range s.Expect.Commands {
 				if c.CommandLine != nil && c.LineFrom != "late E" || c.OutputLen > 0 || c.ClosedBy == "D" || c.ClosedBy == "eof" {
 					announced = append(announced, c)
 				}
 			}
-			if diff := cmp.Diff(announced, commands(t, s, shellint.Options{Nonce: nonceFor(s)}, false), cmp.Comparer(sameText)); diff != "" {
-				t.Errorf("lazily announced commands (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "lazily announced commands", announced, commands(t, s, shellint.Options{Nonce: nonceFor(s)}, false), cmp.Comparer(sameText))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/shellint"
 )
@@ -70,9 +71,7 @@ func TestInjectPlans(t *testing.T) {
 			}
 			got.Files = nil
 			want := shellint.Injection{Kind: tt.kind, Argv: tt.want, Env: tt.env, Detect: tt.detect}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("Inject(%q): -want +got\n%s", tt.argv, diff)
-			}
+			check.Equal(t, fmt.Sprintf("Inject(%q): ", tt.argv), want, got)
 			if file != tt.file {
 				t.Errorf("Inject(%q) writes %q, want %q", tt.argv, file, tt.file)
 			}

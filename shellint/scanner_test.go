@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit/check"
 	"tether/shellint"
 )
 
@@ -147,9 +148,7 @@ func TestOtherSequences(t *testing.T) {
 			if tt.class != 0 {
 				want = []shellint.Span{{Start: 1, End: 1 + int64(len(tt.raw)), Class: tt.class}}
 			}
-			if diff := cmp.Diff(want, res.spans); diff != "" {
-				t.Errorf("spans (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "spans", want, res.spans)
 			if len(res.marks) == 0 {
 				res.marks = []shellint.Mark{{}}
 			}

@@ -128,9 +128,7 @@ func (s *session) start(sh shell) *session {
 	}
 	var err error
 	s.p, err = pty.Start(pty.Command{Path: sh.argv[0], Args: argv, Dir: s.home, Env: env, Size: pty.Size{Cols: 80, Rows: 24}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	go s.read()
 	t.Cleanup(s.stop)
 	return s

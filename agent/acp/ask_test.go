@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/acp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 )
 
 // asking makes the fake daemon ask for approval before each start.
@@ -89,9 +90,7 @@ func TestAsk(t *testing.T) {
 		asking(w)
 		question(t, w)
 		w.agent.in.Close()
-		if err := <-w.done; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-w.done)
 		w.done <- nil
 	})
 }

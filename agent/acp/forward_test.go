@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/acp"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -120,9 +121,7 @@ func TestEnds(t *testing.T) {
 		w.agent.in.Close()
 		synctest.Wait()
 		close(late)
-		if err := <-w.done; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-w.done)
 		w.done <- nil
 		if f := <-w.terminals.spawned; !f.wasKilled() {
 			t.Error("it was left running")
@@ -187,9 +186,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		}
 		agentIn.Close()
 		editor.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-done)
 	})
 }
 

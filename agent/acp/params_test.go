@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/acp"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -55,9 +54,7 @@ func TestCommands(t *testing.T) {
 				c.want[i].Name = got[i].Name
 			}
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		check.Equal(t, c.name, c.want, got)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"tether/agent/audit"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -203,9 +204,7 @@ func TestConcurrentAppends(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 50 {
-				if err := l.Append(entry{"test", fmt.Sprint(i, n)}); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, l.Append(entry{"test", fmt.Sprint(i, n)}))
 			}
 		})
 	}
@@ -214,9 +213,7 @@ func TestConcurrentAppends(t *testing.T) {
 	if r := verified(t, path, &head); len(r.Problems) > 0 || r.Last != head || r.First != 1 {
 		t.Errorf("%+v, head %+v", r, head)
 	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, l.Close())
 }
 
 func TestReadAndTail(t *testing.T) {
@@ -234,9 +231,7 @@ func TestReadAndTail(t *testing.T) {
 	}
 	var all []int64
 	for r, err := range audit.Read(path) {
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		all = append(all, r.N)
 	}
 	for i, n := range all {

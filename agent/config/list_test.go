@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/config"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -32,9 +33,7 @@ roots = ["/src"]
 	want.Policy.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"/src"}}}
 	want.Policy.Limits.Background = 7
 	got := must.Get(config.Parse("f", []byte(text)))(t)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "", want, got)
 	inline, err := config.Parse("f", []byte(`
 policy.limits.background = 7
 policy.rules = [{effect = "deny", argv = ["rm", "-rf"]}, {effect = "allow", has = []}]
@@ -123,9 +122,7 @@ func TestKeys(t *testing.T) {
 		{Name: "policy.rules[].effect", Kind: "string", Value: `""`, Allowed: "allow, ask, deny"},
 	} {
 		want.Meaning = byName[want.Name].Meaning // TestDocumentIsComplete looks at these
-		if diff := cmp.Diff(want, byName[want.Name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", want.Name, diff)
-		}
+		check.Equal(t, want.Name, want, byName[want.Name])
 	}
 	c := config.Default()
 	c.Terminals.MaxRunning = 3

@@ -7,10 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/config"
 	"tether/agent/declared"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -38,9 +37,7 @@ func steps(s *declared.Set) (all []string) {
 
 func wantSteps(t *testing.T, s *declared.Set, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, steps(s)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "", want, steps(s))
 }
 
 // Each starts when those that it needs are ready, however they are declared in order; a

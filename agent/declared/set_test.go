@@ -10,11 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -53,9 +52,7 @@ func expect(t *testing.T, s *declared.Set, want ...brief) {
 	for _, x := range s.List() {
 		got = append(got, brief{x.State, x.ID, x.Restarts, x.Code, x.Err})
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "", want, got)
 }
 
 func private(t *testing.T) string {
@@ -121,9 +118,7 @@ func TestBackoff(t *testing.T) {
 			}
 		}
 		const sec = time.Second
-		if diff := cmp.Diff([]time.Duration{sec, 2 * sec, 4 * sec, 8 * sec, 16 * sec, 32 * sec, 60 * sec, 60 * sec, sec}, pauses); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", []time.Duration{sec, 2 * sec, 4 * sec, 8 * sec, 16 * sec, 32 * sec, 60 * sec, 60 * sec, sec}, pauses)
 		expect(t, s, brief{State: declared.Running, ID: "web-10", Restarts: 9})
 	})
 }
@@ -153,9 +148,7 @@ func TestUpAndDown(t *testing.T) {
 		must.Get(s.Up(ctx, nil, "web"))(t)
 		must.Get(s.Restart(ctx, "log"))(t)
 		expect(t, s, brief{State: declared.Running, ID: "web-2"}, brief{State: declared.Running, ID: "log-2"})
-		if diff := cmp.Diff(map[string]string{"web-2": "web", "log-2": "log"}, m.running()); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", map[string]string{"web-2": "web", "log-2": "log"}, m.running())
 		var unknown *declared.UnknownError
 		if _, err := s.Up(ctx, nil, "web", "wbe"); !errors.As(err, &unknown) || unknown.Name != "wbe" {
 			t.Errorf("an unknown name: %v", err)
@@ -258,9 +251,7 @@ func TestDeclareAgain(t *testing.T) {
 		if s.List()[1].Changed {
 			t.Error("it says that another declaration runs")
 		}
-		if diff := cmp.Diff(map[string]string{"old-1": "old", "new-1": "new", "web-2": "web"}, m.running()); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", map[string]string{"old-1": "old", "new-1": "new", "web-2": "web"}, m.running())
 	})
 }
 
@@ -274,9 +265,7 @@ func TestKeptLimits(t *testing.T) {
 		has := func(want *proc.Limits) {
 			t.Helper()
 			synctest.Wait()
-			if diff := cmp.Diff(want, m.limits); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, "", want, m.limits)
 		}
 		s := begin(t, m, dir, web("always"))
 		has(nil)

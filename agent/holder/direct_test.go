@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/holder"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -64,9 +65,7 @@ func TestDirect(t *testing.T) {
 				if exit := c.Wait(); exit.Code != 0 {
 					t.Error(exit)
 				}
-				if err := c.Forget(context.Background()); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, c.Forget(context.Background()))
 				b.tasks.Wait()
 			})
 		})

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -61,9 +62,7 @@ func FuzzHolder(f *testing.F) {
 			<-b.print(logBytes/2, logBytes/2)
 			c := b.stream(0)
 			b.take(c, 0, logBytes)
-			if err := c.SetMeta(said[:min(len(said), 64<<10)]); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, c.SetMeta(said[:min(len(said), 64<<10)]))
 			c.Close()
 			b.end()
 		})

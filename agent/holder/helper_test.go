@@ -19,6 +19,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -140,9 +141,7 @@ func discard(t testing.TB, o holder.Options, id string) {
 	defer cancel()
 	_ = c.Kill(ctx, 0)
 	c.Wait()
-	if err := c.Forget(ctx); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, c.Forget(ctx))
 }
 
 func dial(t testing.TB, o holder.Options, id string) *holder.Client {

@@ -15,6 +15,7 @@ import (
 	"tether/agent/flow"
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/platform/rawio"
@@ -114,9 +115,7 @@ func (b *bench) end() {
 	b.child.End(0)
 	c := b.dial()
 	c.Wait()
-	if err := c.Forget(context.Background()); err != nil {
-		b.t.Error(err)
-	}
+	check.OK(b.t, c.Forget(context.Background()))
 	b.tasks.Wait()
 }
 
@@ -357,9 +356,7 @@ func TestAKillOutlivesItsHolder(t *testing.T) {
 		go func() { killed <- c.Kill(t.Context(), time.Hour) }()
 		c.Wait()
 		forget(t, c)
-		if err := <-killed; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-killed)
 		b.tasks.Wait()
 	})
 }
@@ -393,9 +390,7 @@ func TestDrainIsBounded(t *testing.T) {
 				if took := time.Since(began); took > c.want {
 					t.Errorf("took %v, want %v", took, c.want)
 				}
-				if err := c1.Forget(t.Context()); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, c1.Forget(t.Context()))
 				b.tasks.Wait()
 			})
 		})
@@ -418,9 +413,7 @@ func TestLastOutputAfterASilence(t *testing.T) {
 		if exit := c.Wait(); exit.Code != 3 {
 			t.Error(exit)
 		}
-		if err := c.Forget(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, c.Forget(t.Context()))
 		b.tasks.Wait()
 	})
 }
@@ -442,9 +435,7 @@ func TestExitWhileAway(t *testing.T) {
 		if out := all(t, c); out != "last words" {
 			t.Errorf("output %q", out)
 		}
-		if err := c.Resize(pty.Size{Cols: 1, Rows: 1}); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, c.Resize(pty.Size{Cols: 1, Rows: 1}))
 		c.Close()
 		b.end()
 	})
@@ -606,9 +597,7 @@ func TestLostHolder(t *testing.T) {
 		if isDone(waited) {
 			t.Error("Wait did not wait")
 		}
-		if err := expect(c, "last words"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, expect(c, "last words"))
 		<-waited
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, holder.ErrLost) {
 			t.Errorf("at the end: %v", err)

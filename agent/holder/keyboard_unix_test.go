@@ -71,9 +71,7 @@ func TestKeysStayInOrder(t *testing.T) {
 		if err == nil && n == 0 {
 			n, err = h.Write([]byte(rest[:1])) // which waits
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		rest = rest[n:]
 	}
 	all(t, h)

@@ -61,9 +61,7 @@ func size(t *testing.T, file string) int64 {
 	if errors.Is(err, os.ErrNotExist) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return info.Size()
 }
 

@@ -108,18 +108,14 @@ func TestEndsOfAHolderOnWindows(t *testing.T) {
 		stream(t, h, 0)
 		readUntil(t, h, "ready")
 		child, err := proc.Lookup(h.Pid())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		process := must.Get(os.FindProcess(holderOf(t, child.Pid)))(t)
 		if how == "asked" {
 			err = proc.Terminate(process)
 		} else {
 			err = process.Kill()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		h.Wait()
 		<-h.Done()
 		if !errors.Is(h.Err(), holder.ErrLost) {

@@ -24,6 +24,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -432,9 +433,7 @@ func TestNewerHolder(t *testing.T) {
 		}
 		stream(t, c, 0)
 		tasks.Go(func() { _, _ = conn.Write(frame(0x45, "\x00\x00\x00\x00\x00\x00\x00\x00hello")) })
-		if err := expect(c, "hello"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, expect(c, "hello"))
 		c.Close()
 		tasks.Wait()
 	})

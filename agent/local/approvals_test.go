@@ -20,6 +20,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/shell"
 )
@@ -112,9 +113,7 @@ func TestApprove(t *testing.T) {
 			if _, err := w.client.As("bob").Spawn(t.Context(), codeRequest); err != nil {
 				t.Errorf("the same again: %v", err)
 			}
-			if err := w.client.Revoke(t.Context(), done2.Grant.ID); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, w.client.Revoke(t.Context(), done2.Grant.ID))
 			if err := w.client.Revoke(t.Context(), done2.Grant.ID); code(err) != localapi.CodeNotFound {
 				t.Errorf("revoked twice: %v", err)
 			}
@@ -201,9 +200,7 @@ func TestApprovalsLongPoll(t *testing.T) {
 	changed := make(chan localapi.ApprovalList, 1)
 	go func() {
 		l, err := w.client.Approvals(context.Background(), &first.Version)
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		changed <- l
 	}()
 	q, done := w.ask("bob", codeRequest)
@@ -387,9 +384,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 				}
 				must.Get(w.client.Approve(t.Context(), q.ID, true, 0))(t)
 			}
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			check.OK(t, <-done)
 			<-w.children
 		})
 	}

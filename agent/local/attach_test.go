@@ -85,9 +85,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 		}
 	}
 	bare, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPClient: w.client.HTTP()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer bare.CloseNow()
 	send := func(text string) error { return bare.Write(t.Context(), websocket.MessageText, []byte(text)) }
 	for _, text := range []string{`{"type":"novelty","x":1}`, "garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`,
@@ -97,9 +95,7 @@ func TestBadInputIsAnswered(t *testing.T) {
 			continue
 		}
 		_, answer, err := bare.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got, err := localapi.ParseControl(answer); err != nil || got.Type != localapi.ControlError {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}

@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -149,15 +148,11 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 	t.Run("of another origin", func(t *testing.T) {
 		got := visit(t, program, "http://attacker.test:"+port+"/", "MAP attacker.test 127.0.0.1", a)
-		if diff := cmp.Diff(refused, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", refused, got)
 	})
 	t.Run("of this machine, on another port", func(t *testing.T) {
 		got := visit(t, program, "http://127.0.0.1:"+port+"/", "", a)
-		if diff := cmp.Diff(refused, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", refused, got)
 	})
 	t.Run("through a rebound name", func(t *testing.T) {
 		// The page is at http://rebound.test on the door's own port, and its requests go
@@ -169,9 +164,7 @@ func TestPagesInABrowser(t *testing.T) {
 			"socket": "refused", "socket without token": "refused", "list": "403", "list without token": "403", "spawn": "403",
 			"blind spawn": "403", "blind shutdown": "403", // it may read the answers: they are its own origin's
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", want, got)
 		if n := seen(); n < len(want) {
 			t.Errorf("%d requests came to the door, want all %d", n, len(want))
 		}
@@ -188,9 +181,7 @@ func TestPagesInABrowser(t *testing.T) {
 			"socket": "attached", "history": "what was printed before\n", "socket without token": "refused", "list": "200",
 			"list without token": "401", "spawn": "200", "blind spawn": "refused", "blind shutdown": "refused",
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", want, got)
 		testkit.Eventually(t, patience, "what the page typed arrives", func() bool { return child.Typed() == "typed in a page\n" })
 		if l, err := d.client.List(t.Context()); err != nil || len(l.Terminals) != 2 {
 			t.Errorf("afterwards %d terminals, %v; want one spawned by the page, with the token", len(l.Terminals), err)

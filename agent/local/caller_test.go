@@ -29,6 +29,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -253,15 +254,11 @@ func openReal(t *testing.T, o local.Options) *real {
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(l) }()
 	t.Cleanup(func() {
-		if err := d.server.Close(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, d.server.Close())
 		<-served
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := d.pool.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, d.pool.Close(ctx))
 	})
 	self := must.Get(os.Executable())(t)
 	d.env = append(proc.WithoutTag(os.Environ()), askVar+"="+d.socket, "SELF="+self, "GORACE=atexit_sleep_ms=20")
@@ -328,9 +325,7 @@ func TestAgentsStartIsWaitedFor(t *testing.T) {
 	case <-time.After(50 * time.Millisecond): // it must not answer: waiting longer would change nothing
 	}
 	close(hold)
-	if err := errors.Join(<-spawned, <-answered); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(<-spawned, <-answered))
 }
 
 // An agent's mark counts when nobody knows the terminal; a person's does not.
@@ -436,9 +431,7 @@ func TestOriginLowers(t *testing.T) {
 				if err == nil {
 					err = os.WriteFile(filepath.Join(dir, "promoted"), nil, 0o600)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			}
 			out := filepath.Join(dir, "out")
 			testkit.Eventually(t, patience, "an answer", func() bool { _, err := os.Stat(out); return err == nil })
@@ -446,9 +439,7 @@ func TestOriginLowers(t *testing.T) {
 			if err != nil || !strings.HasPrefix(string(text), c.want) {
 				t.Errorf("%q, %v; want %q", text, err, c.want)
 			}
-			if err := os.Remove(out); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, os.Remove(out))
 		})
 	}
 	// A program that was not started in any terminal is the person's.
@@ -470,9 +461,7 @@ func TestAnAgentFloodsTheDoor(t *testing.T) {
 		c := localclient.New(d.socket)
 		s, err := c.Status(t.Context())
 		c.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, of := range s.Connections {
 			if of.Of == "agent bob" && of.Open > local.MaxAgentConns {
 				t.Fatalf("%+v", s.Connections)

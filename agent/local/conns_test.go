@@ -21,6 +21,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/rawio"
 )
@@ -260,9 +261,7 @@ func TestHeadsThatDoNotCome(t *testing.T) {
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("it was open for %v", took)
 				}
-				if err := errors.Join(server.Close(), <-served); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, errors.Join(server.Close(), <-served))
 			})
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -61,9 +62,7 @@ func TestMarks(t *testing.T) {
 	if err == nil {
 		err = h.Resize(term.Size{Cols: 99, Rows: 9})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	child.Print("two\r\n")
 	if c := marked(t, f); c.Type != localapi.ControlResized || c.Cols != 99 || c.Rows != 9 {
 		t.Errorf("the size: %+v", c)
@@ -166,9 +165,7 @@ func leased(t *testing.T) (*term.Pool, term.Handle, *testkit.Child) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := pool.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(ctx))
 	})
 	return pool, h, child
 }
@@ -230,9 +227,7 @@ func TestLeases(t *testing.T) {
 		if err == nil {
 			err = persons.Promote()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		leave()
 		time.Sleep(time.Hour)
 		alive(t, h, true)

@@ -18,6 +18,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -234,12 +235,8 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				if err != nil || !strings.HasPrefix(string(answer), c.want) {
 					t.Errorf("%.40q, %v; want %q and the end of the connection", answer, err, c.want)
 				}
-				if err := server.Close(); err != nil {
-					t.Error(err)
-				}
-				if err := <-served; err != nil {
-					t.Error(err)
-				}
+				check.OK(t, server.Close())
+				check.OK(t, <-served)
 			})
 		})
 	}

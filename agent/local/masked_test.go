@@ -189,15 +189,11 @@ func TestNoStreamTellsAgentsSecrets(t *testing.T) {
 
 	c := w.client.As("claude")
 	conn, _, err := websocket.Dial(t.Context(), "ws://"+localapi.Host+"/v1/terminals/"+own.ID+"/attach?from=0", &websocket.DialOptions{HTTPClient: c.HTTP()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.CloseNow()
 	for heard = ""; !strings.Contains(heard, "value"); {
 		_, data, err := conn.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		heard += string(data)
 	}
 	tellsNone(t, "attach", heard)

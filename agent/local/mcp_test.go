@@ -24,6 +24,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -354,12 +355,8 @@ func bubble(t *testing.T, o local.Options) (*local.Server, chan *testkit.Child) 
 	addStarter(t, &o, daemon, nil)
 	s := local.NewServer(o)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, s.Close())
+		check.OK(t, pool.Close(context.Background()))
 	})
 	return s, children
 }

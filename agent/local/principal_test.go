@@ -14,6 +14,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -34,9 +35,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	<-w.children
 	one, two := w.client.As("agent-1"), w.client.As("agent:2@x")
 	own, err := one.Spawn(ctx, localapi.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: testkit.Abs("/")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	child := <-w.children
 	if own.Owner != "agent agent-1" || own.Visible {
 		t.Errorf("spawned by an agent: owner %q, visible %v", own.Owner, own.Visible)
@@ -56,9 +55,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 			names = append(names, tm.Name)
 		}
 		slices.Sort(names)
-		if diff := cmp.Diff(c.names, names); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.who, diff)
-		}
+		check.Equal(t, c.who, c.names, names)
 		s, err := c.c.Status(ctx)
 		if c.who != "the person" && (err != nil || s.Terminals.Running != len(c.names)) {
 			t.Errorf("%s: status %+v, %v", c.who, s, err)
@@ -84,9 +81,7 @@ func TestAgentSeesItsOwnAndThePersonsTerminals(t *testing.T) {
 	}
 	a := must.Get(one.Attach(ctx, "own", localclient.AttachOptions{}))(t)
 	defer a.Close()
-	if err := a.Write(ctx, []byte("typed")); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, a.Write(ctx, []byte("typed")))
 	testkit.Eventually(t, patience, "the agent types", func() bool { return child.Typed() == "typed" })
 	if tm, err := one.Kill(ctx, "own"); err != nil || tm.Exit == nil {
 		t.Errorf("kill one's own: %+v, %v", tm, err)

@@ -10,15 +10,14 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The person is shown problems and digests with secrets masked, also of a terminal that
 // is lent to nobody, and unmasked if they say so. Agents are never.
 func TestProblemsAreMasked(t *testing.T) {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := serve(t, local.Options{}, term.Options{Outward: rules})
 	shown, child := w.spawn("build")
 	token := "ghp_" + strings.Repeat("a1B2", 9)

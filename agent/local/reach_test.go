@@ -25,6 +25,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -146,9 +147,7 @@ func TestAgentsWaitBeginsWithItsServer(t *testing.T) {
 	answered := make(chan localapi.Waited, 1)
 	go func() {
 		w, err := c.As("bob").Wait(t.Context(), id, localclient.WaitOptions{Port: port, Timeout: patience})
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		answered <- w
 	}()
 	l.Close() // another program had it

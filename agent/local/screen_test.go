@@ -12,15 +12,14 @@ import (
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // The screen contains all that a program has drawn, even if the log has not kept it;
 // agents see it masked.
 func TestScreenOfATerminal(t *testing.T) {
 	rules, err := redact.Compile(redact.Options{Tokens: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10, Outward: rules})
 	agent := w.client.As("claude")
 	f := w.uiOf(agent)

@@ -23,6 +23,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -34,9 +35,7 @@ func TestTerminals(t *testing.T) {
 	tm, child := w.spawn("build")
 	want := localapi.Terminal{Name: "build", Title: "build", Command: []string{"x", "-y"}, Cwd: testkit.Abs("/"), Cols: 80, Rows: 24, Owner: "user",
 		Visible: true, LentTo: []string{}, Loans: []localapi.Loan{}, Pid: 1}
-	if diff := cmp.Diff(want, tm, cmpopts.IgnoreFields(localapi.Terminal{}, "ID", "Started", "Input", "InputSince")); diff != "" {
-		t.Errorf("spawned (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "spawned", want, tm, cmpopts.IgnoreFields(localapi.Terminal{}, "ID", "Started", "Input", "InputSince"))
 	l, err := w.client.List(ctx)
 	if err != nil || l.SchemaVersion != localapi.SchemaVersion || !cmp.Equal(l.Terminals, []localapi.Terminal{tm}, cmpopts.IgnoreFields(localapi.Terminal{}, "Input", "InputSince")) {
 		t.Errorf("list: %+v, %v", l, err)

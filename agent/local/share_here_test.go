@@ -10,6 +10,8 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
+	"tether/internal/testkit/must"
 )
 
 // A link at a host of the client's own ends with the request, or the request with the
@@ -29,9 +31,7 @@ func TestShareHere(t *testing.T) {
 	if err != nil || !made.GuestsOnly || !made.Loopback || made.Link == "" {
 		t.Fatalf("%+v, %v", made.Share, err)
 	}
-	if err := w.client.Unshare(t.Context(), made.ID); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, w.client.Unshare(t.Context(), made.ID))
 	if err := wait(); err != nil || !left() {
 		t.Errorf("after the end of the link: %v, left %v", err, left())
 	}
@@ -56,9 +56,7 @@ func TestShareHere(t *testing.T) {
 		t.Error("an agent shares")
 	}
 	_, wait, err = w.client.ShareHere(t.Context(), "build", here(false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.server.Drain()
 	if err := wait(); !errors.Is(err, localclient.ErrDropped) || !left() {
 		t.Errorf("after the end of the daemon: %v", err)

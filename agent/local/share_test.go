@@ -12,6 +12,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -41,9 +42,7 @@ func TestShare(t *testing.T) {
 	if err != nil || strings.Contains(string(shown), text) || strings.Contains(string(shown), hex.EncodeToString(hash[:])) {
 		t.Errorf("a list has the secret, %v", err)
 	}
-	if err := w.client.Unshare(ctx, id); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, w.client.Unshare(ctx, id))
 	if list, err = w.client.List(ctx); err != nil || len(list.Terminals[0].Loans) > 0 || w.client.Unshare(ctx, id) == nil {
 		t.Errorf("after the last link's end: %+v, %v", list.Terminals[0].Loans, err)
 	}

@@ -27,9 +27,7 @@ func happened(t *testing.T, c *localclient.Client, r localapi.EventsRequest) str
 		if errors.Is(err, io.EOF) {
 			return all.String()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if x.Event != nil {
 			line, _ := json.Marshal(x.Event)
 			all.Write(append(line, '\n'))
@@ -74,9 +72,7 @@ func TestEventsFollow(t *testing.T) {
 	m, child := w.spawn("web")
 	h, err := w.client.As("claude").Events(t.Context(), localapi.EventsRequest{Follow: true, Subscriptions: []events.Request{
 		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error","terminalId":"` + m.ID + `"}`)}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer h.Close()
 	if x, err := h.Next(); err != nil || !x.Active || x.Truncated {
 		t.Fatalf("%+v, %v", x, err)

@@ -23,6 +23,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -107,9 +108,7 @@ func listenTCP(t *testing.T) *realTCP {
 	d.serve = sync.OnceFunc(func() { go func() { served <- d.server.ServeTCP(l) }() })
 	t.Cleanup(func() {
 		d.serve()
-		if err := errors.Join(d.server.Close(), <-served); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, errors.Join(d.server.Close(), <-served))
 	})
 	d.env = append(d.env, tcpVar+"="+l.Addr().String())
 	return d
@@ -171,9 +170,7 @@ func connPair(t *testing.T) (theirs *os.File, receive func() net.Conn) {
 	return theirs, func() net.Conn {
 		rights := make([]byte, unix.CmsgSpace(4))
 		_, n, _, _, err := unix.Recvmsg(ends[0], make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		messages, err := unix.ParseSocketControlMessage(rights[:n])
 		if err != nil || len(messages) != 1 {
 			t.Fatal(messages, err)

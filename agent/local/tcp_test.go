@@ -38,9 +38,7 @@ func serveTCP(t *testing.T) *door { return serveTCPFor(t, listed) }
 func serveTCPFor(t *testing.T, origin string) *door {
 	t.Helper()
 	tokens, err := local.OpenTokens(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d := &door{world: serve(t, local.Options{Tokens: tokens, Origins: []string{origin}}, term.Options{}), tokens: tokens}
 	l := must.Get(local.ListenLoopback("127.0.0.1:0"))(t)
 	served := make(chan error, 1)
@@ -242,9 +240,7 @@ func TestRenewedTokenEndsOldConnections(t *testing.T) {
 	old := d.token
 	u := must.Get(d.dialTCP(old))(t)
 	attached, _, err := websocket.Dial(t.Context(), "ws://"+d.addr+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + old}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer attached.CloseNow()
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+d.addr+"/v1/terminals/a/output?follow=1", nil)
 	req.Header.Set("Authorization", "Bearer "+old)

@@ -26,9 +26,7 @@ func (w *world) ui() *ui { return w.uiOf(w.client) }
 func (w *world) uiOf(c *localclient.Client) *ui {
 	w.t.Helper()
 	conn, _, err := websocket.Dial(w.t.Context(), "ws://"+localapi.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTP()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	conn.SetReadLimit(8 << 20)
 	w.t.Cleanup(func() { conn.CloseNow() })
 	return &ui{w.t, conn}
@@ -59,9 +57,7 @@ func (u *ui) next() said {
 	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
 	defer cancel()
 	_, data, err := u.conn.Read(ctx)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, err)
 	var m said
 	if err := json.Unmarshal(data, &m); err != nil {
 		u.t.Fatalf("%q: %v", data, err)

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -24,28 +23,20 @@ func TestSeedShapes(t *testing.T) {
 
 	u.ask("pty:attach", tm.ID)
 	want := said{"type": "pty:attached", "id": tm.ID, "offset": number(0), "end": number(0), "cols": number(80), "rows": number(24)}
-	if diff := cmp.Diff(want, u.nextOf("pty:attached")); diff != "" {
-		t.Errorf("attached without output (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "attached without output", want, u.nextOf("pty:attached"))
 	child.Print("output text")
 	want = said{"type": "pty:output", "id": tm.ID, "data": "output text", "offset": number(0), "end": number(11)}
-	if diff := cmp.Diff(want, u.next()); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "output", want, u.next())
 	late := w.ui()
 	late.ask("pty:attach", tm.ID)
 	want = said{"type": "pty:attached", "id": tm.ID, "history": "output text", "offset": number(0), "end": number(11), "cols": number(80), "rows": number(24)}
-	if diff := cmp.Diff(want, late.next()); diff != "" {
-		t.Errorf("attached with history (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "attached with history", want, late.next())
 	u.ask("pty:input", tm.ID, "data", "ls -la\n")
 	testkit.Eventually(t, patience, "input arrives", func() bool { return child.Typed() == "ls -la\n" })
 	u.ask("pty:resize", tm.ID, "cols", 120, "rows", 40)
 	want = said{"type": "pty:resized", "id": tm.ID, "cols": number(120), "rows": number(40)}
 	for _, u := range []*ui{u, late} {
-		if diff := cmp.Diff(want, u.next()); diff != "" {
-			t.Errorf("resized (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "resized", want, u.next())
 	}
 	late.ask("pty:detach", tm.ID)
 	if left := late.settled(); len(left) > 0 {
@@ -57,17 +48,13 @@ func TestSeedShapes(t *testing.T) {
 		t.Errorf("more output: %v", got)
 	}
 	want = said{"type": "pty:exit", "id": tm.ID, "exitCode": number(3)}
-	if diff := cmp.Diff(want, u.next()); diff != "" {
-		t.Errorf("exit (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "exit", want, u.next())
 	if got := late.next(); got["type"] != "terminal" || got["event"] != "closed" {
 		t.Errorf("a detached interface hears %v, want the closed event alone", got)
 	}
 	u.ask("pty:attach", "pty-nothere")
 	want = said{"type": "pty:error", "id": "pty-nothere", "error": "Session not found", "code": "no_such_terminal", "hint": "tether ls lists the terminals"}
-	if diff := cmp.Diff(want, u.nextOf("pty:error")); diff != "" {
-		t.Errorf("unknown id (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "unknown id", want, u.nextOf("pty:error"))
 	// What has exited is readable until it is forgotten.
 	u.ask("pty:attach", tm.ID)
 	if got := u.nextOf("pty:attached"); got["history"] != "output textmore" {
@@ -93,9 +80,7 @@ func TestEventsOfTerminals(t *testing.T) {
 	seen := func(u *ui, event string, want said) {
 		t.Helper()
 		got := u.event(event)
-		if diff := cmp.Diff(map[string]any(want), got["terminal"]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", event, diff)
-		}
+		check.Equal(t, event, map[string]any(want), got["terminal"])
 	}
 	seen(person, "created", session)
 	seen(owner, "created", session)
@@ -103,9 +88,7 @@ func TestEventsOfTerminals(t *testing.T) {
 	for _, u := range []*ui{person, owner} {
 		got := u.event("output")
 		want := said{"type": "terminal", "event": "output", "terminal": map[string]any(session), "output": "listening\n", "offset": number(0)}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("output (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "output", want, got)
 	}
 	if got := stranger.settled(); len(got) > 0 {
 		t.Errorf("another agent hears %v", got)
@@ -200,9 +183,7 @@ func TestOneInterfaceManyTerminals(t *testing.T) {
 		got[ids[m["id"].(string)]] += m["data"].(string)
 	}
 	want := map[string]string{"a": strings.Repeat("a", 50), "b": strings.Repeat("b", 50), "c": strings.Repeat("c", 50)}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "", want, got)
 	for id := range ids {
 		if tm, err := w.client.Find(t.Context(), id); err != nil || tm.Attached != 1 {
 			t.Errorf("attached: %+v, %v", tm, err)

@@ -13,6 +13,7 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 )
 
 func TestWait(t *testing.T) {
@@ -22,9 +23,7 @@ func TestWait(t *testing.T) {
 	got := make(chan localapi.Waited, 1)
 	go func() {
 		x, err := w.client.Wait(t.Context(), "web", localclient.WaitOptions{Pattern: `ready (\d+)`})
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		got <- x
 	}()
 	child.Print("not yet\r\nready 5\r\n")

@@ -25,9 +25,7 @@ func TestHalfAPieceIsNotRead(t *testing.T) {
 	for cut := range len(sent) {
 		socket := filepath.Join(testkit.Home(t), "s")
 		l, err := ipc.Listen(socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set(localapi.OffsetsHeader, "1")
 			_, _ = w.Write(sent[:cut])

@@ -14,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
@@ -100,9 +101,7 @@ func TestSlowAnswerIsWaitedFor(t *testing.T) {
 	default:
 	}
 	close(g.late)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-ended)
 }
 
 // A patient client waits, says so once, and says when that is over.
@@ -120,9 +119,7 @@ func TestPatientClient(t *testing.T) {
 	}
 	g.stopped.Store(false)
 	close(g.changed)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-ended)
 	if <-said {
 		t.Error("it said twice that it waits")
 	}

@@ -77,9 +77,7 @@ func TestRecordsOfBytes(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := jsonspan.Words(r.Argv, r.ArgvBytes); !slices.Equal(got, []string{"rm", "a\xe9", "--token", "[hidden]"}) || string(r.CwdBytes) != "/d\xff" {
 		t.Errorf("%q in %q", got, r.CwdBytes)
 	}

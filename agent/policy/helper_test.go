@@ -9,6 +9,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/platform/pty"
 )
 
@@ -41,9 +42,7 @@ func pool(t *testing.T) *term.Pool {
 	t.Helper()
 	p := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return testkit.NewChild(), nil }})
 	t.Cleanup(func() {
-		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Close(context.Background()))
 	})
 	return p
 }

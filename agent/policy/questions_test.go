@@ -185,9 +185,7 @@ func TestRevoke(t *testing.T) {
 		e := engine(t, policy.Options{})
 		done := ask(t.Context(), e, asked())
 		_, g, err := e.Answer(only(t, e).ID, policy.Answer{Allow: true, For: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		<-done
 		must.Get(e.Revoke(g.ID))(t)
 		if _, err := e.Revoke(g.ID); !errors.Is(err, policy.ErrNoQuestion) {

@@ -16,6 +16,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/proc"
@@ -40,9 +41,7 @@ func open(t *testing.T, rules func(*config.Policy)) *world {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
-		if err := pool.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(ctx))
 	})
 	login := func(context.Context, bool) ([]string, error) { return []string{"A=1", "SECRET=s", "PATH=/bin"}, nil }
 	log := zerolog.Nop()

@@ -15,6 +15,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -181,9 +182,7 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 					t.Fatalf("seed %d, generation %d: alone %+v, adopted %+v", seed, generation, a, b)
 				}
 			}
-			if err := pool.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, pool.Close(context.Background()))
 		})
 	}
 }
@@ -396,9 +395,7 @@ func TestStrangeRecord(t *testing.T) {
 			if i := h.Info(); !i.Private || i.Owner != term.User || len(i.LentTo) != 0 || i.Name != "pty-held" || len(i.Command) == 0 || !i.Visible {
 				t.Errorf("%s: %+v", meta, i)
 			}
-			if err := pool.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, pool.Close(context.Background()))
 		})
 	}
 }
@@ -409,9 +406,7 @@ func TestRecordFollows(t *testing.T) {
 		v := newVault(1 << 20)
 		pool, h, l := keeping(t, v, term.Options{}, term.Spec{Name: "build", LendTo: []string{"a"}, OnSlow: term.Hold, Nonce: "n"})
 		host, err := pool.As(term.Host("a")).Find("build")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		must.Do(t, errors.Join(host.SaveLinkState(t.Context(), "uri"), h.Lend("b"), h.Resize(term.Size{Cols: 90, Rows: 30})))
 		v.print("\x1b]633;E;make;n\a\x1b]633;C;n\aout")
 		synctest.Wait()
@@ -465,9 +460,7 @@ func TestAdoptedForAHostThatIsGone(t *testing.T) {
 		if lent := h.Info().LentTo; len(lent) != 1 || lent[0] != "b" {
 			t.Errorf("lent to %v", lent)
 		}
-		if err := pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(context.Background()))
 	})
 }
 
@@ -547,16 +540,12 @@ func TestNothingOfAKilledOneIsKept(t *testing.T) {
 		if _, _, _, keep := v.state(); keep > limit {
 			t.Errorf("the reader has nothing, kept from %d", keep)
 		}
-		if err := h.Kill(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, h.Kill(t.Context()))
 		synctest.Wait()
 		if _, _, _, keep := v.state(); keep != 1<<63-1 {
 			t.Errorf("after the kill kept from %d", keep)
 		}
-		if err := pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(context.Background()))
 	})
 }
 
@@ -587,9 +576,7 @@ func TestAdoptGivesUp(t *testing.T) {
 		if err := pool.Adopt(t.Context(), other, past); err == nil {
 			t.Error("adopted twice under one id")
 		}
-		if err := pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(context.Background()))
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -22,9 +23,7 @@ func background(t *testing.T, after time.Duration) (term.Handle, *testkit.Child,
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
 	h := must.Get(pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), IdleTimeout: after}))(t)
 	t.Cleanup(func() {
-		if err := pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(context.Background()))
 	})
 	return h, f, pool
 }

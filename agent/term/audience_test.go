@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -72,9 +73,7 @@ func TestChangeAudience(t *testing.T) {
 		if err := change(term.AudienceChange{Grant: many}); !errors.Is(err, term.ErrTooManyNames) || !cmp.Equal(before, loan()) {
 			t.Errorf("too many: %v", err)
 		}
-		if err := h.LendTo("office", term.LoanChange{Audience: term.AudienceChange{Grant: many}}); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, h.LendTo("office", term.LoanChange{Audience: term.AudienceChange{Grant: many}}))
 		if err := h.LendTo("third", term.LoanChange{Audience: term.AudienceChange{Grant: many}}); !errors.Is(err, term.ErrTooManyNames) || h.Info().LentToHost("third") {
 			t.Errorf("too many for a holder: %v", err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -25,9 +26,7 @@ func start(t *testing.T, o term.Options, s term.Spec) (term.Handle, *testkit.Chi
 	}
 	h := must.Get(pool.As(term.User).Spawn(s))(t)
 	t.Cleanup(func() {
-		if err := pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, pool.Close(context.Background()))
 	})
 	return h, f, pool
 }

@@ -46,9 +46,7 @@ func drawn(random *rand.Rand, n int, sizes bool) string {
 func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
 	t.Helper()
 	r, err := h.Reader(term.ReaderOptions{View: term.ViewScreen})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	if at, err = r.Oldest(); err != nil {
 		t.Fatal(err)

@@ -7,10 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -36,12 +35,8 @@ func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			var acts []term.Act
 			pool, h, _ = adopting(t, v, term.Options{Observe: func(a term.Act) { acts = append(acts, a) }})
-			if diff := cmp.Diff(was, h.Info()); diff != "" {
-				t.Errorf("round %d (-want +got):\n%s", round, diff)
-			}
-			if diff := cmp.Diff(commands, commandsOf(t, h)); diff != "" {
-				t.Errorf("round %d: commands (-want +got):\n%s", round, diff)
-			}
+			check.Equal(t, fmt.Sprintf("round %d", round), was, h.Info())
+			check.Equal(t, fmt.Sprintf("round %d: commands", round), commands, commandsOf(t, h))
 			if !hostOf(t, pool, "lab").HasHeard() {
 				t.Error("the host is to be told again")
 			}
@@ -105,9 +100,7 @@ func TestTheNewestExitedAreKept(t *testing.T) {
 				if used > bound || used < int64(25*each+test.kept*each) {
 					t.Errorf("%d bytes are counted, the bound is %d", used, bound)
 				}
-				if err := pool.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, pool.Close(context.Background()))
 				for _, v := range vaults {
 					if _, _, forgot, _ := v.state(); !forgot {
 						t.Error("one is kept although the pool has ended")

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 )
 
 // How long a person's terminal may wait for readers.
@@ -151,9 +152,7 @@ func TestNobodyWaitsWhileTyping(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
 		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
 		type_ := func() {
-			if err := h.Write(t.Context(), []byte("x")); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, h.Write(t.Context(), []byte("x")))
 		}
 		type_()
 		flood := strings.Repeat(line, 300)

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -88,9 +89,7 @@ func TestRememberIsCertain(t *testing.T) {
 			cancel()
 		}
 		close(gate)
-		if err := host.SaveLinkState(t.Context(), "uri"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, host.SaveLinkState(t.Context(), "uri"))
 		if meta, _, _, _ := v.state(); !strings.Contains(meta, `"uri"`) {
 			t.Errorf("the holder has %s", meta)
 		}

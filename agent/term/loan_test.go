@@ -84,9 +84,7 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 				if err == nil {
 					err = short.SaveLinkState(t.Context(), "its URI")
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				before := h.Info()
 				l.cut()
 				synctest.Wait()

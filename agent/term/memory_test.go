@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -35,9 +36,7 @@ func newFakePool(t *testing.T, o term.Options) *fakePool {
 	}
 	c.pool = term.NewPool(o)
 	t.Cleanup(func() {
-		if err := c.pool.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, c.pool.Close(context.Background()))
 	})
 	return c
 }
@@ -62,9 +61,7 @@ func kept(t *testing.T, h term.Handle) string {
 		if err == io.EOF || err == nil && !ok {
 			return b.String()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b.Write(ev.Data)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -104,9 +105,7 @@ func TestObserver(t *testing.T) {
 				if d := cmp.Diff(c.want, got); d != "" {
 					t.Errorf("-want +heard:\n%s", d)
 				}
-				if err := pool.Close(ctx); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, pool.Close(ctx))
 			})
 		})
 	}

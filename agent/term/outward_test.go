@@ -178,9 +178,7 @@ func TestHeldTextWakesNobody(t *testing.T) {
 		wakes := 0
 		for {
 			ev, ok, err := r.TryNext(make([]byte, 64))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if ok && ev.Mark == nil {
 				break
 			}

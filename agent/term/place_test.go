@@ -8,9 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/term"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -61,9 +60,7 @@ func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 		f.Print("\xff\xff")
 		synctest.Wait()
 		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: term.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}
-		if diff := cmp.Diff(want, events(t, reader(t, h, term.ReaderOptions{}))); diff != "" {
-			t.Errorf("events differ (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events differ", want, events(t, reader(t, h, term.ReaderOptions{})))
 	})
 }
 

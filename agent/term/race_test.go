@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -69,9 +68,7 @@ func TestResizeDuringTheExitLeavesTheExitLast(t *testing.T) {
 			t.Errorf("Resize = %v, want ErrExited", err)
 		}
 		r := reader(t, h, term.ReaderOptions{})
-		if diff := cmp.Diff([]item{{Mark: term.MarkExited}}, events(t, r)); diff != "" {
-			t.Errorf("events differ (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events differ", []item{{Mark: term.MarkExited}}, events(t, r))
 		if _, ok, err := r.TryNext(make([]byte, 64)); err != io.EOF {
 			t.Errorf("after the exit: %v, %v, want io.EOF", ok, err)
 		}

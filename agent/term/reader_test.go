@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -156,9 +157,7 @@ func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
 		<-h.Done()
 		r := reader(t, h, term.ReaderOptions{})
 		want := []item{{Data: "last words"}, {Mark: term.MarkExited}}
-		if diff := cmp.Diff(want, events(t, r)); diff != "" {
-			t.Errorf("events differ (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events differ", want, events(t, r))
 		if _, err := r.Next(t.Context(), make([]byte, 64)); err != io.EOF {
 			t.Errorf("after the exit: %v, want io.EOF", err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/vocab"
 )
@@ -30,9 +31,7 @@ func realPool(t *testing.T, o term.Options) *term.Pool {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
-		if err := p.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Close(ctx))
 	})
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -59,9 +60,7 @@ func TestSharesOfALoan(t *testing.T) {
 		if before.Audience.GuestsOnly {
 			t.Error("a link takes the terminal from those it was lent to")
 		}
-		if err := h.Unshare("lab", "aaaaaaaa0"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, h.Unshare("lab", "aaaaaaaa0"))
 		if loan, _ := h.Loan("lab"); loan.Version == before.Version || !loan.Shares[0].Ended || before.Shares[0].Ended {
 			t.Errorf("unshared: %+v", loan)
 		}

@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -85,9 +84,7 @@ func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
 			{Data: "$ false\r\n", Off: 12}, {Mark: term.MarkCommandExecuted}, {Mark: term.MarkCommandFinished},
 			{Data: "fake", Off: 21}, {Mark: term.MarkExited},
 		}
-		if diff := cmp.Diff(want, events(t, r)); diff != "" {
-			t.Errorf("events differ (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events differ", want, events(t, r))
 		commands, err := h.Commands()
 		if err != nil || len(commands) != 2 {
 			t.Fatalf("commands = %v, %v; want two", commands, err)
@@ -122,14 +119,10 @@ func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 		f.Print("\x1b]133;C\a") // sleep 100
 		synctest.Wait()
 		want := []item{{Mark: term.MarkDetection}}
-		if diff := cmp.Diff(want, events(t, r)); diff != "" {
-			t.Errorf("at once (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "at once", want, events(t, r))
 		time.Sleep(30 * time.Millisecond)
 		want = []item{{Mark: term.MarkCommandExecuted}}
-		if diff := cmp.Diff(want, events(t, r)); diff != "" {
-			t.Errorf("after a moment (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "after a moment", want, events(t, r))
 	})
 }
 
@@ -243,9 +236,7 @@ func TestLargePiecesEndInFrontOfSequences(t *testing.T) {
 		var got strings.Builder
 		for buf := make([]byte, 16<<10); ; {
 			ev, ok, err := r.TryNext(buf)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if !ok {
 				break
 			}

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -72,9 +73,7 @@ func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 		started := make(chan term.Handle)
 		go func() {
 			h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab", "other"}})
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 			started <- h
 		}()
 		synctest.Wait()
@@ -84,9 +83,7 @@ func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 		}
 		starting <- true
 		h := <-started
-		if err := h.Lend("lab"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, h.Lend("lab"))
 		paired.Store(true)
 		if got := h.Info().LentTo; len(got) != 1 || got[0] != "other" {
 			t.Errorf("lent to %v, want only the host that was there all the time", got)

@@ -19,6 +19,7 @@ import (
 	"tether/agent/toolcall"
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/platform/secret"
@@ -40,9 +41,7 @@ func TestNothingIsSentWhileOff(t *testing.T) {
 		h.mu.Unlock()
 		h.ask(one, "a", "echo", `{}`)
 		time.Sleep(24 * time.Hour)
-		if diff := cmp.Diff([]string{"initialize " + ahp.RootURI}, h.took()); diff != "" {
-			t.Errorf("it heard (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "it heard", []string{"initialize " + ahp.RootURI}, h.took())
 		if w.ran() != 0 || w.desk.Status() != (toolcall.Status{}) {
 			t.Errorf("%d calls ran, %+v", w.ran(), w.desk.Status())
 		}
@@ -55,9 +54,7 @@ func TestToolsAreOffered(t *testing.T) {
 		h.archived["ahp-session:/old"] = true
 		w := newWorld(t, h)
 		want := []string{"initialize ahp-root://", "subscribe ahp-root://", "listSessions ahp-root://", "subscribe " + one, "session/activeClientSet " + one}
-		if diff := cmp.Diff(want, h.took()); diff != "" {
-			t.Errorf("the host was asked (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "the host was asked", want, h.took())
 		offered := h.sessions[one].ActiveClients
 		if len(offered) != 1 || offered[0].ClientID != us || offered[0].DisplayName != "my laptop" || len(offered[0].Tools) != 4 ||
 			offered[0].Tools[0].Title != "Echo" || string(offered[0].Tools[0].InputSchema) != `{"type":"object"}` {
@@ -67,9 +64,7 @@ func TestToolsAreOffered(t *testing.T) {
 		h.sessions[two] = ahp.SessionState{}
 		h.mu.Unlock()
 		h.notify(ahp.MethodSessionAdded, ahp.SessionAddedParams{Channel: ahp.RootURI, Summary: ahp.SessionSummary{Resource: two}})
-		if diff := cmp.Diff([]string{"subscribe " + two, "session/activeClientSet " + two}, h.took()); diff != "" {
-			t.Errorf("of a new session (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "of a new session", []string{"subscribe " + two, "session/activeClientSet " + two}, h.took())
 		if s := w.desk.Status(); !s.On || s.Sessions != 2 || s.Problem != "" {
 			t.Errorf("status %+v", s)
 		}
@@ -78,9 +73,7 @@ func TestToolsAreOffered(t *testing.T) {
 			t.Errorf("status %+v after one has ended", s)
 		}
 		w.end()
-		if diff := cmp.Diff([]string{one}, w.desk.Subscriptions()); diff != "" {
-			t.Errorf("to be followed on (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "to be followed on", []string{one}, w.desk.Subscriptions())
 		w.connect()
 		if got := h.took(); !slices.Contains(got, "session/activeClientSet "+one) {
 			t.Errorf("after a lost connection: %v", got)
@@ -131,9 +124,7 @@ func TestACallIsAnswered(t *testing.T) {
 			ahp.TextContent(`{"x":1}`),
 			{Type: ahp.ContentTerminal, Terminal: &ahp.TerminalBlock{Type: ahp.ContentTerminal, Resource: "ahp-terminal:/1", Title: "dev"}},
 		}}
-		if diff := cmp.Diff(want, h.answer(w.t, "a")); diff != "" {
-			w.t.Errorf("the answer (-want +got):\n%s", diff)
-		}
+		check.Equal(w.t, "the answer", want, h.answer(w.t, "a"))
 		if c := w.runs[0]; c.Session != toolcall.Tag(one) || c.Tool != "echo" || string(c.Arguments) != `{"x":1}` {
 			w.t.Errorf("carried out: %+v", c)
 		}
@@ -147,9 +138,7 @@ func TestACallIsAnswered(t *testing.T) {
 		}
 		tag := toolcall.Tag(one)
 		records := []toolcall.Record{{Session: tag, Tool: "echo"}, {Session: tag, Tool: "fail", Failed: true}, {Session: tag, Tool: "huge", Failed: true}}
-		if diff := cmp.Diff(records, w.records); diff != "" {
-			w.t.Errorf("the records (-want +got):\n%s", diff)
-		}
+		check.Equal(w.t, "the records", records, w.records)
 	})
 }
 
@@ -439,9 +428,7 @@ func TestOff(t *testing.T) {
 		h.took()
 		w.desk.Off(w.t.Context())
 		want := []string{"chat/toolCallComplete " + chat, "session/activeClientRemoved " + one, "unsubscribe " + one, "unsubscribe ahp-root://"}
-		if diff := cmp.Diff(want, h.took()); diff != "" {
-			w.t.Errorf("the host heard (-want +got):\n%s", diff)
-		}
+		check.Equal(w.t, "the host heard", want, h.took())
 		if got := h.answer(w.t, "a"); got.Success || !strings.Contains(got.Error.Message, "withdrew its tools") {
 			w.t.Errorf("answer %+v", got.Error)
 		}

@@ -18,6 +18,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -139,9 +140,7 @@ func captureBeside(t *testing.T, other *term.Spec) (all []string) {
 		})
 		child.Print("public two\r\n")
 		step(func() { _ = mine.Kill(context.Background()) })
-		if err := h.Kill(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, h.Kill(context.Background()))
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		for _, m := range c.since(time.Time{}) {

@@ -327,9 +327,7 @@ func (r *road) announced() (uri string) {
 func (r *road) compare() {
 	r.t.Helper()
 	_, state, err := r.only()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	kept := state.Text()
 	var all testkit.Flood
 	all.Skip(r.flood.Offset() - int64(len(kept)))

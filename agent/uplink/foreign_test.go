@@ -32,9 +32,7 @@ func recorded(t *testing.T, name string) (stream, commands string) {
 		file = filepath.Join("..", "..", "shellint", "testdata", "cases", name)
 		raw, err = os.ReadFile(file + ".bin")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	about := must.Get(os.ReadFile(file + ".json"))(t)
 	var want struct {
 		Expect struct {

@@ -34,9 +34,7 @@ func (w *world) sole() (info ahp.TerminalInfo, state ahp.TerminalState) {
 	if err == nil {
 		err = json.Unmarshal(r.Snapshot.State, &state)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return info, state
 }
 

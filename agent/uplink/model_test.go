@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -91,16 +92,12 @@ var doings = []struct {
 	{"exit", func(_ *modelWorld, m *modelled, n int) { m.end(n % 256); m.child.End(n % 256) }, false},
 	{"kill", func(w *modelWorld, m *modelled, _ int) {
 		m.end(137)
-		if err := m.h.Kill(w.ctx); err != nil {
-			w.t.Error(err)
-		}
+		check.OK(w.t, m.h.Kill(w.ctx))
 	}, false},
 	{"lend", func(_ *modelWorld, m *modelled, _ int) { m.lent = m.h.Lend("lab") == nil }, false},
 	{"unlend", func(w *modelWorld, m *modelled, _ int) {
 		m.lent = false
-		if err := m.h.Unlend("lab"); err != nil {
-			w.t.Error(err)
-		}
+		check.OK(w.t, m.h.Unlend("lab"))
 	}, false},
 	{"attach or leave", (*modelWorld).attach, false},
 	{"dispose", (*modelWorld).disposeOne, false},

@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -38,9 +39,7 @@ func (w *world) ask(method string, params, result any) error {
 	w.mu.Lock()
 	w.down = down
 	w.mu.Unlock()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "looker"}))(w.t)
 	defer c.Close()
 	return c.Peer().Call(w.ctx, method, params, result)
@@ -98,9 +97,7 @@ func TestAParkedTerminalGoesOn(t *testing.T) {
 		{"it runs", func(_ *testing.T, _ term.Handle, print func(string), _ func()) { print("during ") }, "before during after", 1},
 		{"it has ended", func(_ *testing.T, _ term.Handle, print func(string), end func()) { print("during"); end() }, "before during", 1},
 		{"it is not shared any more", func(t *testing.T, h term.Handle, _ func(string), _ func()) {
-			if err := h.Unlend("lab"); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, h.Unlend("lab"))
 		}, "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

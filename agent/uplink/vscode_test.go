@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -103,9 +104,7 @@ func TestVSCodeHostIsRefusedCleanly(t *testing.T) {
 func realPool(t *testing.T) *term.Pool {
 	p := term.NewPool(term.Options{KillGrace: 100 * time.Millisecond})
 	t.Cleanup(func() {
-		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Close(context.Background()))
 	})
 	return p
 }

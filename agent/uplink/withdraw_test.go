@@ -17,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -165,9 +166,7 @@ func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
 		keeper.adopt(t, w, h)
 		w.up()
 		now := must.Get(w.pool.As(term.User).Terminal(h.ID()))(t)
-		if err := now.Kill(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, now.Kill(t.Context()))
 		time.Sleep(time.Minute)
 		f.mu.Lock()
 		defer f.mu.Unlock()

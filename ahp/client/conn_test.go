@@ -17,6 +17,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
@@ -36,9 +37,7 @@ func TestInitialize(t *testing.T) {
 		want := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "laptop",
 			ClientInfo: &ahp.Implementation{Name: "tether", Version: "1"}, InitialSubscriptions: []string{ahp.RootURI},
 			Meta: ahp.NewClientMeta()}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("params (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "params", want, got)
 		if c.Version() != "0.9.0" || c.Result().ServerSeq != 3 {
 			t.Errorf("version %q, result %+v", c.Version(), c.Result())
 		}
@@ -126,9 +125,7 @@ func (s *seen) options() client.Options {
 func (s *seen) want(t *testing.T, lines ...string) {
 	t.Helper()
 	synctest.Wait()
-	if diff := cmp.Diff(lines, s.lines); diff != "" {
-		t.Errorf("callbacks (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "callbacks", lines, s.lines)
 }
 
 func TestCallbacksInOrder(t *testing.T) {
@@ -165,9 +162,7 @@ func TestResume(t *testing.T) {
 		o.Resume = &client.Resume{Initial: ahp.InitializeResult{ProtocolVersion: "0.8.0"}, LastSeenServerSeq: 41, Subscriptions: []string{uri}}
 		c := connect(t, ch, o)
 		want := ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "viewer", LastSeenServerSeq: 41, Subscriptions: []string{uri}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("params (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "params", want, got)
 		s.want(t, "ready 0.8.0", `42 terminal/data "x"`, "43 terminal/cleared ", `44 terminal/data "live"`)
 		if r, ok := c.Resumed(); !ok || r.Missing[0] != "a:gone" {
 			t.Errorf("resumed %v, %+v", ok, r)
@@ -279,9 +274,7 @@ func TestCalls(t *testing.T) {
 			{Channel: uri, ClientSeq: 1, Action: json.RawMessage(`{"type":"terminal/titleChanged","title":"t"}`)},
 			{Channel: uri, ClientSeq: 2, Action: json.RawMessage(`{"type":"terminal/exited"}`)},
 		}
-		if diff := cmp.Diff(want, h.dispatch); diff != "" {
-			t.Errorf("dispatched (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "dispatched", want, h.dispatch)
 	})
 }
 
@@ -339,9 +332,7 @@ func TestConnect(t *testing.T) {
 	header := http.Header{"X-Extra": {"1"}}
 	good := client.Endpoint{URL: base + "/?a=b", Token: "se cret&", Header: header}
 	c := must.Get(client.Connect(t.Context(), good, client.Options{ClientID: "c"}))(t)
-	if err := c.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, c.Ping(t.Context()))
 	c.Close()
 	for name, tt := range map[string]struct {
 		endpoint client.Endpoint

@@ -16,6 +16,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/testkit/check"
 	"tether/jsonrpc"
 )
 
@@ -80,9 +81,7 @@ func (r *rig) host() *fakeHost {
 func (r *rig) want(lines ...string) {
 	r.t.Helper()
 	synctest.Wait()
-	if diff := cmp.Diff(lines, r.drain()); diff != "" {
-		r.t.Errorf("events (-want +got):\n%s", diff)
-	}
+	check.Equal(r.t, "events", lines, r.drain())
 }
 
 func (r *rig) drain() (lines []string) {
@@ -209,9 +208,7 @@ func TestObserverHoldsUntilTheSnapshot(t *testing.T) {
 		r.Follow("ahp-terminal:/2")
 		r.Follow("ahp-terminal:/2")
 		r.want(`resync 2 running "oldnew"`)
-		if diff := cmp.Diff([]string{"initialize", "subscribe"}, h.methods()); diff != "" {
-			t.Errorf("asked (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "asked", []string{"initialize", "subscribe"}, h.methods())
 	})
 }
 
@@ -234,9 +231,7 @@ func TestObserverHoldsScreens(t *testing.T) {
 		r.Follow("ahp-terminal:/2")
 		synctest.Wait()
 		s, _ := r.State("ahp-terminal:/2")
-		if diff := cmp.Diff(want.At(int64(len("after a gap"))), s.Meta.Screen); diff != "" {
-			t.Errorf("the screen (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "the screen", want.At(int64(len("after a gap"))), s.Meta.Screen)
 	})
 }
 
@@ -291,9 +286,7 @@ func TestObserverResumes(t *testing.T) {
 		r.host().send(uri, 13, ahp.TerminalData{Data: " and after"})
 		r.want("up", `data 1 "missed and after"`)
 		want := ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "viewer", LastSeenServerSeq: 11, Subscriptions: []string{ahp.RootURI, uri}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("reconnect (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "reconnect", want, got)
 	})
 }
 
@@ -351,9 +344,7 @@ func TestObserverReconnects(t *testing.T) {
 				r.want("down connection lost: EOF")
 				time.Sleep(time.Second)
 				r.want(tt.events...)
-				if diff := cmp.Diff(tt.asked, r.host().methods()); diff != "" {
-					t.Errorf("asked (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "asked", tt.asked, r.host().methods())
 				r.host().send(uri, 100, ahp.TerminalData{Data: "!"})
 				if _, followed := r.State(uri); followed {
 					r.want(`data 1 "!"`)
@@ -376,9 +367,7 @@ func TestObserverIsNotStuckWithReconnect(t *testing.T) {
 		_ = r.host().peer.Close()
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{ahp.MethodInitialize}, r.host().methods()); diff != "" {
-			t.Errorf("after minutes: asked (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "after minutes: asked", []string{ahp.MethodInitialize}, r.host().methods())
 	})
 }
 
@@ -505,9 +494,7 @@ func TestObserverPatience(t *testing.T) {
 		go func() {
 			for i := range int64(lines) {
 				msg := ahp.AppendData(nil, uri, 11+i, nil, []byte(fmt.Sprintf(`"%08d"`, i)))
-				if err := r.host().peer.SendRaw(context.Background(), msg); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, r.host().peer.SendRaw(context.Background(), msg))
 			}
 		}()
 		var got strings.Builder

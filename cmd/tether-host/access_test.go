@@ -24,6 +24,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/secret"
@@ -50,10 +51,8 @@ func TestTokensOfARunningHost(t *testing.T) {
 	ann := command(t, exitOK, "token", "create", "ann", "--role", "observer", "--expires", "90d", "--tokens", file)
 	machine := must.Get(connect(t, r, laptop, client.Options{ClientID: "laptop"}))(t)
 	one := int64(80)
-	if err := machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/a", Claim: ahp.ClientClaim("laptop"),
-		Cols: &one, Rows: &one, ExecutionTarget: ahp.TargetClient}); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, machine.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/a", Claim: ahp.ClientClaim("laptop"),
+		Cols: &one, Rows: &one, ExecutionTarget: ahp.TargetClient}))
 	observer := must.Get(connect(t, r, ann, client.Options{ClientID: "ann"}))(t)
 	if _, err := observer.Subscribe(t.Context(), "ahp-terminal:/a"); err != nil {
 		t.Error(err)

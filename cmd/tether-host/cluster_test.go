@@ -28,9 +28,7 @@ func copyKey(t *testing.T, from, to string) {
 	if err == nil {
 		err = os.WriteFile(keyPath(to), key, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // failing runs the command, which must end with the status of a usage error, and returns

@@ -31,9 +31,7 @@ func tool(t *testing.T, args ...string) (status int, stdout, stderr string) {
 func machine(t *testing.T, url string) (*device.Client, ed25519.PrivateKey) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return machineWith(t, url, key), key
 }
 

@@ -61,9 +61,7 @@ func visitHost(t *testing.T, e client.Endpoint, id string) *guest {
 		defer g.mu.Unlock()
 		g.seen = append(g.seen, one)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(g.Close)
 	return g
 }

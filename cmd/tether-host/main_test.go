@@ -135,9 +135,7 @@ func TestWithoutToken(t *testing.T) {
 	testkit.Leaks(t)
 	r := start(t, "--without-token")
 	c, err := connect(t, r, "", client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/s", Claim: ahp.ClientClaim("test")})
 	if err == nil || !strings.Contains(err.Error(), "runs no terminals") {
 		t.Errorf("a shell without a token: %v, want to be refused", err)

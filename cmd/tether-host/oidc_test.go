@@ -73,9 +73,7 @@ func (p *person) visit(link string) (at *url.URL, status int, page string) {
 
 func (p *person) read(r *http.Response, err error) (*url.URL, int, string) {
 	p.t.Helper()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	defer r.Body.Close()
 	page := must.Get(io.ReadAll(r.Body))(p.t)
 	return r.Request.URL, r.StatusCode, string(page)

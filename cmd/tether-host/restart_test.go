@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
@@ -56,9 +57,7 @@ func (s *stage) machine(t *testing.T) *stage {
 	m := &stage{t: t, dir: s.dir, env: append(s.env[:len(s.env):len(s.env)], "TETHER_HOME="+home, "PARTS="+s.dir)}
 	t.Cleanup(func() {
 		_ = m.command("tether", "stop").Run()
-		if err := testkit.RemoveHome(home); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, testkit.RemoveHome(home))
 	})
 	return m
 }

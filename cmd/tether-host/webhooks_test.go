@@ -46,9 +46,7 @@ type told struct {
 func newReceiver(t *testing.T, url, token, kind, args string) *receiver {
 	t.Helper()
 	tools, err := filepath.Abs("../../bin/tools")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	node := filepath.Join(tools, "node22/node_modules/node/bin/node")
 	for _, need := range []string{node, filepath.Join(tools, "events/node_modules/@ai-sdk/mcp")} {
 		if _, err := os.Stat(need); err != nil {

@@ -11,6 +11,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -43,9 +44,7 @@ func TestServerExecutedShellOnWindows(t *testing.T) {
 			snapshot, err := c.Subscribe(t.Context(), uri)
 			return err == nil && strings.Contains(string(snapshot.Snapshot.State), `"exitCode":300`)
 		})
-		if err := c.DisposeTerminal(t.Context(), uri); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, c.DisposeTerminal(t.Context(), uri))
 	}
 	if strings.Contains(r.stderr.String(), "canary") {
 		t.Error("the secret is in the log")

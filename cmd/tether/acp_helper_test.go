@@ -87,9 +87,7 @@ func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 		home = acpHome(t)
 	}
 	token, err := os.ReadFile(tokenOf(home))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e := &editor{t: t, home: home, work: t.TempDir(), lines: make(chan []byte, 10_000), ended: make(chan error, 1),
 		client: localclient.New(agent.SocketPath(dirsOf(home))).With(strings.TrimSpace(string(token)))}
 	e.cmd = exec.Command("tether", append(append([]string{"acp"}, flags...), append([]string{"--"}, argv...)...)...)

@@ -29,9 +29,7 @@ func TestAgentStaysOneWithoutItsProxy(t *testing.T) {
 	proxy := exec.Command("tether", "acp", "--as", "bob", "--", "env", "-u", "TETHER_AGENT", "-u", "TETHER_TERMINAL",
 		"sh", "-c", asks("0")+asks("1")+asks("2")+asks("3")+"true")
 	in, err := proxy.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
 	must.Do(t, proxy.Start())
 	t.Cleanup(func() { // where the test has failed

@@ -28,9 +28,7 @@ func TestOptionsOfAgentsCommands(t *testing.T) {
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
 	for _, verb := range []string{"events", "ls", "problems", "read", "wait", "whoami"} {
 		c, _, err := root.Find([]string{verb})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		c.InitDefaultHelpFlag()
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			spellings := []string{"--" + f.Name}
@@ -138,9 +136,7 @@ func TestAgentsUseTetherInTheirTerminals(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &ls)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var shown []struct{ ID string }
 	if err := json.Unmarshal([]byte(list), &shown); err != nil || len(shown) != 2 {
 		t.Fatalf("%v: %s", err, list)

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -37,9 +38,7 @@ func TestPromptsOneByOne(t *testing.T) {
 	w := approvalWatch{app: a, passed: map[string]bool{}}
 	answer := func(line string) {
 		t.Helper()
-		if err := w.answer(t.Context(), line); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, w.answer(t.Context(), line))
 	}
 	answer("y") // nothing is asked yet, so nobody is asked for an answer
 	w.list(waiting("q-1", "q-2"))
@@ -118,9 +117,7 @@ func TestAuditFollows(t *testing.T) {
 		<-time.After(5 * time.Millisecond)
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-done)
 	if got := printed(); strings.Contains(got, "one") || strings.Count(got, "two") != 1 || strings.Count(got, "three") != 1 {
 		t.Errorf("printed %q", got)
 	}

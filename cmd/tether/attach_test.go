@@ -27,16 +27,12 @@ func TestBellForQuestions(t *testing.T) {
 	t.Setenv("DEPLOY_PASSWORD", "correct horse battery")
 	id, _ := command(t, "run", "--detach", "--private", "--", "sh", "-c", "echo ready; read x")
 	person, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer person.Close()
 	defer terminal.Close()
 	a := newApp(terminal, terminal, terminal)
 	client, _, err := a.client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer client.Close()
 	var seen testkit.Output
 	go func() { // ends with the terminal
@@ -98,16 +94,12 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 	}
 	id, _ := command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", "read x; exit 3")
 	person, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer person.Close()
 	defer terminal.Close()
 	a := newApp(terminal, terminal, terminal)
 	client, _, err := a.client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer client.Close()
 	var seen testkit.Output
 	go func() { // ends with the terminal

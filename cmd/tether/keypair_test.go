@@ -54,9 +54,7 @@ func startKeyHost(t *testing.T) *keyHost {
 		t.Fatal(err)
 	}
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	door := must.Get(devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)}))(t)
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
 	h.Handle(pairing.Path, door)
@@ -175,9 +173,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	must.Do(t, plain.start("plain-canary-token"))
 	defer plain.stop()
 	token, _, err := byToken.tokens.CreatePairing("laptop", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	said := map[string]string{"pair by code": byCode.pairByCode(t, "--name", "one")}
 	if !strings.Contains(said["pair by code"], "paired with one") || !strings.Contains(said["pair by code"], "hosts.json (0600)") {
 		t.Errorf("it says %s", said["pair by code"])

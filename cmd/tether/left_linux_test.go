@@ -25,9 +25,7 @@ func TestAgentsLeftoverProcessesAfterAKilledDaemon(t *testing.T) {
 		{ tether whoami; tether token create --person me; echo "status $?"; } >$0.new 2>&1; mv $0.new $0; exec sleep 1000`
 	line := "setsid env -i PATH='" + os.Getenv("PATH") + "' TETHER_HOME='" + m.home + "' " + allowRootVar + "=1 sh -c '" + orphan + "' " + file + " </dev/null >/dev/null 2>&1 &"
 	agents, err := m.door.As("mallory").Spawn(t.Context(), localapi.SpawnRequest{Line: line + " until test -e " + file + ".pid; do sleep .02; done", Cwd: m.home, Env: os.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	testkit.Eventually(t, patience, "the agent's terminal has exited", func() bool { return m.find(agents.ID).Exit != nil })
 	m.kill()
 	m.start("daemon")

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -28,9 +29,7 @@ func TestKillOfAnExitedTerminalEndsItsProcesses(t *testing.T) {
 			if errors.Is(err, proc.ErrUnsupported) {
 				t.Skip("environments of processes are not shown here")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return len(all)
 		}
 		if n := left(); n != 1 {
@@ -101,9 +100,7 @@ func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 				if errors.Is(err, proc.ErrUnsupported) {
 					t.Skip("environments of processes are not shown here")
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				return all
 			}
 			t.Cleanup(func() {
@@ -118,9 +115,7 @@ func TestStopEndsAgentsLeftoverProcesses(t *testing.T) {
 			}
 			c.before(m)
 			a, printed := printing(t)
-			if err := a.stop(t.Context(), false); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, a.stop(t.Context(), false))
 			if n := len(left(theirs.ID)) + len(left(runs.ID)); n > 0 {
 				t.Errorf("%d processes of the agent's and of the running terminal run on", n)
 			}

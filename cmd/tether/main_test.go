@@ -28,6 +28,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -250,9 +251,7 @@ func endDaemon(t testing.TB, home string) {
 			break
 		}
 	}
-	if err := testkit.RemoveHome(home); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, testkit.RemoveHome(home))
 }
 
 func dirsOf(home string) dirs.Dirs {

@@ -331,9 +331,7 @@ func TestMCPWithoutDaemon(t *testing.T) {
 		t.Fatalf("daemon: status %d", status)
 	}
 	client, _, err := a.client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer client.Close()
 	in, say := io.Pipe()
 	heard, out := io.Pipe()

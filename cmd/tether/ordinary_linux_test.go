@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -106,9 +107,7 @@ func shortDir(t *testing.T) string {
 	t.Helper()
 	dir := must.Get(testkit.MakeHome())(t)
 	t.Cleanup(func() {
-		if err := testkit.RemoveHome(dir); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, testkit.RemoveHome(dir))
 	})
 	return dir
 }

@@ -14,6 +14,7 @@ import (
 	"tether/agent"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -37,9 +38,7 @@ func TestOneDaemonForAll(t *testing.T) {
 					return
 				}
 				s, err := c.Status(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 				pids[i] = s.Pid
 			})
 		}
@@ -64,12 +63,8 @@ func quit(t *testing.T, home string) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := c.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := c.WaitGone(ctx); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, c.Shutdown(ctx))
+	check.OK(t, c.WaitGone(ctx))
 }
 
 // A daemon that has just ended does not keep the next one from starting.

@@ -87,9 +87,7 @@ func TestScriptOutlivesDaemons(t *testing.T) {
 	flood := testkit.FloodCommand(t, 0, 0)
 	c := exec.Command("tether", append([]string{"run", "--private", "--name", "script", "--"}, flood...)...)
 	in, err := c.StdinPipe() // its end would be typed
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
 	var seen progress
 	var said bytes.Buffer

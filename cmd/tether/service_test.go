@@ -17,6 +17,7 @@ import (
 
 	"tether/agent"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -129,15 +130,11 @@ func TestTailFollows(t *testing.T) {
 			_, err = f.WriteString(line)
 			err = errors.Join(err, f.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		testkit.Eventually(t, patience, "the new line", func() bool { return out.String() == want })
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-ended)
 }
 
 // The program is installed under the name that stays when its version changes.

@@ -15,6 +15,7 @@ import (
 	"tether/agent"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -27,9 +28,7 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	newHome(t)
 	d, err := dirs.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	holder := must.Get(ipc.Listen(filepath.Join(d.Runtime, "h", "pty-deaf.sock")))(t) // nobody accepts
 	t.Cleanup(func() { holder.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -86,9 +85,7 @@ func TestLockOfAnotherProgram(t *testing.T) {
 	}
 	asking.Wait()
 	in.Close()
-	if err := holding.Wait(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, holding.Wait())
 	if out, status := everything(home, "run", "--", "echo", "alive"); status != 0 || !strings.Contains(out, "alive") {
 		t.Errorf("afterwards: %d, %q", status, out)
 	}

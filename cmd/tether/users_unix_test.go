@@ -24,6 +24,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -164,9 +165,7 @@ func newHousehold(t *testing.T) *household {
 	h := &household{t: t, dir: dir, home: filepath.Join(dir, "home"), secretFile: filepath.Join(dir, "token")}
 	t.Cleanup(func() {
 		_, _ = h.run(ownerUID, "tether", "stop")
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, os.RemoveAll(dir))
 	})
 	self := must.Get(os.Executable())(t)
 	host := &testHost{}
@@ -175,9 +174,7 @@ func newHousehold(t *testing.T) *household {
 		copyProgram(self, filepath.Join(dir, "probe")), os.WriteFile(h.secretFile, []byte("s3cret-canary"), 0o400), os.Chown(h.secretFile, ownerUID, usersGID),
 		host.start("s3cret-canary"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	t.Cleanup(host.stop)
 	h.host = "ws://" + host.address

@@ -240,9 +240,7 @@ func TestAgentsShowWholeReads(t *testing.T) {
 func TestQwenCodeFindsTools(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	tether, err := exec.LookPath("tether")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	asked := []struct{ query, tool string }{
 		{"compile errors", "problems"},
 		{"what does my dev server print", "read_terminal"},

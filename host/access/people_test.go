@@ -15,6 +15,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
@@ -43,9 +44,7 @@ func TestPeople(t *testing.T) {
 	}
 	tokens.OwnedBy(ann.ID)
 	agent, _, err := tokens.Create("ci", host.RoleAgent, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, _, err := tokens.CreatePairing("laptop", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +52,7 @@ func TestPeople(t *testing.T) {
 		t.Errorf("the agent is %+v", who)
 	}
 	for _, err := range []error{p.Join("web", "ann", "bob"), p.Grant("laptop", "bob", "group:web", "agent:ci", "everyone"), p.Switch(true)} {
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 	}
 	for _, err := range []error{p.Join("web", "carol"), p.Leave("db"), p.Leave("web", "carol"), p.Grant("laptop", "carol"), p.Grant("desk", "bob"),
 		p.Grant("laptop", "group:db"), p.Grant("laptop", "agent:ann")} {
@@ -130,9 +127,7 @@ func TestOwnersOfTokens(t *testing.T) {
 	p, tokens, _ := company(t)
 	ann, bob := must.Get(p.Ensure("ann"))(t), must.Get(p.Ensure("bob"))(t)
 	old, _, err := tokens.Create("laptop", host.RoleMachine, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	was, _ := tokens.Authenticate(old)
 	tokens.OwnedBy(ann.ID)
 	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err != nil {
@@ -145,14 +140,10 @@ func TestOwnersOfTokens(t *testing.T) {
 		t.Errorf("the machine is %+v; before, %v", now, was.Live.Err())
 	}
 	public, _, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Get(tokens.AddDevice("desk", public, nil))(t)
 	once, _, err := tokens.CreatePairing("box", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	other, _, _ := ed25519.GenerateKey(nil)
 	must.Get(tokens.Redeem(once, other))(t)
 	for _, key := range []ed25519.PublicKey{public, other} {

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
@@ -29,9 +28,7 @@ func TestShares(t *testing.T) {
 	over := good
 	over.ID, over.Until = "bcdefghi", now.Add(-time.Hour)
 	must.Do(t, s.Keep([]host.Share{good, over}))
-	if diff := cmp.Diff([]host.Share{good}, access.OpenShares(access.File(path), nil).Kept()); diff != "" {
-		t.Errorf("kept (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "kept", []host.Share{good}, access.OpenShares(access.File(path), nil).Kept())
 	if _, err := secret.ReadFile(path); err != nil { // others may not read it
 		t.Error(err)
 	}

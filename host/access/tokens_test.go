@@ -28,9 +28,7 @@ func open(t *testing.T, path string) *access.Tokens {
 func create(t *testing.T, tokens *access.Tokens, name string, role host.Role, ttl time.Duration) (string, access.Info) {
 	t.Helper()
 	token, info, err := tokens.Create(name, role, ttl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return token, info
 }
 

@@ -18,6 +18,7 @@ import (
 	"tether/host/access"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -133,9 +134,7 @@ func TestTokensAreShared(t *testing.T) {
 	var made []string
 	for name, at := range map[string]*access.Tokens{"one": a, "two": b, "three": command} {
 		token, _, err := at.Create(name, host.RoleObserver, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		made = append(made, token)
 	}
 	var lives []context.Context
@@ -192,9 +191,7 @@ func TestDocumentsTakeEveryChange(t *testing.T) {
 		}()
 	}
 	for range nodes {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-done)
 	}
 	n := join(t, servers.URLs)
 	defer n.Close()

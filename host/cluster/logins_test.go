@@ -75,9 +75,7 @@ func TestLoginsOfEveryNode(t *testing.T) {
 	servers := testkit.StartJetStream(t, tools)
 	a, b := startCompany(t, servers.URLs), startCompany(t, servers.URLs)
 	token, info, err := a.tokens.Create("ann", host.RoleObserver, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	testkit.Eventually(t, patience, "the token is known", func() bool { _, ok := b.tokens.Authenticate(token); return ok })
 	byToken, byLink, byOwn := &browser{t: t}, &browser{t: t}, &browser{t: t}
 	if byToken.ask(a.node, http.MethodPost, "/login", url.Values{"token": {token}}); !byToken.sees(b.node) || !byToken.sees(a.node) {

@@ -35,9 +35,7 @@ func startGate(t *testing.T, servers string, key ed25519.PrivateKey) *gate {
 		if g.tokens, err = access.Open(n.of.Place("tokens")); err == nil {
 			g.door, err = devices.New(devices.Options{Key: key, Tokens: g.tokens, Pending: n.of.Place("pending"), Nodes: n.of})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		o.Access, o.Owners = devices.Both(g.tokens, g.door), n.of.Owners(g.tokens)
 	})
 	return g
@@ -167,9 +165,7 @@ func TestPairingAtEveryNode(t *testing.T) {
 
 	// A pairing token is good once, at any node.
 	token, _, err := b.tokens.CreatePairing("desk", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r := pairing.Redemption{Host: p.Host, Device: p.Device, Token: token, Nonce: bytes.Repeat([]byte{5}, pairing.NonceSize)}
 	redeem := pairing.Redeem{DeviceKey: r.Device, Nonce: r.Nonce, Signature: r.SignDevice(key)}
 	testkit.Eventually(t, patience, "it is redeemed at the other node", func() bool { return c.ask(t, "redeem", token, redeem, new(pairing.Redeemed)) == "" })

@@ -16,6 +16,7 @@ import (
 	"tether/host"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -80,9 +81,7 @@ func startAs(t testing.TB, of *cluster.Node, set func(*node, *host.Options)) *no
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() {
-		if err := n.of.Run(ctx, n.Host); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, n.of.Run(ctx, n.Host))
 	})
 	n.end = sync.OnceFunc(func() {
 		cancel()

@@ -31,9 +31,7 @@ func startCompany(t *testing.T, servers string) *company {
 		if c.tokens, err = access.Open(n.of.Place("tokens")); err == nil {
 			c.people, err = access.OpenPeople(n.of.Place("people"), c.tokens)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		o.Access, o.People, o.Owners = c.tokens, c.people, n.of.Owners(c.tokens)
 		o.Shares = access.OpenShares(n.of.Place("shares"), func(err error) { t.Error(err) })
 		o.Logins = access.OpenLogins(n.of.Place("logins"), c.tokens, own, func(err error) { t.Error(err) })
@@ -64,9 +62,7 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 	tokens := map[string]string{}
 	for _, who := range []string{"ann", "bob"} {
 		p, err := a.people.Ensure(who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		a.tokens.OwnedBy(p.ID)
 		if tokens[who], _, err = a.tokens.Create(who, host.RoleObserver, 0); err != nil {
 			t.Fatal(err)

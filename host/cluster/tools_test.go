@@ -32,9 +32,7 @@ func newToolbox(t *testing.T, n *node) *toolbox {
 	b := &toolbox{t: t}
 	var err error
 	b.conn, err = client.Connect(t.Context(), client.Endpoint{URL: n.url, Token: own}, client.Options{ClientID: "workshop", Meta: ahp.NewClientMeta(), OnEnvelope: b.heard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(b.conn.Close)
 	return b
 }

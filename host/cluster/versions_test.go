@@ -34,9 +34,7 @@ func (o *otherNode) answers(subject string, answer func(*nats.Msg) *nats.Msg) {
 	if err == nil {
 		err = o.nc.Flush()
 	}
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, err)
 }
 
 // say publishes a hello of the other node, with further members.

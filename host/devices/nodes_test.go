@@ -46,9 +46,7 @@ func (m member) Answer(_ string, by func(context.Context, []byte) []byte) { m.an
 func newPair(t *testing.T) (p *pair, here, there *world) {
 	t.Helper()
 	tokens, err := access.Open(access.File(filepath.Join(t.TempDir(), "state", "tokens.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Get(tokens.AddDevice("laptop", public(key(1)), nil))(t)
 	p = &pair{answers: map[string]func(context.Context, []byte) []byte{}}
 	var all []*world

@@ -168,9 +168,7 @@ func TestAThousandGuesses(t *testing.T) {
 
 		// Pairing tokens are limited, too, by address.
 		right, _, err := w.tokens.CreatePairing("desk", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		redeem := func(from, token string) string {
 			r := pairing.Redemption{Host: public(w.key), Device: public(key(1)), Token: token, Nonce: nonce(1)}
 			_, code := w.ask(from, "redeem", token, pairing.Redeem{DeviceKey: r.Device, Nonce: r.Nonce, Signature: r.SignDevice(key(1))}, nil)

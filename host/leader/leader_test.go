@@ -17,6 +17,7 @@ import (
 	"tether/host/access"
 	"tether/host/leader"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -55,9 +56,7 @@ func (r *rig) add(name, key string) {
 			}
 			return name + " answers " + q, s.kept.Load() != nil
 		})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go s.Run(ctx, func(ctx context.Context, kept access.Place) error {
 		s.kept.Store(&kept)
@@ -286,9 +285,7 @@ func TestKept(t *testing.T) {
 		if err := keep(first, "late"); err == nil {
 			t.Error("the former leader has kept something")
 		}
-		if err := keep(second, "new"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, keep(second, "new"))
 		if data, err := r.all["a"].Kept().Read(); err != nil || string(data) != "new" {
 			t.Errorf("in the end: %q, %v", data, err)
 		}
@@ -309,9 +306,7 @@ func TestUnreadable(t *testing.T) {
 			}
 			r.Lead("a")
 			synctest.Wait()
-			if err := keep(*r.all["a"].kept.Load(), "new"); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, keep(*r.all["a"].kept.Load(), "new"))
 			if data, err := r.all["b"].Kept().Read(); err != nil || string(data) != "new" {
 				t.Errorf("after %.9q: %q, %v", content, data, err)
 			}

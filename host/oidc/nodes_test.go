@@ -19,6 +19,7 @@ import (
 	"tether/host/leader"
 	"tether/host/oidc"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/pairing"
 )
@@ -156,9 +157,7 @@ func TestLoginsOfNodes(t *testing.T) {
 				id = e.ID
 			}
 		}
-		if err := n.rigs["c"].provider.End(id); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, n.rigs["c"].provider.End(id))
 		if err := n.rigs["c"].provider.End("s-0"); !errors.Is(err, host.ErrNoEntry) {
 			t.Errorf("ending a session that is not there: %v", err)
 		}

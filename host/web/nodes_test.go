@@ -12,6 +12,7 @@ import (
 	"tether/host"
 	"tether/host/cluster"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 )
 
 // nodesVariable is an environment variable. If it is set, as by make test-cluster, the
@@ -41,9 +42,7 @@ func startNodes(t *testing.T, o host.Options) (owner, other *host.Host) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var run sync.WaitGroup
 		run.Go(func() {
-			if err := n.Run(ctx, h); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, n.Run(ctx, h))
 		})
 		t.Cleanup(func() { cancel(); run.Wait(); n.Close(); h.Close() })
 		return h

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tether/host/webhook"
+	"tether/internal/testkit/must"
 )
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
@@ -48,9 +49,7 @@ func TestConnections(t *testing.T) {
 	} {
 		j := newJournal()
 		hub, err := webhook.New(webhook.Options{Open: j.open, Allow: c.allow, TLS: c.secure})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { hub.Run(ctx); close(done) }()

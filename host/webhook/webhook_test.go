@@ -15,6 +15,7 @@ import (
 
 	"tether/host"
 	"tether/host/webhook"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -208,9 +209,7 @@ func TestUnsubscribe(t *testing.T) {
 			t.Errorf("somebody else's: %v", err)
 		}
 		for range 2 { // the second time it was removed lately
-			if err := r.hub.Unsubscribe(r.ann, request); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, r.hub.Unsubscribe(r.ann, request))
 		}
 		r.journal.add(1)
 		if got := r.receiver.taken(); got != "verification" {

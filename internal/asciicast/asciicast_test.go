@@ -3,6 +3,7 @@ package asciicast_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/asciicast"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -70,9 +72,7 @@ func TestLines(t *testing.T) {
 `,
 	} {
 		got := write(t, version, events)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("version %d: -want +got:\n%s", version, diff)
-		}
+		check.Equal(t, fmt.Sprintf("version %d", version), want, got)
 		h, back, err := read(got)
 		wantHeader, wantEvents := header, events
 		wantHeader.Version = version

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/internal/deliver"
+	"tether/internal/testkit/must"
 )
 
 // A receiver may answer what it wants: nothing of it leads elsewhere, holds the sender
@@ -66,10 +67,7 @@ func TestSend(t *testing.T) {
 		if path == "/hangs" {
 			ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader("x")))(t)
 		got := deliver.Send(client, r, 100)
 		cancel()
 		if len(got.Answer) > 100 || got.Status != want.Status || got.Failure != want.Failure || got.After != want.After || got.Unsure != want.Unsure {

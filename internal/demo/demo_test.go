@@ -12,6 +12,7 @@ import (
 
 	"tether/internal/demo"
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -52,7 +53,5 @@ func TestServe(t *testing.T) {
 		t.Errorf("after the change: %q", text)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-ended)
 }

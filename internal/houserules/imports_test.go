@@ -90,7 +90,7 @@ const layers = `
 	NONE < cmd/tether/internal/tunnel;
 
 	platform/dirs < installer;
-	NONE < internal/testkit/must;
+	NONE < internal/testkit/check, internal/testkit/must;
 	internal/testkit/must, platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
@@ -229,9 +229,7 @@ func (r rules) refuses(tree []*file) bool {
 func TestImportDirections(t *testing.T) {
 	t.Chdir(root)
 	direct, full, err := parseRules(layers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tree := parseTree(t)
 	for _, f := range tree {
 		report(t, full.check(f))
@@ -243,9 +241,7 @@ func TestImportRulesCanFail(t *testing.T) {
 	t.Chdir(root)
 	direct, r, err := parseRules(`NONE < low; low < mid; # comment
 		mid < high, other;`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, c := range []struct {
 		name, src string
 		bad       int

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/internal/jsonspan"
+	"tether/internal/testkit/check"
 )
 
 type member struct{ Key, Value string }
@@ -69,9 +69,7 @@ func TestObject(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := members(t, tt.in)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("Object(%q): members (-want +got):\n%s", tt.in, diff)
-			}
+			check.Equal(t, fmt.Sprintf("Object(%q): members", tt.in), tt.want, got)
 			switch {
 			case tt.wantErr == "" && err != nil:
 				t.Errorf("Object(%q) = %v", tt.in, err)

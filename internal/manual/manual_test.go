@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"tether/internal/manual"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -124,14 +124,10 @@ func TestPages(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if diff := cmp.Diff([]string{"prog-a-b-c.1", "prog-a-b.1", "prog.1"}, names); diff != "" {
-		t.Errorf("pages (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "pages", []string{"prog-a-b-c.1", "prog-a-b.1", "prog.1"}, names)
 	for name, want := range map[string]string{"prog.1": rootPage, "prog-a-b.1": commandPage} {
 		got := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, string(got))
 	}
 }
 

@@ -139,9 +139,7 @@ func TestFresh(t *testing.T) {
 	w := &writer{t: t, path: filepath.Join(t.TempDir(), "log")}
 	w.lines(2)
 	f, err := secret.OpenRead(w.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	log := rotated.New(w.path, f)
 	defer log.Close()
 	w.rotate(1)

@@ -3,6 +3,8 @@ package testkit
 import (
 	"io"
 	"testing"
+
+	"tether/internal/testkit/check"
 )
 
 // A child that has died may still be killed and ended, as a terminal does that waits for
@@ -10,9 +12,7 @@ import (
 func TestChildDiesOnce(t *testing.T) {
 	c := NewChild()
 	c.Die(3)
-	if err := c.Kill(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, c.Kill(t.Context(), 0))
 	c.End(0)
 	c.Die(1)
 	if exit := c.Wait(); exit.Code != 3 {

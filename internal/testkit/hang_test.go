@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -38,25 +39,19 @@ func TestHangingProgramsEndWithTheTests(t *testing.T) {
 	tests.Env = append(os.Environ(), hangVar+"=leave")
 	in := must.Get(tests.StdinPipe())(t)
 	out, theirs, err := os.Pipe() // Wait waits for no pipe of this kind
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer out.Close()
 	tests.Stdout = theirs
 	err = tests.Start()
 	theirs.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, out)
 	}()
 	in.Close()
-	if err := tests.Wait(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, tests.Wait())
 	Eventually(t, Patience, "the program that hangs has ended", func() bool {
 		select {
 		case <-closed:

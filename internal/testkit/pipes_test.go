@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -26,9 +27,7 @@ func TestPipes(t *testing.T) {
 		if n, err := c.Read(buf); n != 1 || buf[0] != 'x' || err != nil {
 			t.Errorf("read %q, %v", buf[:n], err)
 		}
-		if err := errors.Join(l.Close(), l.Close()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, errors.Join(l.Close(), l.Close()))
 		if _, err := l.Dial(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("dial after the end: %v", err)
 		}

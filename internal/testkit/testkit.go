@@ -12,7 +12,8 @@
 //     StartNATS and StartVSCodeHost start real servers. Pipes and Connect make
 //     connections.
 //   - HostileAnswers and LargeObject are the largest messages of a hostile host.
-//   - The package must below this one ends a test at an unexpected error.
+//   - The packages must and check below this one: must ends a test at an unexpected error,
+//     check reports and goes on.
 //   - Unix and NotOnWine skip tests of missing features, and say why. DocCommands are the
 //     commands that the pages show.
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
@@ -74,16 +75,12 @@ func libraryPair(b *testing.B) (client, server library) {
 	accepted := make(chan *websocket.Conn, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			b.Error(err)
-		}
+		check.OK(b, err)
 		accepted <- c
 	}))
 	b.Cleanup(s.Close)
 	c, _, err := websocket.Dial(b.Context(), s.URL, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	client, server = library{c}, library{<-accepted}
 	b.Cleanup(func() {
 		_ = client.CloseNow()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
@@ -62,9 +63,7 @@ func TestTransfer(t *testing.T) {
 func TestBinaryIsAccepted(t *testing.T) {
 	url, accepted := serve(t, wsconn.Options{})
 	raw, _, err := websocket.Dial(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer raw.CloseNow()
 	server := <-accepted
 	defer server.Close()
@@ -170,9 +169,7 @@ func TestCloseDeliversHeldMessages(t *testing.T) {
 	if _, err := server.Recv(t.Context()); !errors.Is(err, io.EOF) {
 		t.Errorf("Recv = %v, want a clean close", err)
 	}
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-closed)
 }
 
 func TestCloseDoesNotWaitLongForASilentPeer(t *testing.T) {
@@ -356,9 +353,7 @@ func TestCloseUnblocksSender(t *testing.T) {
 				go func() { sent <- client.Send(t.Context(), make([]byte, 300_000)) }()
 				synctest.Wait()
 				start := time.Now()
-				if err := end(client); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, end(client))
 				if err := <-sent; err == nil {
 					t.Error("Send succeeded")
 				}
@@ -387,9 +382,7 @@ func TestPeersOverWebSocket(t *testing.T) {
 				t.Fatalf("Call = %q, %v, want %q", got, err, want)
 			}
 		}
-		if err := client.CloseReason(wsconn.CloseNormal, "bye"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, client.CloseReason(wsconn.CloseNormal, "bye"))
 		for range 2 {
 			if err := <-ended; !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, io.EOF) {
 				t.Errorf("Run = %v", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 	"tether/platform/rawio"
@@ -93,9 +94,7 @@ func TestDialHeaderAndContext(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header <- r.Header
 		c, err := wsconn.Accept(w, r, wsconn.Options{})
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		accepted <- c
 	}))
 	defer s.Close()
@@ -119,9 +118,7 @@ func TestDialTLS(t *testing.T) {
 	accepted := make(chan *wsconn.Conn, 1)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := wsconn.Accept(w, r, wsconn.Options{})
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		accepted <- c
 	}))
 	defer s.Close()
@@ -191,9 +188,7 @@ func TestAcceptOrigin(t *testing.T) {
 			}
 			c, err := wsconn.Dial(t.Context(), url, wsconn.Options{HTTPHeader: header})
 			if tt.status == 0 {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				c.Close()
 				(<-accepted).Close()
 				return

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
@@ -55,9 +56,7 @@ func pipe(t testing.TB, o wsconn.Options) (client, server *wsconn.Conn, below [2
 	accepted := make(chan *wsconn.Conn, 1)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := wsconn.Accept(w, r, o)
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		accepted <- c
 	})}
 	l := &oneConn{conns: make(chan net.Conn, 1)}

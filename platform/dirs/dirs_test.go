@@ -1,6 +1,7 @@
 package dirs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -8,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/dirs"
 )
@@ -76,9 +76,7 @@ func TestFor(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s:", c.name), c.want, got)
 	}
 }
 

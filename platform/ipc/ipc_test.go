@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
@@ -102,9 +103,7 @@ func TestNobodyThere(t *testing.T) {
 		}
 	})
 	for range 2 { // the second time does nothing
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, l.Close())
 	}
 	wg.Wait()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -203,9 +202,7 @@ func TestLock(t *testing.T) {
 	if _, err := ipc.Lock(path); !errors.As(err, &locked) || locked.Pid != 0 || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("held by somebody unknown: %v", err)
 	}
-	if err := held.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, held.Close())
 	again := must.Get(ipc.Lock(path))(t)
 	again.Close()
 	if _, err := ipc.Lock(filepath.Join(path, "below a file")); err == nil || errors.As(err, &locked) && locked.Path != path {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
@@ -21,9 +22,7 @@ func connected(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	path := filepath.Join(testkit.Home(t), "x.sock")
 	l, err := ipc.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { l.Close() })
 	if ours, err = ipc.Dial(t.Context(), path); err != nil {
 		t.Fatal(err)
@@ -42,14 +41,10 @@ func TestPassed(t *testing.T) {
 	testkit.Leaks(t)
 	conn, theirs := connected(t)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	closed, _, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	closed.Close()
 	for text, what := range map[string]ipc.Passable{"none": nil, "gone": closed, "once": w, "more": w} {
 		if err := ipc.WritePassing(theirs, []byte(text), what); err != nil {
@@ -70,9 +65,7 @@ func TestPassed(t *testing.T) {
 	if err == nil {
 		err = other.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d.Close()
 	d.Close()
 	if got, err := io.ReadAll(r); string(got) != "x" || err != nil {
@@ -81,9 +74,7 @@ func TestPassed(t *testing.T) {
 	if d.Has() || d.TryWrite([]byte("x")) != 0 {
 		t.Error("there is one after Close")
 	}
-	if err := errors.Join(in.Close(), other.Wait()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(in.Close(), other.Wait()))
 }
 
 // A connection that the other side resets fails to read, and has read nothing.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
 )
@@ -91,9 +92,7 @@ func TestConnIsANetConn(t *testing.T) {
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		conn, err := l.Accept()
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		accepted <- conn
 	}()
 	here := must.Get(ipc.Dial(t.Context(), l.Addr().String()))(t)
@@ -107,9 +106,7 @@ func TestConnIsANetConn(t *testing.T) {
 	must.Do(t, here.SetReadDeadline(time.Time{}))
 	const text = "the last bytes"
 	must.Get(there.Write([]byte(text)))(t)
-	if err := there.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, there.Close())
 	if got, err := io.ReadAll(here); string(got) != text || err != nil {
 		t.Errorf("after Close the other side reads %q, %v", got, err)
 	}
@@ -124,9 +121,7 @@ func TestHTTP(t *testing.T) {
 	l := listen(t, filepath.Join(testkit.Home(t), "d.sock"))
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		w.Write(text)
 	})}
 	served := make(chan error, 1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -25,22 +26,16 @@ func inGroup(t *testing.T, g Group, script string) (*exec.Cmd, *bufio.Reader) {
 		}
 		t.Skip("there is no systemd of the user with cgroups of version 2 that have the controllers pids and memory: make test-systemd")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = env
 	out, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w
 	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
-		if err := run("systemctl", "--user", "stop", g.slice()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, run("systemctl", "--user", "stop", g.slice()))
 		_ = cmd.Wait()
 		out.Close()
 	})

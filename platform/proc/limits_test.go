@@ -1,15 +1,15 @@
 package proc_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -26,12 +26,8 @@ func TestStricterLimits(t *testing.T) {
 		{proc.Limits{Soft: map[string]int64{"nofile": 999}}, proc.Limits{Soft: map[string]int64{"nofile": 999}}},
 	} {
 		before := maps.Clone(c.asked.Soft)
-		if diff := cmp.Diff(c.want, c.asked.Stricter(least)); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", c.asked, diff)
-		}
-		if diff := cmp.Diff(before, c.asked.Soft); diff != "" {
-			t.Errorf("the caller's map was changed: (-want +got)\n%s", diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s:", c.asked), c.want, c.asked.Stricter(least))
+		check.Equal(t, "the caller's map was changed:", before, c.asked.Soft)
 		if !c.asked.Without(c.asked).IsZero() {
 			t.Errorf("%s differs from itself", c.asked)
 		}
@@ -45,9 +41,7 @@ func TestLimitsInWords(t *testing.T) {
 	testkit.Unix(t, "there are no such limits")
 	all := proc.Limits{Umask: new(0o077), Nice: new(-20), Soft: map[string]int64{"nofile": 512, "core": proc.NoLimit}}
 	got := must.Get(proc.ParseLimits(all.String()))(t)
-	if diff := cmp.Diff(all, got); diff != "" {
-		t.Errorf("%s: (-want +got)\n%s", all, diff)
-	}
+	check.Equal(t, fmt.Sprintf("%s:", all), all, got)
 	for _, wrong := range []string{"umask=1000", "umask=-1", "umask=8", "nice=20", "nice=-21", "nofile=-2", "nofile", "nofile=9223372036854775808", "nosuch=1", "nice=1;2"} {
 		if got, err := proc.ParseLimits(wrong); err == nil {
 			t.Errorf("%s became %s", wrong, got)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -41,9 +42,7 @@ func TestParseLsof(t *testing.T) {
 		{"cut off", "p1\ntIPv4\nn127.0.0.1:80", []proc.Listener{listener(1, "127.0.0.1:80")}},
 		{"Windows's lines", "p1\r\ntIPv4\r\nn*:80\r\n", []proc.Listener{listener(1, "0.0.0.0:80")}},
 	} {
-		if diff := cmp.Diff(c.want, proc.ParseLsof([]byte(c.out)), sameAddr); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		check.Equal(t, c.name, c.want, proc.ParseLsof([]byte(c.out)), sameAddr)
 	}
 }
 
@@ -101,9 +100,7 @@ func TestParseTCPTable(t *testing.T) {
 		{"nothing", nil, false, nil},
 		{"more rows than there are", append([]byte{0xff, 0xff, 0xff, 0xff}, four[4:]...), false, both},
 	} {
-		if diff := cmp.Diff(c.want, proc.ParseTCPTable(c.table, c.six), sameAddr); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		check.Equal(t, c.name, c.want, proc.ParseTCPTable(c.table, c.six), sameAddr)
 	}
 }
 
@@ -146,13 +143,9 @@ func TestOwners(t *testing.T) {
 	}
 	in := proc.Owners(all, []proc.Terminal{{ID: "a", Pid: 10}, {ID: "b", Pid: 20}, {ID: "gone", Pid: 0}, {ID: "init", Pid: 1}})
 	want := map[int][]string{10: {"a"}, 11: {"a"}, 12: {"a"}, 13: {"a"}, 14: {"a"}, 20: {"a", "b"}, 21: {"a", "b"}}
-	if diff := cmp.Diff(want, in); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "", want, in)
 	sockets := []proc.Listener{listener(11, "127.0.0.1:1"), listener(11, "127.0.0.1:1"), listener(21, "127.0.0.1:2"), listener(30, "127.0.0.1:3")}
 	found := proc.Sorted(sockets, in)
 	wantSockets := map[string][]proc.Listener{"a": {sockets[0], sockets[2]}, "b": {sockets[2]}}
-	if diff := cmp.Diff(wantSockets, found, sameAddr); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "", wantSockets, found, sameAddr)
 }

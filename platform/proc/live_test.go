@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -59,9 +60,7 @@ func TestKillComparesStartTimes(t *testing.T) {
 	defer child.Process.Kill()
 	p := must.Get(proc.Lookup(child.Process.Pid))(t)
 	old := proc.ID{Pid: p.Pid, Start: p.Start - 1} // as if an earlier leader had had this number
-	if err := (proc.Tree{Leader: old, Reaped: true, Tag: proc.Tag("nobody has this")}).Kill(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, (proc.Tree{Leader: old, Reaped: true, Tag: proc.Tag("nobody has this")}).Kill(t.Context(), 0))
 	if now, err := proc.Lookup(p.Pid); err != nil || now.Zombie {
 		t.Errorf("an innocent process was killed: %+v, %v", now, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -16,9 +17,7 @@ func TestMasterHolders(t *testing.T) {
 	for range 2 {
 		p := must.Get(pty.Start(pty.Command{Path: "cat", Env: os.Environ()}))(t)
 		defer func() {
-			if err := p.Kill(t.Context(), 0); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, p.Kill(t.Context(), 0))
 			p.Close()
 		}()
 		in := must.Get(proc.Lookup(p.Pid()))(t)

@@ -1,10 +1,10 @@
 package proc_test
 
 import (
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"tether/internal/testkit/check"
 	"tether/platform/proc"
 )
 
@@ -26,12 +26,8 @@ func TestTags(t *testing.T) {
 		if got := proc.FindTag(c.env); got != c.tag {
 			t.Errorf("FindTag(%q) = %q, want %q", c.env, got, c.tag)
 		}
-		if diff := cmp.Diff(c.without, proc.WithoutTag(c.env)); diff != "" {
-			t.Errorf("WithoutTag(%q): (-want +got)\n%s", c.env, diff)
-		}
-		if diff := cmp.Diff(before, c.env); diff != "" {
-			t.Errorf("the argument was changed: (-want +got)\n%s", diff)
-		}
+		check.Equal(t, fmt.Sprintf("WithoutTag(%q):", c.env), c.without, proc.WithoutTag(c.env))
+		check.Equal(t, "the argument was changed:", before, c.env)
 	}
 }
 
@@ -51,8 +47,6 @@ func TestDescendants(t *testing.T) {
 		for _, p := range proc.Descendants(all, c.root) {
 			got = append(got, p.Pid)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("descendants of %d: (-want +got)\n%s", c.root, diff)
-		}
+		check.Equal(t, fmt.Sprintf("descendants of %d:", c.root), c.want, got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -149,9 +150,7 @@ func testJob(t *testing.T, how string) {
 	}
 	testkit.Leaks(t)
 	j, err := proc.NewJob()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if empty, err := j.Empty(); !empty || err != nil {
 		t.Errorf("a new job is empty: %t, %v", empty, err)
 	}
@@ -161,9 +160,7 @@ func testJob(t *testing.T, how string) {
 		pids, err = j.Pids()
 		return err != nil || len(pids) == 2
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ended := func() bool {
 		for _, pid := range pids {
 			if p, err := proc.Lookup(pid); err == nil && !p.Zombie {
@@ -174,20 +171,14 @@ func testJob(t *testing.T, how string) {
 	}
 	switch how {
 	case "kill":
-		if err := j.Kill(3); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, j.Kill(3))
 		if empty, err := j.Empty(); !empty || err != nil {
 			t.Errorf("after Kill the job is empty: %t, %v", empty, err)
 		}
 	case "spare":
-		if err := j.Spare(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, j.Spare())
 	}
-	if err := j.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, j.Close())
 	if how == "spare" {
 		if ended() {
 			t.Error("members of a job that was told to spare them are gone")
@@ -224,9 +215,7 @@ func TestAgentJob(t *testing.T) {
 	if empty, err := other.Empty(); !empty || err != nil {
 		t.Errorf("another agent's job is empty: %t, %v", empty, err)
 	}
-	if err := again.Kill(3); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, again.Kill(3))
 }
 
 func TestStartDetached(t *testing.T) {
@@ -259,20 +248,14 @@ func TestStartDetached(t *testing.T) {
 func TestStartSession(t *testing.T) {
 	testkit.Leaks(t)
 	in, inW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, outW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer out.Close()
 	p, err := proc.StartSession(os.Args[0], []string{"x"}, append(os.Environ(), helperVar+"=session"), in, outW)
 	in.Close()
 	outW.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	fmt.Fprint(inW, "hello")
 	inW.Close()
 	if got, err := io.ReadAll(out); string(got) != "got hello, <nil>" || err != nil {
@@ -301,8 +284,6 @@ func TestTerminateTheDeaf(t *testing.T) {
 	testkit.Leaks(t)
 	cmd := self("hang")
 	must.Do(t, cmd.Start())
-	if err := proc.Terminate(cmd.Process); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, proc.Terminate(cmd.Process))
 	cmd.Wait()
 }

@@ -1,12 +1,12 @@
 package pty_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -103,9 +103,7 @@ func TestCommandLine(t *testing.T) {
 func TestAwkwardArguments(t *testing.T) {
 	args := append([]string{`C:\Program Files\x.exe`}, awkward...)
 	line := must.Get(pty.CommandLine(args[0], args))(t)
-	if diff := cmp.Diff(args, splitLine(line)); diff != "" {
-		t.Errorf("%s: (-want +got)\n%s", line, diff)
-	}
+	check.Equal(t, fmt.Sprintf("%s:", line), args, splitLine(line))
 }
 
 // For any arguments, a program gets exactly these.
@@ -122,9 +120,7 @@ func FuzzCommandLine(f *testing.F) {
 			}
 			return
 		}
-		if diff := cmp.Diff(args, splitLine(line)); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", line, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s:", line), args, splitLine(line))
 	})
 }
 
@@ -184,9 +180,7 @@ func TestFoldEnv(t *testing.T) {
 		{[]string{"b=1", "A=2", "B=3", "a="}, []string{"a=", "B=3", `SystemRoot=C:\Windows`}},
 		{[]string{"systemroot=D:\\W", "=C:=C:\\x", "none", "", "=", "X=a\x00b", "Y=a=b"}, []string{"=C:=C:\\x", "systemroot=D:\\W", "Y=a=b"}},
 	} {
-		if diff := cmp.Diff(c.want, pty.FoldEnv(c.env, `C:\Windows`)); diff != "" {
-			t.Errorf("of %q: (-want +got)\n%s", c.env, diff)
-		}
+		check.Equal(t, fmt.Sprintf("of %q:", c.env), c.want, pty.FoldEnv(c.env, `C:\Windows`))
 	}
 	if v, ok := pty.LookupFold([]string{"PATH=1", "Path=2"}, "path"); v != "2" || !ok {
 		t.Errorf("path is %q, %t; want the last one", v, ok)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -83,9 +84,7 @@ func TestResize(t *testing.T) {
 	p.until("ready")
 	err := p.Resize(pty.Size{Cols: 132, Rows: 50})
 	notOnWine(t, err)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, s := range []pty.Size{{}, {Cols: 80}, {Rows: 24}} {
 		if err := p.Resize(s); err == nil {
 			t.Errorf("Resize(%v) was accepted", s)
@@ -224,9 +223,7 @@ func TestKillAfterClose(t *testing.T) {
 	p := start(t, "tree", "1")
 	p.until("pid ")
 	p.Close()
-	if err := p.Kill(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, p.Kill(t.Context(), 0))
 	p.wantEnd()
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -32,9 +33,7 @@ func TestClosesOutputButLives(t *testing.T) {
 		t.Errorf("ended with %+v, but only its output did", p.Wait())
 	default:
 	}
-	if err := p.Kill(t.Context(), patience); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, p.Kill(t.Context(), patience))
 	if got := p.Wait(); got.Signal != "SIGTERM" && got.Signal != "SIGHUP" {
 		t.Errorf("exit %+v, want that of a polite signal", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 )
@@ -116,9 +117,7 @@ func TestFeedWaits(t *testing.T) {
 		t.Error(err)
 	}
 	must.Do(t, os.WriteFile(hold, nil, 0o600))
-	if err := <-begun; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-begun)
 	if got := strings.TrimSpace(printed()); got != "300000" {
 		t.Errorf("%s bytes arrived", got)
 	}
@@ -131,16 +130,12 @@ func TestFeedOfAProgramThatReadsNoMore(t *testing.T) {
 	p, printed := fed(t, "head -n 1; exec <&-; echo closed; kill -STOP $$; exit")
 	defer func() { _ = p.Kill(context.Background(), 0) }()
 	off, err := p.Feed(t.Context(), 0, []byte("one\n"), false)
-	if err != nil {
-		t.Error(err)
-	}
+	check.OK(t, err)
 	testkit.Eventually(t, testkit.Patience, "the writer learns that nobody reads", func() bool {
 		off, err = p.Feed(t.Context(), off, []byte("two\n"), false)
 		return errors.Is(err, os.ErrClosed)
 	})
-	if err := p.Kill(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, p.Kill(t.Context(), 0))
 	if got := printed(); got != "one\nclosed\n" {
 		t.Errorf("printed %q", got)
 	}
@@ -159,9 +154,7 @@ func TestFeedOfAProgramThatReadsNoMore(t *testing.T) {
 	if err := <-ended; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	if err := q.Kill(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, q.Kill(t.Context(), 0))
 	if _, err := start(t, nil, "/bin/true").Feed(t.Context(), 0, nil, false); !errors.Is(err, pty.ErrNoFeed) {
 		t.Errorf("a program with a terminal as its input: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -43,9 +44,7 @@ func TestAgentsTerminalsShareAJob(t *testing.T) {
 			t.Errorf("%d is not in the job: %v", pid, both)
 		}
 	}
-	if err := one.Kill(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, one.Kill(t.Context(), 0))
 	left := members()
 	for _, pid := range ofOne {
 		if slices.Contains(left, pid) {

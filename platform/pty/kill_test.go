@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 )
@@ -162,9 +163,7 @@ func TestKillTogether(t *testing.T) {
 		go func() { results <- p.Kill(t.Context(), time.Second) }()
 	}
 	for range cap(results) {
-		if err := <-results; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-results)
 	}
 	p.wantNone()
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -25,9 +26,7 @@ func limited(t *testing.T, l proc.Limits, script string) (printed, faults string
 	p := must.Get(pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Limits: l}))(t)
 	defer p.Close()
 	all, err := io.ReadAll(p)
-	if err != nil {
-		t.Error(err)
-	}
+	check.OK(t, err)
 	p.Wait()
 	return strings.ReplaceAll(string(all), "\r\n", "\n"), p.Faults()
 }

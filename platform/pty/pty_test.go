@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -64,9 +63,7 @@ func TestExit(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 { // several may wait
 			wg.Go(func() {
-				if diff := cmp.Diff(c.want, p.Wait()); diff != "" {
-					t.Errorf("%s: (-want +got)\n%s", c.script, diff)
-				}
+				check.Equal(t, fmt.Sprintf("%s:", c.script), c.want, p.Wait())
 			})
 		}
 		wg.Wait()
@@ -189,9 +186,7 @@ func TestWaitReadableKeepsTheStream(t *testing.T) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		var want bytes.Buffer
 		for i := range lines {

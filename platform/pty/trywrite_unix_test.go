@@ -48,9 +48,7 @@ func TestTryWriteArrives(t *testing.T) {
 		if err == nil && n == 0 {
 			n, err = p.Write([]byte(rest[:1])) // which waits
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		rest = rest[n:]
 	}
 	p.rest()

@@ -16,9 +16,7 @@ import (
 func TestUnfed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, r, err := newFeed()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer r.Close()
 		defer f.close()
 		closed := func() bool {

@@ -27,9 +27,7 @@ func pair(t *testing.T, network string) (a, b net.Conn) {
 		address = filepath.Join(testkit.Home(t), "s")
 	}
 	inner, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l := rawio.Listener{Listener: inner}
 	defer l.Close()
 	dialled := must.Get(net.Dial(network, l.Addr().String()))(t)

@@ -24,13 +24,9 @@ import (
 func TestBlockingSocket(t *testing.T) {
 	a, _ := pair(t, "unix")
 	raw, err := a.(interface{ NetConn() net.Conn }).NetConn().(*net.UnixConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Do(t, raw.Control(func(fd uintptr) { err = unix.SetNonblock(int(fd), false) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Do(t, a.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 	if _, err := a.Read(make([]byte, 1)); !os.IsTimeout(err) {
 		t.Errorf("read: %v", err)
@@ -65,9 +61,7 @@ func TestOthersRun(t *testing.T) {
 	zero := must.Get(os.Open("/dev/zero"))(t)
 	stdin := os.NewFile(dupNonblocking(t), "stdin")
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var came atomic.Bool
 	go func() {
 		if n, _ := r.Read(make([]byte, 1)); n == 1 {
@@ -115,8 +109,6 @@ func dupNonblocking(t *testing.T) uintptr {
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return uintptr(fd)
 }

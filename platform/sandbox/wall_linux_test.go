@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/sandbox"
 )
@@ -151,9 +152,7 @@ func tryWays(t *testing.T, all []way, user string, as *syscall.Credential, name 
 	}
 	o := makeOutside(t, filepath.Join(base, "files"), program, as)
 	text, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	argv := []string{program, "ways", string(text), "shared"}
 	if k == sandbox.Wall {
 		argv[3] = "private"
@@ -201,9 +200,7 @@ func tryWays(t *testing.T, all []way, user string, as *syscall.Credential, name 
 func place(t *testing.T, as *syscall.Credential) (base, program string) {
 	t.Helper()
 	base, err := os.MkdirTemp("", "ways")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
 	if base, err = filepath.EvalSymlinks(base); err != nil {
 		t.Fatal(err)
@@ -512,9 +509,7 @@ func TestPrivateDirectory(t *testing.T) {
 	if got := output(t, wall(t, other, "ls /tmp/file ~/file 2>/dev/null || echo none")); got != "none" {
 		t.Errorf("another agent sees %q", got)
 	}
-	if err := end(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, end())
 	left, err := filepath.Glob(base + "/state/*")
 	if want := []string{base + "/state/agent.lock", base + "/state/other.lock"}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %q, %v", left, err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
@@ -24,9 +25,7 @@ func rightsOf(t *testing.T, path string) string {
 	t.Helper()
 	descriptor := must.Get(windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION))(t)
 	list, _, err := descriptor.DACL()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var all []string
 	for i := range uint32(list.AceCount) {
 		var entry *windows.ACCESS_ALLOWED_ACE
@@ -65,9 +64,7 @@ func wantClosed(t *testing.T, _ os.FileMode, paths ...string) {
 func open(t *testing.T, path, rights string, isDir bool) {
 	t.Helper()
 	descriptor, err := windows.SecurityDescriptorFromString("D:P" + rights)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	sa := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
 	sa.Length = uint32(unsafe.Sizeof(*sa))
 	name := must.Get(windows.UTF16PtrFromString(path))(t)
@@ -79,9 +76,7 @@ func open(t *testing.T, path, rights string, isDir bool) {
 			err = windows.CloseHandle(h)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func TestRefused(t *testing.T) {
@@ -165,9 +160,7 @@ func TestReplaceWaitsForReaders(t *testing.T) {
 	must.Do(t, secret.WriteFile(name, []byte("old")))
 	reader := must.Get(os.Open(name))(t)
 	time.AfterFunc(50*time.Millisecond, func() { reader.Close() })
-	if err := secret.WriteFile(name, []byte("new")); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, secret.WriteFile(name, []byte("new")))
 	if got, err := secret.ReadFile(name); string(got) != "new" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}

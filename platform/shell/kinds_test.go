@@ -1,11 +1,12 @@
 package shell
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"tether/internal/testkit/check"
 )
 
 func TestPlaces(t *testing.T) {
@@ -29,9 +30,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		got := places(c.name, getenv, c.git)
 		got = slices.DeleteFunc(got, func(p string) bool { return strings.Contains(p, "Windows\\bin") || strings.Contains(p, "tools\\bin") })
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%q: (-want +got)\n%s", c.name, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%q:", c.name), c.want, got)
 	}
 	if got := places("pwsh", func(string) string { return "" }, ""); len(got) > 0 {
 		t.Errorf("without an environment: %q", got)

@@ -20,9 +20,7 @@ func TestReadSecretIsCalledOffEarly(t *testing.T) {
 	if errors.Is(err, pty.ErrUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer person.Close()
 	defer terminal.Close()
 	before := must.Get(term.GetState(int(terminal.Fd())))(t)

@@ -23,9 +23,7 @@ func open(t *testing.T) (person, terminal *os.File) {
 	if errors.Is(err, pty.ErrUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { person.Close(); terminal.Close() })
 	return person, terminal
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
 	"tether/platform/tty"
@@ -83,9 +84,7 @@ func on(t *testing.T, helper string) *pty.PTY {
 	testkit.Leaks(t)
 	p := must.Get(pty.Start(pty.Command{Path: os.Args[0], Env: append(os.Environ(), helperVar+"="+helper), Size: pty.Size{Cols: 100, Rows: 30}}))(t)
 	t.Cleanup(func() {
-		if err := p.Kill(t.Context(), 0); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Kill(t.Context(), 0))
 		p.Close()
 	})
 	return p

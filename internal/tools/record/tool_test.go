@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/agent/redact"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -35,9 +36,7 @@ func TestToolsAreRecorded(t *testing.T) {
 		}
 		for _, file := range []string{base + ".out", base + ".want"} {
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 			if len(data) > maxOutput || strings.Contains(string(data), "/tmp/") || strings.Contains(string(data), "/root/") {
 				t.Errorf("%s has %d bytes, or names of a machine", file, len(data))
 			}

@@ -21,8 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -91,9 +90,7 @@ func TestTar(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		names = append(names, h.Name)
 		data, err := io.ReadAll(r)
 		if err != nil || string(data) != "this is "+path.Base(h.Name) {
@@ -103,9 +100,7 @@ func TestTar(t *testing.T) {
 			t.Errorf("header of %s: %+v", h.Name, h)
 		}
 	}
-	if diff := cmp.Diff(portable, names); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "names", portable, names)
 	if err := writeTar(io.Discard, "d", when, []file{{from: files[0].from + "-missing"}}); err == nil {
 		t.Error("a file that is missing was packed")
 	}
@@ -126,9 +121,7 @@ func TestZip(t *testing.T) {
 			t.Errorf("%s: %v, %v", f.Name, f.Modified, f.Mode())
 		}
 	}
-	if diff := cmp.Diff(portable, names); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "names", portable, names)
 	if err := writeZip(io.Discard, "d", when, []file{{from: files[0].from + "-missing"}}); err == nil {
 		t.Error("a file that is missing was packed")
 	}
@@ -153,9 +146,7 @@ func TestPackageConfig(t *testing.T) {
 			"tether.bash": "/usr/share/bash-completion/completions/tether", "tether.fish": "/usr/share/fish/vendor_completions.d/tether.fish",
 			"tether.ps1": "/usr/share/tether/completions/tether.ps1", "tether-run.1": "/usr/share/man/man1/tether-run.1.gz",
 			"CONFIG.md": "/usr/share/doc/tether/docs/CONFIG.md"}
-		if diff := cmp.Diff(want, places); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", p.name, diff)
-		}
+		check.Equal(t, p.name, want, places)
 		for _, place := range places {
 			if strings.Contains(place, "systemd") {
 				t.Errorf("%s brings %s: whose terminals are lent is for each user to say", p.name, place)
@@ -387,9 +378,7 @@ func TestTexts(t *testing.T) {
 	for _, name := range programs { // large ones take long to compress, and are packed by make test-release
 		must.Do(t, os.WriteFile(r.program(native, name), []byte("short"), 0o755))
 	}
-	if err := r.archives(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, r.archives(t.Context()))
 }
 
 func TestCompressed(t *testing.T) {

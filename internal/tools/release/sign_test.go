@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -83,9 +84,7 @@ func TestSignature(t *testing.T) {
 		}
 	}
 	write(t, r.signers, other+line) // while keys change there are two
-	if err := r.verify(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, r.verify(t.Context()))
 }
 
 // A key that users could not verify with fails the release, before anybody has it.
@@ -120,9 +119,7 @@ func TestKeysThatDoNotSign(t *testing.T) {
 func TestNotSigned(t *testing.T) {
 	t.Setenv("PATH", "")
 	r := released(t)
-	if err := r.sign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, r.sign(t.Context()))
 	if _, err := os.Stat(filepath.Join(r.out, signature)); !os.IsNotExist(err) {
 		t.Errorf("there is a signature: %v", err)
 	}

@@ -41,9 +41,7 @@ func TestNames(t *testing.T) {
 func rendered(t *testing.T, targets, scope string) *release {
 	t.Helper()
 	all, err := parseTargets(targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r := &release{out: t.TempDir(), work: t.TempDir(), version: "1.2.3-rc1+4.gabc", epoch: when, targets: all, signers: filepath.Join(t.TempDir(), "signers")}
 	if r.names, err = parseNames("https://x.example/dl", "my-tether", scope); err != nil {
 		t.Fatal(err)

@@ -42,9 +42,7 @@ func TestNewHome(t *testing.T) {
 	t.Setenv("HOME", own)
 	t.Setenv("ENV", filepath.Join(own, ".profile"))
 	home, env, err := newHome()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.RemoveAll(home)
 	run := func(name string, args ...string) string {
 		c := exec.Command(name, args...)

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/internal/testkit/check"
 )
 
 func TestReport(t *testing.T) {
@@ -67,9 +70,7 @@ func TestReport(t *testing.T) {
 		}
 		r.printSkipped()
 		r.printSlow()
-		if diff := cmp.Diff(c.want, out.String()); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
-		}
+		check.Equal(t, fmt.Sprintf("%s:", c.name), c.want, out.String())
 	}
 }
 

@@ -5,9 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/agent/localapi"
+	"tether/internal/testkit/check"
 	"tether/vocab"
 )
 
@@ -30,8 +29,6 @@ func TestUIPorts(t *testing.T) {
 		list := []localapi.Terminal{{ID: "a"}, {ID: "b", Exit: &vocab.Exit{}}, {ID: "new"}}
 		p.fill(list)
 		want := []localapi.Terminal{{ID: "a", Listening: web}, {ID: "b", Exit: &vocab.Exit{}}, {ID: "new"}}
-		if diff := cmp.Diff(want, list); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, "", want, list)
 	})
 }
