@@ -28,17 +28,7 @@ type Dispatch struct {
 func (d *Dispatch) Decode(params []byte) error {
 	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
 	var channel, seq []byte
-	object := members(params, func(key, value []byte) {
-		switch string(key) {
-		case "channel":
-			channel = value
-		case "clientSeq":
-			seq = value
-		case "action":
-			d.Action = value
-		}
-	})
-	err := asObject(object)
+	err := find(params, member{"channel", &channel}, member{"clientSeq", &seq}, member{"action", &d.Action})
 	if err == nil {
 		err = reuseString(&d.Channel, "channel", channel)
 	}
@@ -76,21 +66,8 @@ type EnvelopeView struct {
 func (v *EnvelopeView) Decode(params []byte) error {
 	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
 	var channel, seq, origin, reason []byte
-	object := members(params, func(key, value []byte) {
-		switch string(key) {
-		case "channel":
-			channel = value
-		case "serverSeq":
-			seq = value
-		case "origin":
-			origin = value
-		case "rejectionReason":
-			reason = value
-		case "action":
-			v.Action = value
-		}
-	})
-	err := asObject(object)
+	err := find(params, member{"channel", &channel}, member{"serverSeq", &seq}, member{"origin", &origin},
+		member{"rejectionReason", &reason}, member{"action", &v.Action})
 	if err == nil {
 		err = v.decodeHead(channel, seq, origin, reason)
 	}
@@ -128,15 +105,7 @@ func (v *EnvelopeView) decodeHead(channel, seq, origin, reason []byte) (err erro
 func (v *EnvelopeView) decodeOrigin(raw []byte) error {
 	v.HasOrigin = true
 	var id, seq []byte
-	object := members(raw, func(key, value []byte) {
-		switch string(key) {
-		case "clientId":
-			id = value
-		case "clientSeq":
-			seq = value
-		}
-	})
-	if !object {
+	if find(raw, member{"clientId", &id}, member{"clientSeq", &seq}) != nil {
 		return errors.New("origin is not an object")
 	}
 	if given(seq) {
@@ -174,17 +143,7 @@ func (a *actionView) decode(raw []byte) error {
 	if !given(raw) {
 		return errors.New("action is missing")
 	}
-	object := members(raw, func(key, value []byte) {
-		switch string(key) {
-		case "type":
-			kind = value
-		case "data":
-			a.data = value
-		case "_meta":
-			meta = value
-		}
-	})
-	if !object {
+	if find(raw, member{"type", &kind}, member{"data", &a.data}, member{"_meta", &meta}) != nil {
 		return errors.New("action is not an object")
 	}
 	if err := a.setKind(kind); err != nil {
@@ -226,15 +185,7 @@ func (a *actionView) setKind(quoted []byte) error {
 
 func (a *actionView) setMeta(meta []byte) error {
 	var offset []byte
-	object := members(meta, func(key, value []byte) {
-		switch string(key) {
-		case OffsetKey:
-			offset = value
-		case ScreenKey:
-			a.screen = value
-		}
-	})
-	if !object {
+	if find(meta, member{OffsetKey, &offset}, member{ScreenKey, &a.screen}) != nil {
 		return errors.New("_meta is not an object")
 	}
 	if !given(offset) {
@@ -251,38 +202,22 @@ func (a *actionView) setMeta(meta []byte) error {
 	return nil
 }
 
-// Decode reads the params of MethodAck into p, which may be reused: while the channel
-// stays the same, it does not allocate. params must be valid JSON, as the params of a
-// jsonrpc.Request are. After an error p is unusable.
-func (p *AckParams) Decode(params []byte) error {
-	var channel, applied []byte
-	err := asObject(members(params, func(key, value []byte) {
-		switch string(key) {
-		case "channel":
-			channel = value
-		case "applied":
-			applied = value
-		}
-	}))
-	if err == nil {
-		err = reuseString(&p.Channel, "channel", channel)
-	}
-	if err == nil && !given(applied) {
-		err = errors.New("applied is missing")
-	}
-	if err == nil {
-		p.Applied, err = decodeInt("applied", applied)
-	}
-	if err == nil {
-		err = p.Validate()
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", MethodAck, err)
-	}
-	return nil
+// member is a member of an object that find looks for.
+type member struct {
+	name  string
+	value *[]byte
 }
 
-func asObject(is bool) error {
+// find sets the values of the members that it finds in object, which is valid JSON. It
+// fails if the JSON is not an object.
+func find(object []byte, wanted ...member) error {
+	is := members(object, func(key, value []byte) {
+		for _, m := range wanted {
+			if string(key) == m.name {
+				*m.value = value
+			}
+		}
+	})
 	if !is {
 		return jsonspan.ErrNotObject
 	}

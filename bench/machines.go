@@ -64,7 +64,7 @@ func (m *fakeMachine) lend(ctx context.Context, n, count int) error {
 
 func (m *fakeMachine) notified(method string, params []byte) {
 	var p ahp.AckParams
-	if method != ahp.MethodAck || p.Decode(params) != nil {
+	if method != ahp.MethodAck || ahp.DecodeParams(params, &p) != nil {
 		return
 	}
 	m.mu.Lock()

@@ -66,7 +66,7 @@ func (m *member) envelope(v ahp.EnvelopeView) {
 
 func (m *member) notified(method string, params []byte) {
 	var p ahp.AckParams
-	if method != ahp.MethodAck || p.Decode(params) != nil {
+	if method != ahp.MethodAck || ahp.DecodeParams(params, &p) != nil {
 		return
 	}
 	m.mu.Lock()

@@ -36,7 +36,6 @@ type session struct {
 	began   time.Time           // set by run
 	live    atomic.Bool         // envelopes are new; before, they are a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
-	ack     ahp.AckParams       // of onNotification: owned by the read goroutine
 	heard   atomic.Int64        // when something last arrived, in nanoseconds since made
 
 	mu    sync.Mutex

@@ -33,11 +33,12 @@ func (s *session) onNotification(method string, params []byte) {
 	if !s.live.Load() || !s.marker.Resume {
 		return
 	}
-	if err := s.ack.Decode(params); err != nil {
+	var p ahp.AckParams
+	if ahp.DecodeParams(params, &p) != nil {
 		return
 	}
-	if le := s.link.byURI(s.ack.Channel); le != nil {
-		s.link.setAcked(le, s.ack.Applied)
+	if le := s.link.byURI(p.Channel); le != nil {
+		s.link.setAcked(le, p.Applied)
 	}
 }
 
