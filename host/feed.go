@@ -243,7 +243,8 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 		from = start
 		a.Items = t.appendResetLocked(a.Items, r.Room)
 	}
-	f := filling{t: t, items: a.Items, most: r.Most, room: r.Room, pos: from, sizes: t.resizesLocked(from)}
+	f := filling{t: t, items: a.Items, most: r.Most, room: r.Room}
+	f.pieces = pieces{pos: from, sizes: t.resizesLocked(from), act: f.add, data: f.addText}
 	at := start
 	for i := range t.content.parts {
 		p := &t.content.parts[i]
@@ -253,7 +254,9 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 		}
 		at += int64(p.size)
 	}
-	f.restSizes()
+	for len(f.sizes) > 0 { // changes after all text
+		f.resize()
+	}
 	data, _ := json.Marshal(t.feedStateLocked()) // has nothing that cannot be encoded
 	a.Items = appendItem(f.items, itemState, t.applied, data)
 	a.Number, a.Index = t.number, t.log.next
@@ -288,15 +291,18 @@ const maxEscape = 6
 
 // filling collects recorded text from a position on.
 type filling struct {
+	pieces
 	t     *terminal
 	items []byte
-	most  int   // bytes of items
-	room  int   // upper bound of the items, in bytes; they may exceed it slightly. 0: none
-	pos   int64 // of the next piece
-	sizes []mark
+	most  int // bytes of items
+	room  int // upper bound of the items, in bytes; they may exceed it slightly. 0: none
 }
 
-func (f *filling) act(a ahp.Action) {
+func (f *filling) addText(quoted []byte) {
+	f.items = appendItem(f.items, itemText, f.t.offsets.at(f.pos), quoted)
+}
+
+func (f *filling) add(a ahp.Action) {
 	f.items = appendItem(f.items, itemAction, f.t.offsets.at(f.pos), ahp.AppendAction(nil, a))
 }
 
@@ -308,7 +314,7 @@ func (f *filling) part(p *part, at int64) bool {
 	}
 	c := p.command
 	if c != nil && at >= f.pos {
-		f.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)})
+		f.act(c.began())
 	}
 	for _, r := range p.runs {
 		if next := at + int64(r.size); next > f.pos {
@@ -330,37 +336,9 @@ func (f *filling) part(p *part, at int64) bool {
 		at += int64(r.size)
 	}
 	if c != nil && c.complete {
-		f.act(ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration})
+		f.act(c.finished())
 	}
 	return true
-}
-
-// run appends text, with the changes of the terminal's size within it.
-func (f *filling) run(esc []byte, size int) {
-	for len(esc) > 0 {
-		at, n := len(esc), size
-		for len(f.sizes) > 0 && f.sizes[0].pos < f.pos+int64(size) {
-			next := f.sizes[0]
-			if next.pos > f.pos {
-				at, n = escapedPrefix(esc, int(next.pos-f.pos), false)
-				break
-			}
-			f.act(ahp.TerminalResized{Cols: int64(next.resized[0]), Rows: int64(next.resized[1])})
-			f.sizes = f.sizes[1:]
-		}
-		quoted := append(append(append(make([]byte, 0, at+2), '"'), esc[:at]...), '"')
-		f.pos += int64(n)
-		f.items = appendItem(f.items, itemText, f.t.offsets.at(f.pos), quoted)
-		esc, size = esc[at:], size-n
-	}
-}
-
-// restSizes appends the changes of size after all text.
-func (f *filling) restSizes() {
-	for _, x := range f.sizes {
-		f.act(ahp.TerminalResized{Cols: int64(x.resized[0]), Rows: int64(x.resized[1])})
-	}
-	f.sizes = nil
 }
 
 // healthy reports whether the node still requests available text.

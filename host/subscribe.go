@@ -85,6 +85,7 @@ func (s *subscription) resyncLocked() {
 		return
 	}
 	r := resync{h: s.conn.h, t: t, uri: s.ch.uri}
+	r.act, r.data = r.add, r.addText
 	if !t.ownedBy(s.conn) {
 		r.text(s)
 	}
@@ -98,22 +99,64 @@ func (s *subscription) resyncLocked() {
 	t.advancedLocked(s)
 }
 
+// pieces sends recorded text on as messages.
+type pieces struct {
+	pos   int64            // position of the next text
+	sizes []mark           // later changes of the terminal's size
+	act   func(ahp.Action) // adds an action
+	data  func([]byte)     // adds text, which is quoted; pos is behind it
+}
+
+// run adds text, with the changes of the terminal's size within it.
+func (p *pieces) run(esc []byte, size int) {
+	for len(esc) > 0 {
+		at, n := len(esc), size
+		for len(p.sizes) > 0 && p.sizes[0].pos < p.pos+int64(size) {
+			next := p.sizes[0]
+			if next.pos > p.pos {
+				at, n = escapedPrefix(esc, int(next.pos-p.pos), false)
+				break
+			}
+			p.resize()
+		}
+		quoted := make([]byte, 0, at+2)
+		quoted = append(append(append(quoted, '"'), esc[:at]...), '"')
+		p.pos += int64(n)
+		p.data(quoted)
+		esc, size = esc[at:], size-n
+	}
+}
+
+// resize adds the next change of size.
+func (p *pieces) resize() {
+	p.act(ahp.TerminalResized{Cols: int64(p.sizes[0].resized[0]), Rows: int64(p.sizes[0].resized[1])})
+	p.sizes = p.sizes[1:]
+}
+
+// began and finished are the actions of a command.
+func (c *command) began() ahp.Action {
+	return ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)}
+}
+
+func (c *command) finished() ahp.Action {
+	return ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration}
+}
+
 // resync collects the envelopes of one resynchronisation.
 type resync struct {
+	pieces
 	h       *Host
 	t       *terminal
 	uri     string // of the channel
 	entries []entry
-	pos     int64  // position of the next text
-	sizes   []mark // later changes of size
 }
 
-func (r *resync) act(a ahp.Action) {
+func (r *resync) add(a ahp.Action) {
 	seq := r.h.nextSeqLocked()
 	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendEnvelope(nil, r.uri, seq, nil, "", ahp.AppendAction(nil, a))})
 }
 
-func (r *resync) data(quoted []byte) {
+func (r *resync) addText(quoted []byte) {
 	seq := r.h.nextSeqLocked()
 	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendData(nil, r.uri, seq, nil, quoted)})
 }
@@ -145,33 +188,13 @@ func (r *resync) text(s *subscription) {
 
 func (r *resync) part(p *part) {
 	if c := p.command; c != nil {
-		r.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)})
+		r.act(c.began())
 	}
 	for _, run := range p.runs {
 		r.run(run.esc, run.size)
 	}
 	if c := p.command; c != nil && c.complete {
-		r.act(ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration})
-	}
-}
-
-// run sends text, with the changes of the terminal's size within it.
-func (r *resync) run(esc []byte, size int) {
-	for len(esc) > 0 {
-		at, n := len(esc), size
-		for len(r.sizes) > 0 && r.sizes[0].pos < r.pos+int64(size) {
-			next := r.sizes[0]
-			if next.pos > r.pos {
-				at, n = escapedPrefix(esc, int(next.pos-r.pos), false)
-				break
-			}
-			r.act(ahp.TerminalResized{Cols: int64(next.resized[0]), Rows: int64(next.resized[1])})
-			r.sizes = r.sizes[1:]
-		}
-		quoted := make([]byte, 0, at+2)
-		quoted = append(append(append(quoted, '"'), esc[:at]...), '"')
-		r.data(quoted)
-		esc, size, r.pos = esc[at:], size-n, r.pos+int64(n)
+		r.act(c.finished())
 	}
 }
 
