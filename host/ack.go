@@ -16,7 +16,6 @@ const (
 // ackState records which acknowledgement must still be sent to the owner of a terminal.
 // Guarded by the host's mutex.
 type ackState struct {
-	due   bool        // the terminal is in bound.acks
 	held  bool        // the owner waits for subscribers: no acknowledgement is sent
 	slow  int         // the number of subscribers that hold up the child, if the terminal allows that
 	timer *time.Timer // checks held again after pacePeriod
@@ -93,27 +92,14 @@ func (t *terminal) oweAckNowLocked() {
 	}
 }
 
-// oweAckLocked tells the owner's writer to acknowledge the current position of t. There
-// is at most one acknowledgement per terminal, never a queue.
+// oweAckLocked tells the owner's writer to acknowledge the current position of t.
 func (t *terminal) oweAckLocked() {
 	t.ack.owed = t.applied
-	if c := t.bound; c != nil && !t.ack.due {
-		t.ack.due = true
-		c.acks = append(c.acks, t)
-		c.wake()
-	}
+	t.oweLocked(noticeAck)
 }
 
-// nextAckLocked returns the next acknowledgement to send on this connection, or nil.
-func (c *conn) nextAckLocked() []byte {
-	for len(c.acks) > 0 {
-		t := c.acks[0]
-		c.acks = c.acks[1:]
-		t.ack.due = false
-		if t.bound == c {
-			t.ack.acked = t.ack.owed
-			return appendAck(nil, t.uri, t.ack.owed)
-		}
-	}
-	return nil
+// ackNoticeLocked makes the acknowledgement.
+func (t *terminal) ackNoticeLocked(*conn) []byte {
+	t.ack.acked = t.ack.owed
+	return appendAck(nil, t.uri, t.ack.owed)
 }

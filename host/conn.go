@@ -76,13 +76,11 @@ type conn struct {
 	asking         *later // the reply for whose room a goroutine waits, or has got it
 	granted        int    // the room for asking, in bytes; 0 while the goroutine waits
 
-	taken    bool          // by this connection, the node has become the owner of the client's terminals; see take
-	acks     []*terminal   // terminals whose acknowledgement is to be sent here
-	counts   []*terminal   // terminals whose number of observers is to be sent here
-	watchers []*terminal   // terminals whose watchers are to be sent here
-	direct   []entry       // envelopes for this connection alone
-	catching *subscription // the last one that was resynchronised
-	echoes   *rate.Limiter // limits refusals and other echoes without effect
+	taken    bool                 // by this connection, the node has become the owner of the client's terminals; see take
+	due      notices[[]*terminal] // terminals whose notices are to be sent here
+	direct   []entry              // envelopes for this connection alone
+	catching *subscription        // the last one that was resynchronised
+	echoes   *rate.Limiter        // limits refusals and other echoes without effect
 
 	announced   map[*Session]bool     // sessions of which its client was told
 	dueSessions map[*Session]struct{} // sessions with news for its client
@@ -276,19 +274,13 @@ func (c *conn) pull() (msg []byte, more bool) {
 	if len(c.later) > 0 && !c.greeted {
 		return nil, false
 	}
-	if msg = c.nextAckLocked(); msg == nil {
-		msg = c.nextCountLocked()
-	}
-	if msg == nil {
-		msg = c.nextWatchersLocked()
-	}
-	if msg == nil {
+	if msg = c.nextNoticeLocked(); msg == nil {
 		msg = c.nextSessionLocked()
 	}
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.acks)+len(c.counts)+len(c.watchers)+len(c.dueSessions)+len(c.ready) > 0
+	more = len(c.due[noticeAck])+len(c.due[noticeCount])+len(c.due[noticeWatchers])+len(c.dueSessions)+len(c.ready) > 0
 	if msg == nil && !more && len(c.later) == 0 {
 		c.drainedLocked()
 	}

@@ -134,7 +134,7 @@ func (h *Host) leaveOwnedLocked(t *terminal) {
 	}
 	t.bound = nil
 	t.releaseAckLocked()
-	t.ack.due, t.watchers.due, t.watch.due = false, nil, nil
+	t.due = notices[*conn]{}
 	clear(t.feeds)
 }
 

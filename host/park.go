@@ -236,7 +236,7 @@ func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.Termin
 			t.withdrawn = append(t.withdrawn, g)
 		}
 	}
-	t.ack, t.watch, t.watchers = ackState{}, watchState{}, watcherState{}
+	t.ack, t.watch, t.watchers, t.due = ackState{}, watchState{}, watcherState{}, notices[*conn]{}
 	clear(t.feeds)
 	t.state.Claim = now.Claim
 	t.state.Meta.Former = now.Meta.Former

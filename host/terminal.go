@@ -26,8 +26,9 @@ type terminal struct {
 	grace   *time.Timer // ends the orphan; nil when none runs
 	applied int64       // length of the owner's text, in bytes of UTF-8, up to which the host has it
 	ack     ackState
-	strip   *stripper // nil while the owner's text cannot be within a mark
-	holds   bool      // the child waits for slow readers, so the slowest subscriber determines its pace
+	due     notices[*conn] // the connections that are to be told
+	strip   *stripper      // nil while the owner's text cannot be within a mark
+	holds   bool           // the child waits for slow readers, so the slowest subscriber determines its pace
 	watch   watchState
 	input   input
 	keep    parkTerms // what its owner allows while the machine is away
@@ -199,7 +200,6 @@ func (t *terminal) bindLocked(c *conn) {
 		t.grace = nil
 	}
 	if t.bound != c {
-		t.ack.due = false // the former connection gets no acknowledgement any more
 		c.h.rowChangedLocked(t)
 		defer c.h.awaitsAgainLocked(t)
 	}

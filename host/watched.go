@@ -116,7 +116,6 @@ func (l lookedAt) agents(r *awaitingReader, more int) {
 // watchState is the last report to the owner of a terminal about the number of watchers.
 // Guarded by the host's mutex.
 type watchState struct {
-	due   *conn // the connection that is to be told: the terminal is in its counts
 	conn  *conn // the connection that was told last
 	count int   // the reported number
 }
@@ -137,31 +136,17 @@ func (t *terminal) observersLocked() int {
 // one. Only a client with our marker is told.
 func (t *terminal) watchedLocked() {
 	t.watchersLocked()
-	c := t.bound
-	if c == nil || !t.creator.resume || t.watch.due == c || t.watch.conn == c && t.watch.count == t.observersLocked() {
-		return
+	if c := t.bound; c != nil && t.creator.resume && t.watch != (watchState{c, t.observersLocked()}) {
+		t.oweLocked(noticeCount)
 	}
-	t.watch.due = c
-	c.counts = append(c.counts, t)
-	c.wake()
 }
 
-// nextCountLocked returns this connection's next report of the number of watchers, or
-// nil.
-func (c *conn) nextCountLocked() []byte {
-	for len(c.counts) > 0 {
-		t := c.counts[0]
-		c.counts = c.counts[1:]
-		if t.watch.due != c {
-			continue
-		}
-		t.watch.due = nil
-		n := t.observersLocked()
-		if t.bound != c || t.watch.conn == c && t.watch.count == n {
-			continue
-		}
-		t.watch.conn, t.watch.count = c, n
-		return appendObservers(nil, t.uri, n)
+// countNoticeLocked makes the report of the number of watchers.
+func (t *terminal) countNoticeLocked(c *conn) []byte {
+	now := watchState{c, t.observersLocked()}
+	if t.watch == now {
+		return nil
 	}
-	return nil
+	t.watch = now
+	return appendObservers(nil, t.uri, now.count)
 }

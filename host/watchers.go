@@ -18,7 +18,6 @@ type watcherState struct {
 	conn  *conn       // the connection that was told last
 	last  string      // the report
 	at    time.Time   // and when
-	due   *conn       // the connection that is to be told: the terminal is in its watchers
 	timer *time.Timer // lets it be told; nil when none runs
 	// brief has those who have looked for a moment since the last report.
 	brief []ahp.Watcher
@@ -28,54 +27,37 @@ type watcherState struct {
 // others do not know the message.
 func (t *terminal) watchersLocked() {
 	w := &t.watchers
-	if t.ended || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || w.due == t.bound {
+	if t.ended || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound {
 		return
 	}
 	wait := watchersPace - time.Since(w.at)
 	if wait <= 0 {
-		t.oweWatchersLocked()
+		t.oweLocked(noticeWatchers)
 		return
 	}
 	t.host.afterLocked(&w.timer, wait, func() {
 		w.timer = nil
-		t.oweWatchersLocked()
+		t.oweLocked(noticeWatchers)
 	})
 }
 
-func (t *terminal) oweWatchersLocked() {
-	if c := t.bound; c != nil && !t.ended && t.watchers.due != c {
-		t.watchers.due = c
-		c.watchers = append(c.watchers, t)
-		c.wake()
+// watchersNoticeLocked makes the report of watchers.
+func (t *terminal) watchersNoticeLocked(c *conn) []byte {
+	w := &t.watchers
+	if t.ended {
+		return nil
 	}
-}
-
-// nextWatchersLocked returns this connection's next report of watchers, or nil.
-func (c *conn) nextWatchersLocked() []byte {
-	for len(c.watchers) > 0 {
-		t := c.watchers[0]
-		c.watchers = c.watchers[1:]
-		w := &t.watchers
-		if w.due != c {
-			continue
-		}
-		w.due = nil
-		if t.bound != c || t.ended {
-			continue
-		}
-		msg := notification(ahp.MethodWatchers, t.watchersParamsLocked())
-		brief := len(w.brief) > 0
-		w.brief = nil
-		if w.conn == c && w.last == string(msg) {
-			continue
-		}
-		w.conn, w.last, w.at = c, string(msg), time.Now()
-		if brief {
-			t.watchersLocked() // brief watchers are gone by then
-		}
-		return msg
+	msg := notification(ahp.MethodWatchers, t.watchersParamsLocked())
+	brief := len(w.brief) > 0
+	w.brief = nil
+	if w.conn == c && w.last == string(msg) {
+		return nil
 	}
-	return nil
+	w.conn, w.last, w.at = c, string(msg), time.Now()
+	if brief {
+		t.watchersLocked() // brief watchers are gone by then
+	}
+	return msg
 }
 
 func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
