@@ -80,6 +80,9 @@ type Background struct {
 	ActiveOnStart bool   `json:"activeOnStart"`
 	Begins        string `json:"beginsPattern"`
 	Ends          string `json:"endsPattern"`
+	// Late: the round's first problems may be printed before the line that begins it
+	// (addition). Problems that were printed since the line before stay.
+	Late bool `json:"late"`
 }
 
 // Set is a list of compiled matchers; of those that match a line, the first wins. It

@@ -25,10 +25,12 @@ type stream struct {
 	since int    // lines without a name before the first of them
 	open  []*attempt
 	begun int // how many of open are not nil
+
+	rounds map[*matcher]int64 // offset after the last line that began one; of those with Background.Late
 }
 
 // notNames are words that begin lines of one program.
-var notNames = lazyregexp.New(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|webpack-dev-server|@parcel/.*|.*(?:error|exception|warning))$`)
+var notNames = lazyregexp.New(`(?i)^(?:error|warn|warning|info|note|debug|hint|help|fatal|panic|fail|failed|ok|pass|make(?:\[\d+\])?|npm|npx|\d[\d.:]*|.*:\d+|https?|file|at|caused by|vite|tsx|nodemon|plugin|browser|webpack-dev-server|@parcel/.*|.*(?:error|exception|warning))$`)
 
 // prefixed returns the name of the program before a line, and where the line begins
 // behind it. The forms are "web-1 | ", "12:00:01 web.1 | ", "[web] ", "@acme/web:build:

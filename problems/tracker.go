@@ -75,8 +75,9 @@ func (t *Tracker) Begin(command, dir string) {
 	t.End()
 	t.command = clip(command, maxMessage)
 	t.begin()
+	t.main.rounds = nil
 	for _, s := range t.streams {
-		s.seen = 0
+		s.seen, s.rounds = 0, nil
 	}
 	if dir != "" {
 		t.dir = dir
@@ -234,10 +235,19 @@ func (t *Tracker) newRound(m *matcher, at int64) {
 	} else {
 		t.abandon(m.Owner)
 	}
-	of := t.in.name
+	of, before := t.in.name, at
+	if m.Background.Late {
+		if last, ok := t.in.rounds[m]; ok {
+			before = last
+		}
+		if t.in.rounds == nil {
+			t.in.rounds = map[*matcher]int64{}
+		}
+		t.in.rounds[m] = at
+	}
 	t.begin()
 	t.clear(at, func(p *Problem) bool {
-		return (of == "" || p.Package == of) && (all || p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool))
+		return p.Last <= before && (of == "" || p.Package == of) && (all || p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool))
 	})
 }
 

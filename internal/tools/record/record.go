@@ -189,6 +189,13 @@ func (r *recorder) play(app string) error {
 	if err := r.term.await(0, r.urls, func() error { return nil }, ready...); err != nil {
 		return fmt.Errorf("it does not start: %w", err)
 	}
+	if r.page != "" {
+		closeBrowser, err := r.browse()
+		if err != nil {
+			return err
+		}
+		defer closeBrowser()
+	}
 	r.mark("clean %d")
 	for _, round := range r.rounds {
 		if err := r.playRound(app, round); err != nil {
@@ -198,6 +205,21 @@ func (r *recorder) play(app string) error {
 	r.out = r.term.stop()
 	r.term = nil
 	return nil
+}
+
+// browse shows the page in a browser, and returns once it has had time to load.
+func (r *recorder) browse() (stop func(), err error) {
+	c := exec.Command("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+		"--user-data-dir="+filepath.Join(r.root, "browser"), r.page)
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	time.Sleep(maxPause)
+	r.term.settle()
+	return func() {
+		c.Process.Kill() //nolint:errcheck // it has ended before
+		c.Wait()         //nolint:errcheck // it was killed
+	}, nil
 }
 
 // start runs the command in a terminal; of a command that ends by itself, to its end.

@@ -16,6 +16,7 @@ import (
 //	run COMMAND        the command whose terminal is recorded
 //	once               the command ends by itself: it runs again for each break and each repair
 //	get URL            asked again and again while a state is waited for
+//	browse URL         a page that Chromium shows from the clean start on
 //	ready REGEXP       printed by a clean start
 //	edit FILE OLD => NEW
 //	error FILE:LINE[:COLUMN] REGEXP   printed after the edits; its first group, or all, is the message
@@ -27,6 +28,7 @@ type tool struct {
 	name, run, version string
 	npm, gomod, apt    []string
 	setup, urls        []string
+	page               string
 	once               bool
 	ready              *regexp.Regexp
 	rounds             []round
@@ -103,6 +105,8 @@ func (t *tool) directive(line string, r *round) (err error) {
 		t.once = true
 	case "get":
 		t.urls = append(t.urls, rest)
+	case "browse":
+		t.page = rest
 	case "ready":
 		t.ready, err = regexp.Compile("(?m)" + rest)
 	case "edit":
