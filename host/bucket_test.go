@@ -104,14 +104,12 @@ func TestLogoutWithoutTheBucket(t *testing.T) {
 	testkit.Eventually(t, patience, "the bucket has no login any more", func() bool { return len(kept.Kept()) == 0 })
 }
 
-// shareBucket implements host.SharedShares.
+// shareBucket implements host.Shares.
 type shareBucket struct{ bucket[host.Share] }
 
-func (b *shareBucket) Keep(all []host.Share) error {
-	return b.change(func([]host.Share) ([]host.Share, error) { return all, nil })
+func (b *shareBucket) Change(do func([]host.Share) []host.Share) error {
+	return b.change(func(all []host.Share) ([]host.Share, error) { return do(all), nil })
 }
-
-func (b *shareBucket) Change(do func([]host.Share) ([]host.Share, error)) error { return b.change(do) }
 
 // A link that ends while the bucket is out of reach ends at all nodes once it is back;
 // and a link for one browser lets nobody in whom the other nodes do not know, nor two.
@@ -138,10 +136,10 @@ func TestLinksWithoutTheBucket(t *testing.T) {
 	testkit.Eventually(t, patience, "the link has ended in the bucket, too", func() bool {
 		return !slices.ContainsFunc(kept.Kept(), func(s host.Share) bool { return s.ID == shareID })
 	})
-	if err := kept.Change(func(all []host.Share) ([]host.Share, error) { // at another node
+	if err := kept.Change(func(all []host.Share) []host.Share { // at another node
 		i := slices.IndexFunc(all, func(s host.Share) bool { return s.ID == onceID })
 		all[i].Guests = [][sha256.Size]byte{{1}}
-		return all, nil
+		return all
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -83,11 +83,8 @@ type Host struct {
 	nodes     nodeBook
 	elsewhere nodeTools
 	shares    map[string]*sharedLink // by id
-	keeping   sync.Mutex             // held while shares are written
-	unkept    bool                   // other nodes lack a change of the shares; guarded by keeping
-
-	sharedShares SharedShares     // Options.Shares, where other nodes share it; nil: they do not. Set once
-	keptShares   map[string]Share // as in the cluster's document when this node last read it; guarded by keeping
+	keeping   sync.Mutex             // held while shares are changed
+	edits     []shareEdit            // changes of the shares that are not stored yet; guarded by keeping
 
 	sessions      map[string]*Session // by the URIs of their channels, two for each
 	agentSessions map[string]*Session // those of agents, by their names

@@ -50,14 +50,6 @@ type Share struct {
 	Guests  [][sha256.Size]byte // hashes of the tokens of former guests, the oldest first
 }
 
-// Shares keeps shares beyond the host's life. It is safe for concurrent use.
-type Shares interface {
-	// Kept returns those that have not ended.
-	Kept() []Share
-	// Keep replaces all of them, and returns when that is kept.
-	Keep([]Share) error
-}
-
 // sharedLink is a share of the host's. Guarded by Host.mu, except for live.
 type sharedLink struct {
 	Share
@@ -73,23 +65,14 @@ var (
 	errNoGuests = &refusal{status: http.StatusForbidden, text: "guests see their terminal alone", quiet: true}
 )
 
-// restoreShares takes up the shares of the host before.
+// restoreShares takes up the shares of the host before, and follows other nodes.
 func (h *Host) restoreShares() {
 	if h.opts.Shares == nil || h.opts.NoShares {
-		return
+		h.opts.Shares = &sharesHere{}
 	}
-	if shared, ok := h.opts.Shares.(SharedShares); ok && h.opts.Nodes != nil {
-		h.sharedShares = shared
-		h.lookAtShares()
-		h.work.Go(h.followShares)
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, one := range h.opts.Shares.Kept() {
-		if len(h.shares) < maxShares {
-			h.addShareLocked(one)
-		}
+	h.takeShares(h.opts.Shares.Kept())
+	if h.opts.Nodes != nil {
+		h.work.Go(func() { h.every(lookEvery, h.lookAtShares) })
 	}
 }
 
@@ -101,14 +84,13 @@ func (h *Host) addShareLocked(one Share) {
 	s.end = end
 	h.shares[one.ID] = s
 	context.AfterFunc(s.live, func() {
+		h.keeping.Lock()
+		defer h.keeping.Unlock()
 		h.mu.Lock()
 		gone := !h.closed && h.shares[one.ID] == s
-		if gone {
-			delete(h.shares, one.ID)
-		}
 		h.mu.Unlock()
 		if gone {
-			_ = h.keepShares() // was logged
+			_ = h.changeShares(withoutShare(one.ID), false) // was logged
 		}
 	})
 }
@@ -122,40 +104,6 @@ var (
 type errShare string
 
 func (e errShare) Error() string { return string(e) }
-
-// keepShares writes them down. It must not be called with the host's mutex.
-func (h *Host) keepShares() error {
-	if h.opts.Shares == nil {
-		return nil
-	}
-	h.keeping.Lock() // so that the later of two writes stays
-	defer h.keeping.Unlock()
-	h.mu.Lock()
-	all := make([]Share, 0, len(h.shares))
-	for _, s := range h.shares {
-		if s.live.Err() != nil {
-			continue // it is over, and is about to leave the map
-		}
-		one := s.Share
-		one.Guests = slices.Clone(one.Guests)
-		all = append(all, one)
-	}
-	h.mu.Unlock()
-	slices.SortFunc(all, func(a, b Share) int { return strings.Compare(a.ID, b.ID) })
-	if h.sharedShares == nil {
-		err := h.opts.Shares.Keep(all)
-		if err != nil {
-			h.log.Error().Err(err).Msg("shared links are not kept: they end with this host")
-		}
-		return err
-	}
-	err := h.mergeShares(all)
-	if err != nil && !h.unkept {
-		h.log.Error().Err(err).Msg("shared links are not kept yet: other nodes do not know what has changed")
-	}
-	h.unkept = err != nil // followShares tries again
-	return err
-}
 
 // share serves ahp.MethodShare: the machine of a terminal lets everyone with a link watch
 // it. The same id with the same secret is the same share: it follows a terminal that its
@@ -172,16 +120,26 @@ func (c *conn) share(r *jsonrpc.Request) error {
 	if now := time.Now(); !now.Before(p.ExpiresAt) || p.ExpiresAt.After(now.Add(ahp.MaxShareTime)) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expiresAt must be in the future, by at most 30 days"}
 	}
-	err := c.putShare(&p)
-	if err != nil {
+	if err := c.putShare(&p); err != nil {
 		return err
 	}
-	_ = h.keepShares() // was logged
 	h.audit(AuditShared, c.remote, AuditEvent{Terminal: p.Channel, Detail: "until " + p.ExpiresAt.UTC().Format(time.RFC3339)})
 	return r.Reply(ahp.ShareResult{URL: h.opts.ShareURL})
 }
 
 func (c *conn) putShare(p *ahp.ShareParams) error {
+	h := c.h
+	h.keeping.Lock()
+	defer h.keeping.Unlock()
+	one, err := c.shareOf(p)
+	if err == nil {
+		_ = h.changeShares(withShare(one), false) // was logged
+	}
+	return err
+}
+
+// shareOf returns the share that a machine asks for, or why it cannot have it.
+func (c *conn) shareOf(p *ahp.ShareParams) (one Share, err error) {
 	h := c.h
 	var secret [sha256.Size]byte
 	_, _ = hex.Decode(secret[:], []byte(p.SecretHash)) // Validate has seen to it
@@ -189,21 +147,16 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 	defer h.mu.Unlock()
 	t := h.terminals[p.Channel]
 	if t == nil || !t.ownedBy(c) {
-		return errUnknownChannel
+		return one, errUnknownChannel
 	}
 	owner := &t.creator.principal
 	if s := h.shares[p.ID]; s != nil {
 		if s.Secret != secret || !s.sharedBy(owner) {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the id is that of another share"}
+			return one, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the id is that of another share"}
 		}
-		if s.Channel != p.Channel || !s.Until.Equal(p.ExpiresAt) {
-			again := s.Share
-			again.Channel, again.Until = p.Channel, p.ExpiresAt
-			delete(h.shares, p.ID)
-			s.end(errShareEnded) // guests return with their tokens
-			h.addShareLocked(again)
-		}
-		return nil
+		one = s.Share
+		one.Channel, one.Until = p.Channel, p.ExpiresAt
+		return one, nil
 	}
 	own := 0
 	for _, s := range h.shares {
@@ -211,12 +164,11 @@ func (c *conn) putShare(p *ahp.ShareParams) error {
 			own++
 		}
 	}
-	if own >= maxSharesOfOne || len(h.shares) >= maxShares {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there are too many shared links; end some"}
+	if own >= maxSharesOfOne || len(h.shares) >= maxShares || len(h.edits) >= maxEdits {
+		return one, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there are too many shared links; end some"}
 	}
-	h.addShareLocked(Share{ID: p.ID, Channel: p.Channel, Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.machineLocked() + "/" + t.name,
-		Created: time.Now().UTC(), Until: p.ExpiresAt, Once: p.Once})
-	return nil
+	return Share{ID: p.ID, Channel: p.Channel, Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.machineLocked() + "/" + t.name,
+		Created: time.Now().UTC(), Until: p.ExpiresAt, Once: p.Once}, nil
 }
 
 // sharedBy reports whether a machine's principal has made the share.
@@ -286,23 +238,6 @@ func (h *Host) knownGuest(token string) (p Principal, ok bool) {
 	return p, ok
 }
 
-// keepGuest writes down that a guest was admitted, and reports whether that stands: a
-// link for one browser may have been opened at another node, and counts only once all
-// nodes know who has opened it.
-func (h *Host) keepGuest(id string, token [sha256.Size]byte) bool {
-	err := h.keepShares()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.shares[id]
-	if s == nil {
-		return false
-	}
-	if s.Once && err != nil && h.sharedShares != nil {
-		s.Guests = slices.DeleteFunc(s.Guests, func(g [sha256.Size]byte) bool { return g == token })
-	}
-	return slices.Contains(s.Guests, token)
-}
-
 // guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A
 // cookie counts at a name of this host's alone.
 func (h *Host) guest(r *http.Request) (Principal, bool) {
@@ -357,8 +292,10 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
 		return errBadShare
 	}
-	secret, err := base64.RawURLEncoding.Strict().DecodeString(asked.Secret)
-	hash := sha256.Sum256(secret)
+	var hash [sha256.Size]byte // of no secret
+	if secret, err := base64.RawURLEncoding.Strict().DecodeString(asked.Secret); err == nil {
+		hash = sha256.Sum256(secret)
+	}
 	before := ""
 	if cookie, err := r.Cookie(h.guestCookie(r)); err == nil {
 		before = cookie.Value
@@ -371,7 +308,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		h.sharedSoon(func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.shares[asked.ID] != nil })
 		p, token, ok = h.admitGuest(asked.ID, hash, before)
 	}
-	if !ok || err != nil || !h.keepGuest(asked.ID, p.token) {
+	if !ok {
 		h.links.Allow(PlaceOf(r.RemoteAddr))
 		return errNoShare
 	}
@@ -392,26 +329,38 @@ func fromProgram(r *http.Request) bool {
 }
 
 // admitGuest finds the share and makes a token for a guest; before is one that the
-// browser has already.
+// browser has already. A link for one browser may have been opened at another node, and
+// counts only once all nodes know who has opened it.
 func (h *Host) admitGuest(id string, secret [sha256.Size]byte, before string) (p Principal, token string, ok bool) {
+	h.keeping.Lock()
+	defer h.keeping.Unlock()
+	known, token := sha256.Sum256([]byte(before)), guestPrefix+rand.Text()
+	s := h.shareWith(id, secret)
+	switch {
+	case s == nil:
+		return p, "", false
+	case slices.Contains(s.Guests, known):
+		return s.guestOf(known), before, true
+	case s.Once && len(s.Guests) > 0, len(h.edits) >= maxEdits:
+		return p, "", false
+	}
+	hash := sha256.Sum256([]byte(token))
+	_ = h.changeShares(withGuest(id, hash), s.Once && h.opts.Nodes != nil) // was logged
+	if s = h.shareWith(id, secret); s == nil || !slices.Contains(s.Guests, hash) {
+		return p, "", false
+	}
+	return s.guestOf(hash), token, true
+}
+
+// shareWith returns the share with that id and secret, or nil.
+func (h *Host) shareWith(id string, secret [sha256.Size]byte) *sharedLink {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.shares[id]
 	if s == nil || subtle.ConstantTimeCompare(s.Secret[:], secret[:]) != 1 || s.live.Err() != nil {
-		return p, "", false
+		return nil
 	}
-	if known := sha256.Sum256([]byte(before)); slices.Contains(s.Guests, known) {
-		return s.guestOf(known), before, true
-	}
-	if s.Once && len(s.Guests) > 0 {
-		return p, "", false
-	}
-	token = guestPrefix + rand.Text()
-	hash := sha256.Sum256([]byte(token))
-	if s.Guests = append(s.Guests, hash); len(s.Guests) > maxGuests {
-		s.Guests = slices.Delete(s.Guests, 0, 1)
-	}
-	return s.guestOf(hash), token, true
+	return s
 }
 
 func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {

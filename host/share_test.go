@@ -26,8 +26,9 @@ import (
 
 // drawer is a host.Shares in memory.
 type drawer struct {
-	mu  sync.Mutex
-	all []host.Share
+	away bool // nothing can be stored
+	mu   sync.Mutex
+	all  []host.Share
 }
 
 // Kept implements host.Shares.
@@ -37,11 +38,17 @@ func (d *drawer) Kept() []host.Share {
 	return slices.Clone(d.all)
 }
 
-// Keep implements host.Shares.
-func (d *drawer) Keep(all []host.Share) error {
+// Moved implements host.Shares.
+func (d *drawer) Moved() bool { return false }
+
+// Change implements host.Shares.
+func (d *drawer) Change(do func([]host.Share) []host.Share) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = all
+	if d.away {
+		return errAway
+	}
+	d.all = do(slices.Clone(d.all))
 	return nil
 }
 
@@ -371,4 +378,38 @@ func TestLinksEndWithATerminalOfTheHostBefore(t *testing.T) {
 			t.Errorf("%s: %d links are left, want %d", token, len(got), want)
 		}
 	}
+}
+
+// A link whose file cannot be written works while the host runs, and ends when its
+// machine says so; the next write has all that has changed.
+func TestLinksThatCannotBeStored(t *testing.T) {
+	kept := &drawer{away: true}
+	_, url := serve(t, host.Options{Token: secret, Shares: kept})
+	machine := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
+	machine.create(uri)
+	secretText, _ := linkSecret()
+	opens := func(id string) bool {
+		_, status, _, _ := openLink(t, url, id, secretText, nil)
+		return status == http.StatusOK
+	}
+	ids := []string{"abcdefgh", "bcdefghi", "cdefghij"}
+	for _, id := range ids[:2] {
+		must.Do(t, machine.shares(uri, id, true, time.Now().Add(time.Hour)))
+	}
+	if !opens(ids[0]) || opens(ids[0]) || !opens(ids[1]) {
+		t.Error("a link for one browser does not let in one")
+	}
+	must.Do(t, machine.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: ids[1]}, nil))
+	if opens(ids[1]) {
+		t.Error("an ended link works")
+	}
+	kept.mu.Lock()
+	kept.away = false
+	kept.mu.Unlock()
+	must.Do(t, machine.shares(uri, ids[2], false, time.Now().Add(time.Hour)))
+	testkit.Eventually(t, patience, "the links that work are stored", func() bool {
+		all := kept.Kept()
+		slices.SortFunc(all, func(a, b host.Share) int { return strings.Compare(a.ID, b.ID) })
+		return len(all) == 2 && all[0].ID == ids[0] && len(all[0].Guests) == 1 && all[1].ID == ids[2]
+	})
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/sha256"
 	"errors"
+	"reflect"
 	"time"
 
 	"tether/ahp"
@@ -12,7 +13,7 @@ import (
 const sharesVersion = 1
 
 // Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens.
-// It implements host.SharedShares, and is safe for concurrent use.
+// It implements host.Shares, and is safe for concurrent use.
 type Shares struct{ doc Doc[sharesFile] }
 
 // keptShare is a record of the file.
@@ -52,7 +53,7 @@ func (s *Shares) Kept() []host.Share {
 	return f.shares()
 }
 
-// Moved implements host.SharedShares.
+// Moved implements host.Shares.
 func (s *Shares) Moved() bool { return s.doc.Moved() }
 
 func (f *sharesFile) check() error {
@@ -82,17 +83,15 @@ func (f *sharesFile) shares() (all []host.Share) {
 	return all
 }
 
-// Keep implements host.Shares.
-func (s *Shares) Keep(all []host.Share) error {
-	return s.Change(func([]host.Share) ([]host.Share, error) { return all, nil })
-}
-
-// Change implements host.SharedShares.
-func (s *Shares) Change(do func(old []host.Share) ([]host.Share, error)) error {
+// Change implements host.Shares.
+func (s *Shares) Change(do func(all []host.Share) []host.Share) error {
 	return s.doc.Change(func(f *sharesFile) error {
-		all, err := do(f.shares())
-		f.Shares = keptShares(all)
-		return err
+		now := keptShares(do(f.shares()))
+		if reflect.DeepEqual(now, f.Shares) {
+			return errSame
+		}
+		f.Shares = now
+		return nil
 	})
 }
 

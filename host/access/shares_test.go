@@ -27,7 +27,7 @@ func TestShares(t *testing.T) {
 		Until: now.Add(time.Hour), Once: true, Guests: [][sha256.Size]byte{sha256.Sum256([]byte("g"))}}
 	over := good
 	over.ID, over.Until = "bcdefghi", now.Add(-time.Hour)
-	must.Do(t, s.Keep([]host.Share{good, over}))
+	must.Do(t, s.Change(func([]host.Share) []host.Share { return []host.Share{good, over} }))
 	check.Equal(t, "kept", []host.Share{good}, access.OpenShares(access.File(path), nil).Kept())
 	if _, err := secret.ReadFile(path); err != nil { // others may not read it
 		t.Error(err)
