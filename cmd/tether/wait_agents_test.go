@@ -204,37 +204,6 @@ func (a turnAgent) start(t *testing.T, home, own string, model *waitingModel) (e
 	return end, out
 }
 
-// TestAgentsShowWholeReads has the real programs read a long log without further
-// arguments: their models are shown the whole answer, with the newest line.
-func TestAgentsShowWholeReads(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
-	for _, agent := range turnAgents(t) {
-		t.Run(agent.name, func(t *testing.T) {
-			home := newHome(t)
-			command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
-			command(t, "wait", "long", "--pattern", "line 5000 of")
-			model := &waitingModel{steps: []step{{"read_terminal", `{"terminalId":"long"}`}}}
-			ended, out := agent.start(t, home, t.TempDir(), model)
-			if err := <-ended; err != nil {
-				t.Errorf("%v: %s", err, out.String())
-			}
-			model.mu.Lock()
-			defer model.mu.Unlock()
-			last := 0
-			for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(strings.Join(model.results, ""), -1) {
-				at, _ := strconv.Atoi(n[1])
-				if last != 0 && at != last+1 {
-					t.Errorf("line %d is followed by line %d", last, at)
-				}
-				last = at
-			}
-			if last != 5000 || !strings.Contains(model.results[0], "cursor") {
-				t.Errorf("the model was shown %.300q", model.results)
-			}
-		})
-	}
-}
-
 // TestQwenCodeFindsTools has the real program search: what people ask for finds the right
 // tool of tether before all others of tether.
 func TestQwenCodeFindsTools(t *testing.T) {
@@ -267,7 +236,9 @@ func TestQwenCodeFindsTools(t *testing.T) {
 
 // TestAgentsWaitWithinTheTurn follows docs/AGENTS.md with the real programs that nothing
 // wakes between two turns: their models find the terminal and its error, call
-// wait_terminal, which blocks until the file is repaired, and see the error gone.
+// wait_terminal, which blocks until the file is repaired, and see the error gone. Before,
+// they read a long log without further arguments, and are shown the whole answer, with
+// the newest line.
 func TestAgentsWaitWithinTheTurn(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	for _, agent := range turnAgents(t) {
@@ -276,8 +247,11 @@ func TestAgentsWaitWithinTheTurn(t *testing.T) {
 			trigger := filepath.Join(own, "repaired")
 			command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", `echo "src/a.ts(3,5): error TS2322: it is wrong"; echo "Found 1 error. Watching for file changes."
 while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Starting incremental compilation..."; echo "Found 0 errors. Watching for file changes."; exec sleep 600`)
+			command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
 			command(t, "wait", "web", "--pattern", "Found 1")
+			command(t, "wait", "long", "--pattern", "line 5000 of")
 			model := &waitingModel{asked: make(chan struct{}), steps: []step{
+				{"read_terminal", `{"terminalId":"long"}`},
 				{"list_terminals", `{}`},
 				{"problems", `{"terminalId":"web"}`},
 				{"wait_terminal", `{"terminalId":"web","pattern":"Found 0","timeoutMs":600000}`},
@@ -295,9 +269,20 @@ while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Sta
 			}
 			model.mu.Lock()
 			defer model.mu.Unlock()
-			want := []string{"web", "it is wrong", "Found 0 errors", `"errors":0`}
+			want := []string{"cursor", "web", "it is wrong", "Found 0 errors", `"errors":0`}
 			if model.calls != len(want) || len(model.results) != len(want) {
 				t.Fatalf("%d calls, and the model was shown %.2000q", model.calls, model.results)
+			}
+			last := 0
+			for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(model.results[0], -1) {
+				at, _ := strconv.Atoi(n[1])
+				if last != 0 && at != last+1 {
+					t.Errorf("line %d is followed by line %d", last, at)
+				}
+				last = at
+			}
+			if last != 5000 {
+				t.Errorf("of a long log the model was shown %.300q", model.results[0])
 			}
 			for i, text := range want {
 				if !strings.Contains(strings.ReplaceAll(model.results[i], `\`, ""), text) {
