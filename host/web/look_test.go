@@ -185,6 +185,7 @@ func TestPageWithLongNames(t *testing.T) {
 		narrow("the list")
 		b.shot(fmt.Sprintf("15-long-list-%d", width))
 		b.do("eval", args{"js": "[...document.querySelectorAll('nav section')].at(-1).querySelector('a').click()"}, nil)
+		b.do("key", args{"key": "s"}, nil)
 		b.wait("tetherPage.screen().includes('line')")
 		narrow("the terminal")
 		b.shot(fmt.Sprintf("15-long-terminal-%d", width))

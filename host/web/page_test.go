@@ -30,7 +30,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	s.login(b)
 	b.wait("document.querySelectorAll('nav a').length === 4")
 	list := b.text("document.querySelector('nav').innerText")
-	for _, want := range []string{"laptop", "desktop", "1 exited", "$ npm run watch", "/home/me/shop/api"} {
+	for _, want := range []string{"laptop", "desktop", "exited 2", "$ npm run watch", "/home/me/shop/api"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list has no %q:\n%s", want, list)
 		}

@@ -61,7 +61,8 @@ host.addEventListener("link", ({detail: d}) => {
   if (d.state === "up" && !d.again) view.note("");
 });
 
-$("tab-screen").onclick = () => view.tab("screen");
+$("tab-screen").onclick = () => view.choose("screen");
+$("tab-text").onclick = () => view.choose("text");
 $("tab-commands").onclick = () => view.tab("commands");
 $("tab-problems").onclick = () => view.tab("problems");
 $("back").onclick = () => { location.hash = ""; };
@@ -88,7 +89,7 @@ wish.addEventListener("change", theme);
 theme();
 
 const keys = {
-  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.tab("screen"), c: () => view.tab("commands"), p: () => view.tab("problems"), o: () => view.blocks.fold(),
+  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.choose("screen"), t: () => view.choose("text"), c: () => view.tab("commands"), p: () => view.tab("problems"), o: () => view.blocks.fold(),
   y: () => view.copy(), "?": () => $("help").showModal(), Escape: () => { location.hash = ""; list.tabbed?.focus(); },
   PageUp: () => view.scroll("PageUp"), PageDown: () => view.scroll("PageDown"), Home: () => view.scroll("Home"), End: () => view.scroll("End"),
   ArrowDown: () => list.shown()[0]?.focus(),
@@ -100,7 +101,7 @@ addEventListener("keydown", e => {
     if (e.key === "Escape") { e.target.value = ""; e.target.dispatchEvent(new Event("input")); e.target.blur(); }
     return;
   }
-  if (e.target.matches?.("pre") && /^(Page|Home|End|Arrow)/.test(e.key)) return; // the browser scrolls it
+  if (e.target.matches?.("pre, [role=tabpanel]") && /^(Page|Home|End|Arrow)/.test(e.key)) return; // the browser scrolls it
   const act = keys[e.key];
   if (act) { e.preventDefault(); act(); }
 });

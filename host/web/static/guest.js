@@ -57,7 +57,8 @@ async function open() {
 }
 
 $("open").onclick = open;
-$("tab-screen").onclick = () => view.tab("screen");
+$("tab-screen").onclick = () => view.choose("screen");
+$("tab-text").onclick = () => view.choose("text");
 $("tab-commands").onclick = () => view.tab("commands");
 $("copy").onclick = () => view.copy();
 $("follow").onclick = () => view.follow();

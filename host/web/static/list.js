@@ -129,7 +129,12 @@ export class List extends EventTarget {
     item.id = "row-" + t.id;
     item.setAttribute("aria-current", String(t.id === this.chosen));
     item.hidden = !matches(t, words);
-    const group = this.group(t), box = t.state === "exited" ? group.ended : group.live;
+    const group = this.group(t);
+    this.insert(item, t, failed(t) ? group.failed : t.state === "exited" ? group.ended : group.live);
+  }
+
+  // insert puts a row in its place within a box.
+  insert(item, t, box) {
     const before = (e, t) => order(this.rows.get(e.id.slice(4)), t) < 0;
     const {previousElementSibling: above, nextElementSibling: below} = item;
     if (item.parentElement === box && (!above || before(above, t)) && (!below || !before(below, t))) return;
@@ -147,10 +152,10 @@ export class List extends EventTarget {
     const head3 = section.appendChild(Object.assign(document.createElement("h3"), {textContent: clean(machine)}));
     const shared = this.me !== undefined && (owner ?? "") !== this.me, part = shared ? this.shared : this.mine;
     if (shared && owner) head3.append(Object.assign(document.createElement("span"), {textContent: "of " + clean(owner)}));
-    const live = section.appendChild(document.createElement("div")), fold = section.appendChild(document.createElement("details"));
+    const live = section.appendChild(document.createElement("div")), failed = section.appendChild(document.createElement("div")), fold = section.appendChild(document.createElement("details"));
     const head = fold.appendChild(Object.assign(document.createElement("summary"), {tabIndex: -1}));
     fold.addEventListener("toggle", () => this.stop());
-    group = {section, live, fold, head, part, ended: fold.appendChild(document.createElement("div"))};
+    group = {section, live, failed, fold, head, part, ended: fold.appendChild(document.createElement("div"))};
     const after = [...this.groups.entries()].filter(([name, g]) => g.part === part && name > machine).map(([name]) => name).sort()[0];
     part.insertBefore(section, this.groups.get(after)?.section ?? null);
     this.groups.set(machine, group);
@@ -164,9 +169,11 @@ export class List extends EventTarget {
     for (const machine of machines) {
       const g = this.groups.get(machine);
       if (!g) continue;
-      const ended = g.ended.querySelectorAll("a:not([hidden])").length;
-      g.fold.hidden = ended === 0;
-      set(g.head, ended + " exited");
+      for (const old of [...g.failed.children].slice(unfolded)) this.insert(old, this.rows.get(old.id.slice(4)), g.ended);
+      const seen = box => [...box.querySelectorAll("a:not([hidden])")], folded = seen(g.ended).length;
+      const bad = [...seen(g.failed), ...seen(g.ended)].filter(e => failed(this.rows.get(e.id.slice(4)))).length, ended = folded + seen(g.failed).length;
+      g.fold.hidden = folded === 0;
+      set(g.head, [ended > bad && ended - bad + " exited", bad && bad + " failed"].filter(Boolean).join(", "));
       if (filtered && !g.unfolded) { g.unfolded = true; g.was = g.fold.open; g.fold.open = true; }
       else if (!filtered && g.unfolded) { g.unfolded = false; g.fold.open = g.was; }
       g.section.hidden = ended === 0 && !g.live.querySelector("a:not([hidden])");
@@ -186,8 +193,18 @@ export class List extends EventTarget {
 // order sorts newer terminals before older ones. It does not depend on when a machine was last connected.
 function order(a, b) { return b.created - a.created || (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0); }
 
+// failed reports whether a program has ended with an error. The newest of them are shown without unfolding.
+const failed = t => t.state === "exited" && Boolean(t.exitCode);
+const unfolded = 5;
+
+// where returns a checkout as the command line shows it: feat/login@3f2a91c.
+export const where = c => clean([c.branch, c.commit?.slice(0, 7)].filter(Boolean).join("@") || "unknown");
+
+// address returns a URL without what says nothing.
+export const address = url => clean(url).replace(/\/$/, "");
+
 function matches(t, words) {
-  const text = (t.machine + " " + t.name + " " + t.title + " " + (t.cwd ?? "") + " " + (t.running ?? "")).toLowerCase();
+  const text = [t.machine, t.name, t.title, t.cwd, t.running, t.url, t.checkout && where(t.checkout)].filter(Boolean).join(" ").toLowerCase();
   return words.every(w => text.includes(w));
 }
 
@@ -197,7 +214,7 @@ function make() {
   const top = a.appendChild(document.createElement("span"));
   top.className = "top";
   top.append(Object.assign(document.createElement("span"), {className: "name"}), Object.assign(document.createElement("span"), {className: "state"}));
-  a.append(Object.assign(document.createElement("span"), {className: "sub"}), Object.assign(document.createElement("span"), {className: "sub"}));
+  for (const kind of ["sub", "sub at", "sub"]) a.append(Object.assign(document.createElement("span"), {className: kind}));
   return a;
 }
 
@@ -209,8 +226,10 @@ function fill(a, t) {
   state.dataset.state = kind;
   set(a.children[1], t.running ? "$ " + clean(t.running) : clean(t.title));
   a.children[1].hidden = !a.children[1].textContent || a.children[1].textContent === name.textContent;
-  set(a.children[2], place(t.cwd));
-  a.children[2].hidden = !t.cwd;
+  set(a.children[2], [t.checkout && where(t.checkout), t.url && address(t.url)].filter(Boolean).join(" · "));
+  a.children[2].hidden = !a.children[2].textContent;
+  set(a.children[3], place(t.cwd));
+  a.children[3].hidden = !t.cwd;
   a.title = [clean(t.machine) + "/" + clean(t.name), place(t.cwd), t.until ? "kept until " + when(t.until) : "", t.watching + " watching"].filter(Boolean).join("\n");
 }
 

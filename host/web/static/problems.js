@@ -3,11 +3,15 @@
 import {bytes, clean} from "./text.js";
 
 const every = 1000; // ms between two requests, while the terminal prints
+const fewest = 3; // errors above the text
 
 export class Problems {
-  constructor(box, count) {
+  // brief is where the newest errors stand above the text, if anywhere.
+  constructor(box, count, brief) {
     this.box = box;
     this.count = count;
+    this.brief = brief;
+    this.near = false; // the text is shown
     this.search = "";
   }
 
@@ -24,9 +28,11 @@ export class Problems {
   // changed schedules another request to the host, if the tab is shown.
   changed() {
     this.stale = true;
-    if (this.box.hidden || this.timer || this.asking) return;
+    if (!this.wanted() || this.timer || this.asking) return;
     this.timer = setTimeout(() => { this.timer = 0; this.ask(); }, this.answer ? every : 0);
   }
+
+  wanted() { return !this.box.hidden || this.near; }
 
   async ask() {
     const {id} = this;
@@ -46,8 +52,9 @@ export class Problems {
     if (this.stale) this.changed();
   }
 
-  // show draws the tab. It is called when the tab is chosen.
-  show() {
+  // show draws what is shown of the problems. It is called when a tab is chosen.
+  show(text) {
+    this.near = text && Boolean(this.brief);
     this.draw();
     if (this.stale) this.changed();
   }
@@ -55,6 +62,8 @@ export class Problems {
   draw() {
     const {answer: a} = this, say = text => Object.assign(document.createElement("p"), {textContent: text});
     if (a) this.count.textContent = a.errors + a.warnings || "";
+    const errors = this.near && a ? a.problems.filter(p => p.severity === "error") : [];
+    this.brief?.replaceChildren(...errors.slice(-fewest).map(p => this.row(p)), ...errors.length > fewest ? [say(a.errors - fewest + " more: Problems")] : []);
     if (this.box.hidden) return;
     if (!a) { this.box.replaceChildren(say(this.failed ? "The host did not answer the request for problems." : "Looking…")); return; }
     const all = a.problems.map(p => this.row(p)), notes = [];

@@ -3,11 +3,13 @@
 import {Terminal} from "./vendor/xterm.mjs";
 import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
+import {Lines} from "./lines.js";
 import {Problems} from "./problems.js";
 import {bytes, clean, colour, place, readable, safeLink, shown, when} from "./text.js";
-import {states} from "./list.js";
+import {address, states, where} from "./list.js";
 
 const scrollback = 5000; // lines
+const narrowest = 6, margin = 30; // px: a column that can be read, of a font of 10 px; what the screen has beside its columns
 // If more than enough + newest waits to be drawn, the view unsubscribes until everything is drawn, and then requests the newest state. So a
 // flood needs little memory and the page stays responsive. Of a long state, the view draws the newest characters.
 const enough = 1 << 20, newest = 512 << 10; // characters
@@ -26,8 +28,9 @@ export class View {
     this.host = host;
     this.stored = stored;
     this.waiting = 0;
+    this.shown = "screen"; // the tab
     this.blocks = new Blocks($("commands"), $("count"));
-    this.problems = new Problems($("problems"), $("problem-count"));
+    this.problems = new Problems($("problems"), $("problem-count"), $("brief"));
     this.blocks.oncopy = text => this.put(text);
     // lineHeight: at 1, the lowest row of pixels of a line is cut off, and with it the underscores of common fonts.
     this.term = new Terminal({disableStdin: true, scrollback, allowProposedApi: true, cursorBlink: false, cursorInactiveStyle: "outline", fontSize: 14,
@@ -42,7 +45,10 @@ export class View {
     this.search.onDidChangeResults(r => { $("found").textContent = $("find").value ? (r.resultCount ? (r.resultIndex + 1) + "/" + r.resultCount : "none") : ""; });
     this.term.onScroll(() => this.scrolled());
     this.term.onRender(() => this.scrolled());
+    this.lines = new Lines(this.term, $("text"), $("lines"));
+    $("text").addEventListener?.("scroll", () => this.scrolled());
     new ResizeObserver(() => this.fit()).observe($("screen"));
+    new ResizeObserver(() => this.prefer()).observe($("view"));
   }
 
   theme(isDark) {
@@ -55,6 +61,7 @@ export class View {
       return ink === theme.background ? "" : `.xterm .xterm-bg-${n}.xterm-fg-257 { color: ${ink} !important; }\n`;
     }).join("");
     this.blocks.recolour();
+    this.lines.anew();
   }
 
   // show switches to a terminal of the list.
@@ -70,11 +77,27 @@ export class View {
     this.blocks.reset(false);
     this.problems.reset(t.id);
     this.note("");
+    this.prefer();
     $("download").href = "/terminals/" + t.id + ".txt?download";
     this.sub = {load: (s, how) => this.load(s, how), apply: a => this.apply(a), gone: () => this.gone(),
       replayed: n => this.note(n ? "Connected again. Nothing was missed." : "Connected again.", "good", 4000)};
     if (t.until) this.fetch(t, this.sub);
     else this.host.subscribe(t.uri, this.sub);
+  }
+
+  // prefer chooses between the screen and its text as the person did for this terminal in this tab. Otherwise it is the text if the terminal is
+  // wider than the window, so that its columns would be too small to read.
+  prefer() {
+    if (!this.t || !["screen", "text"].includes(this.shown)) return;
+    const wide = this.t.cols * narrowest > $("view").clientWidth - margin;
+    const want = globalThis.sessionStorage?.getItem("view " + this.t.id) ?? (wide ? "text" : "screen");
+    if (want !== this.shown) this.tab(want);
+  }
+
+  // choose shows the screen or the text, and remembers that.
+  choose(name) {
+    if (this.t) globalThis.sessionStorage?.setItem("view " + this.t.id, name);
+    this.tab(name);
   }
 
   // parked reports whether the terminal's machine is away, so that only the host has its text.
@@ -192,7 +215,7 @@ export class View {
   }
 
   // reset empties the terminal after everything that was written before is drawn. CAN ends a control sequence that is not complete.
-  reset() { this.term.write("\x18", () => this.term.reset()); }
+  reset() { this.term.write("\x18", () => { this.term.reset(); this.lines.anew(); }); }
 
   // resize changes the size after everything that was written before is drawn.
   resize(cols, rows) {
@@ -200,6 +223,7 @@ export class View {
     this.term.write("", () => {
       if (this.sub !== sub) return;
       this.term.resize(clamp(cols), clamp(rows));
+      this.lines.anew();
       this.fit();
     });
   }
@@ -217,6 +241,7 @@ export class View {
     this.term.write(shown(text), () => {
       if (this.sub !== sub) return;
       this.waiting -= size;
+      this.lines.changed();
       if (this.behind && this.waiting === 0) {
         this.behind = false;
         this.host.subscribe(this.t.uri, sub, "caught");
@@ -233,6 +258,8 @@ export class View {
     const [text, kind] = ended ? states.exited({exitCode: s.lifecycle.exitCode}) : states[t.state](t);
     $("state").textContent = text;
     $("state").dataset.state = kind;
+    $("glance").textContent = ["awaits", "bad", "away"].includes(kind) ? text : "";
+    $("glance").dataset.state = kind;
     const running = this.blocks.all.at(-1), line = running && !running.done ? running.line : clean(t.running);
     const f = $("facts");
     f.replaceChildren();
@@ -240,6 +267,12 @@ export class View {
     const title = clean(s?.title ?? t.title);
     if (title && title !== clean(t.name)) add(title);
     if (line && !ended) { const c = document.createElement("code"); c.textContent = line; add("runs "); f.append(c); }
+    if (t.checkout) add(where(t.checkout));
+    if (safeLink(t.url)) {
+      const link = Object.assign(document.createElement("a"), {href: t.url, textContent: address(t.url)});
+      link.onclick = e => { e.preventDefault(); this.ask(t.url); };
+      add(link);
+    }
     if (s?.cwd ?? t.cwd) add(place(s?.cwd ?? t.cwd));
     add((t.target === "client" ? "held by " : "a shell of the host, held by ") + clean(t.claim));
     add((s?.cols ?? t.cols) + "×" + (s?.rows ?? t.rows));
@@ -260,8 +293,12 @@ export class View {
   }
 
   away() { const b = this.term.buffer.active; return b.viewportY < b.baseY; }
-  scrolled() { $("follow").hidden = $("screen").hidden || !this.away(); }
-  follow() { this.term.scrollToBottom(); $("screen").scrollTop = $("screen").scrollHeight; }
+  scrolled() { $("follow").hidden = this.shown === "text" ? !this.lines.away() : this.shown !== "screen" || !this.away(); }
+  follow() {
+    if (this.shown === "text") return this.lines.follow();
+    this.term.scrollToBottom();
+    $("screen").scrollTop = $("screen").scrollHeight;
+  }
 
   scroll(key) {
     if ($("screen").hidden) {
@@ -275,17 +312,23 @@ export class View {
 
   tab(name) {
     this.shown = name;
-    for (const n of ["screen", "commands", "problems"]) {
+    for (const n of ["screen", "text", "commands", "problems"]) {
       $(n).hidden = n !== name;
       $("tab-" + n).setAttribute("aria-selected", String(n === name));
     }
-    if (name === "screen") this.fit(); else if (name === "commands") this.blocks.draw(); else this.problems.show();
+    if (name === "screen") this.fit(); else if (name === "text") this.lines.draw(); else if (name === "commands") this.blocks.draw();
+    if (name === "text") this.lines.follow();
+    this.problems.show(name === "text");
     this.scrolled();
     this.find();
   }
 
   find(back) {
     const text = $("find").value;
+    if (this.shown === "text") {
+      $("found").textContent = this.lines.find(text, back);
+      return;
+    }
     if ($("screen").hidden) {
       const n = (this.shown === "problems" ? this.problems : this.blocks).find(text);
       $("found").textContent = n < 0 ? "" : n || "none";
@@ -301,7 +344,7 @@ export class View {
   copy() {
     if (!$("screen").hidden && this.term.hasSelection()) return this.put(this.term.getSelection());
     if (String(getSelection())) return this.put(String(getSelection()));
-    if ($("screen").hidden) return this.put((this.shown === "problems" ? this.problems : this.blocks).text());
+    if ($("screen").hidden) return this.put({text: this.lines, commands: this.blocks, problems: this.problems}[this.shown].text());
     const b = this.term.buffer.active, out = [];
     for (let i = 0; i < b.length; i++) {
       const line = b.getLine(i), text = line.translateToString(true);
