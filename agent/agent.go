@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -56,6 +57,9 @@ type Config struct {
 	// Notify, if not nil, shows a text on the person's desktop. It may block until ctx
 	// ends.
 	Notify func(ctx context.Context, title, body string) error
+	// NotifyTLS is for connections to receivers of notifications, in tests; nil means
+	// Go's defaults.
+	NotifyTLS *tls.Config
 	// AskDesktop, if not nil, shows a text with buttons on the person's desktop and
 	// returns the key of the button that the person pressed, see notify.Ask. If it
 	// returns an error, Notify shows the text instead.
@@ -320,7 +324,9 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 		return err // loading has checked them
 	}
 	files, _ := limits.Files() // 0 where the system does not tell
-	server := local.NewServer(local.Options{Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
+	var server *local.Server
+	teller := a.newTeller(&server)
+	server = local.NewServer(local.Options{Notifier: teller, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
@@ -329,6 +335,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	defer a.keepSmall(ctx)()
 	defer a.askLoginAgain(ctx)()
 	defer a.notifyQuestions(ctx, server)()
+	stopTelling := a.tellPerson(ctx, teller)
 	defer stop() // before what ends with ctx is waited for
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
@@ -339,6 +346,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	case err = <-failed:
 		failed <- nil
 	}
+	stopTelling() // the end of the terminals is no news
 	a.log.Info().Err(err).Bool("terminals", a.killing.Load()).Msg("ending")
 	a.declared.Close()
 	if a.killing.Load() {

@@ -123,14 +123,15 @@ func (src *source) stateData(was, now vocab.State) map[string]any {
 // problems reports changes of the problems that tools print: at most once a second, and
 // after output.
 func (src *source) problems(ctx context.Context, t agenttools.Terminal, id string, fresh bool) {
+	end := t.Info().End
 	was, ok := src.ask(ctx, t, id)
 	if !ok {
 		return
 	}
 	if fresh {
-		was = nil
+		was, end = nil, 0 // what it has printed already is news
 	}
-	for end := t.Info().End; ; {
+	for {
 		if end, ok = awaitOutput(ctx, t, end); !ok {
 			return
 		}
@@ -181,7 +182,7 @@ func problemData(was, now []problems.Problem) map[string]any {
 	for _, p := range was {
 		before[keyOf(p)] = true
 	}
-	fresh, first := 0, []map[string]any{}
+	fresh, first := 0, []any{}
 	for _, p := range now {
 		if before[keyOf(p)] {
 			delete(before, keyOf(p))

@@ -29,6 +29,8 @@ type Config struct {
 	// ProblemMatcher are further matchers of problems, in the order in which they are
 	// tried.
 	ProblemMatcher []Matcher `toml:"problem_matcher"`
+	// Notify are the rules that tell the person what happens.
+	Notify []Notify `toml:"notify"`
 }
 
 // Daemon is about the process itself.
@@ -107,6 +109,7 @@ func Default() Config {
 func (c *Config) relations() []Problem {
 	all := append(c.Local.problems(), c.declaredProblems()...)
 	all = append(all, c.matcherProblems()...)
+	all = append(all, c.notifyProblems()...)
 	all = append(all, c.Lend.problems()...)
 	all = append(all, c.Agents.problems()...)
 	all = append(all, c.Identity.problems()...)

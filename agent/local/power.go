@@ -46,10 +46,15 @@ var powers = map[string][]power{
 		{does: "make a token of yours", early: true, when: body(func(r localapi.TokenRequest) bool { return r.Person })},
 		{does: "make a token", when: body(func(r localapi.TokenRequest) bool { return !r.Person })},
 	},
-	"POST /v1/token": {{does: "see your own token"}},
+	"POST /v1/notify/{name}":      {notifying},
+	"DELETE /v1/notify/{name}":    {notifying},
+	"POST /v1/notify/{name}/test": {notifying},
+	"POST /v1/token":              {{does: "see your own token"}},
 }
 
 var pairing = power{does: "pair with a host", early: true}
+
+var notifying = power{does: "change or use the URLs of your notifications", early: true}
 
 // typingPower is typing into a terminal that a person has started; see hands.
 var typingPower = power{does: "type into a terminal of yours"}

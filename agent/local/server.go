@@ -94,6 +94,8 @@ type Options struct {
 	Origins []string
 	// Policy decides which commands agents may run; nil means the built-in rules.
 	Policy *policy.Engine
+	// Notifier tells the person what happens; nil tells nothing.
+	Notifier Notifier
 	// Starter starts terminals.
 	Starter *start.Starter
 	// Agents has the recorded processes of agents; nil records none.
@@ -336,6 +338,10 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/approvals/{id}":          s.person(withBody(s.approve)),
 		"DELETE /v1/approvals/{id}":        s.person(s.revoke),
 		"GET /v1/audit/head":               s.person(s.auditHead),
+		"GET /v1/notify":                   s.onlySocket(s.person(s.notifications)),
+		"POST /v1/notify/{name}":           s.onlySocket(s.person(withBody(s.addReceiver))),
+		"DELETE /v1/notify/{name}":         s.onlySocket(s.person(s.removeReceiver)),
+		"POST /v1/notify/{name}/test":      s.onlySocket(s.person(s.testReceiver)),
 		"POST /v1/sandbox":                 s.onlySocket(withBody(s.sandbox)),
 		"GET /pty":                         s.serveUI,
 		"POST /pty/spawn":                  s.person(s.spawnPty),

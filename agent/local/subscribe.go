@@ -193,6 +193,18 @@ func (s *Server) newEvents(t agenttools.Terminals, access term.Access, find *age
 	})
 }
 
+// PersonEvents returns the events about all terminals of the person, with text masked as
+// for hosts. The caller must call end.
+func (s *Server) PersonEvents() (e *events.Engine, end func()) {
+	access := s.opts.Access(term.User)
+	find := s.newMatching()
+	e = s.newEvents(&agentTerminals{server: s, access: access, masked: true}, access, find)
+	return e, func() {
+		e.Close()
+		find.Close()
+	}
+}
+
 // openPorts returns the ports on which programs of an actor's terminals listen, each
 // once.
 func openPorts(access term.Access) (map[string][]events.Port, error) {

@@ -125,6 +125,31 @@ func (c *Client) Whoami(ctx context.Context) (localapi.Whoami, error) {
 	return ask[localapi.Whoami](ctx, c, http.MethodGet, "/v1/whoami", nil)
 }
 
+// Notifications asks for the rules and receivers of notifications. With reach, the daemon
+// asks each receiver whether it is there.
+func (c *Client) Notifications(ctx context.Context, reach bool) (localapi.Notifications, error) {
+	path := "/v1/notify"
+	if reach {
+		path += "?reach=1"
+	}
+	return ask[localapi.Notifications](ctx, c, http.MethodGet, path, nil)
+}
+
+// AddReceiver gives a URL for notifications a name, or replaces the one of that name.
+func (c *Client) AddReceiver(ctx context.Context, name string, r localapi.ReceiverRequest) (localapi.NotifyReceiver, error) {
+	return ask[localapi.NotifyReceiver](ctx, c, http.MethodPost, "/v1/notify/"+segment(name), r)
+}
+
+// RemoveReceiver forgets a URL for notifications.
+func (c *Client) RemoveReceiver(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/notify/"+segment(name), nil)
+}
+
+// TestReceiver sends a message to a receiver, or to the desktop, once.
+func (c *Client) TestReceiver(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodPost, "/v1/notify/"+segment(name)+"/test", struct{}{})
+}
+
 // Tokens lists the tokens, oldest first.
 func (c *Client) Tokens(ctx context.Context) (localapi.TokenList, error) {
 	return ask[localapi.TokenList](ctx, c, http.MethodGet, "/v1/tokens", nil)

@@ -34,6 +34,7 @@ const (
 	EventUnpair   EventType = "unpair"   // a host was forgotten
 	EventConnect  EventType = "connect"  // a host has let this machine in
 	EventToken    EventType = "token"    // a token for the local door was made, renewed or revoked
+	EventNotify   EventType = "notify"   // a URL for notifications was added or removed
 	EventStart    EventType = "start"    // the daemon started, with a sum of the rules in force
 	EventStop     EventType = "stop"     // the daemon ended
 )

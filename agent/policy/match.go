@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tether/agent/command"
+	"tether/agent/config"
 	"tether/agent/term"
 )
 
@@ -26,30 +27,9 @@ func subject(a term.Actor) string {
 
 // Matches reports whether a is one of the principals that a pattern of the configuration
 // names, such as "agent:*".
-func Matches(pattern string, a term.Actor) bool { return glob(pattern, subject(a)) }
+func Matches(pattern string, a term.Actor) bool { return config.Like(pattern, subject(a)) }
 
-// glob reports whether s is pattern, in which "*" stands for any text.
-func glob(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return s == pattern
-	}
-	if !strings.HasPrefix(s, first) || !strings.HasSuffix(s[len(first):], last) {
-		return false
-	}
-	s = s[len(first) : len(s)-len(last)]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, found := strings.Cut(s, part)
-		if !found {
-			return false
-		}
-		s = after
-	}
-	return true
-}
-
-// element is one word of a rule: alternatives, each a glob.
+// element is one word of a rule: alternatives, each for config.Like.
 type element []string
 
 func parseElement(s string) (element, error) {
@@ -61,7 +41,7 @@ func parseElement(s string) (element, error) {
 }
 
 func (e element) is(s string) bool {
-	return slices.ContainsFunc(e, func(p string) bool { return glob(p, s) })
+	return slices.ContainsFunc(e, func(p string) bool { return config.Like(p, s) })
 }
 
 // mayBe reports whether a word with this source, whose value is known only when it runs,

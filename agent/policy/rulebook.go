@@ -121,7 +121,7 @@ func resolved(path string) string {
 // identityOf returns the actor's special settings: the first entry that matches.
 func (b *rulebook) identityOf(a term.Actor) identity {
 	for _, id := range b.identities {
-		if glob(id.pattern, subject(a)) {
+		if config.Like(id.pattern, subject(a)) {
 			return id
 		}
 	}

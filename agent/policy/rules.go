@@ -102,7 +102,7 @@ func (r *rule) concerns(a term.Actor, door string) bool {
 	if len(r.principals) == 0 {
 		return a.Role == term.RoleAgent
 	}
-	return slices.ContainsFunc(r.principals, func(p string) bool { return glob(p, subject(a)) })
+	return slices.ContainsFunc(r.principals, func(p string) bool { return config.Like(p, subject(a)) })
 }
 
 // effectOn returns the rule's effect on the command, 0 for none. outer says that the

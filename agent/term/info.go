@@ -44,12 +44,13 @@ type Info struct {
 
 	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *vocab.Command
-	Bytes            int64 // raw bytes the child has written
-	Retained         int64 // how many of the newest bytes the log still has
-	Attached         int   // people attached now
-	Held             bool  // the child outlives this process
-	Holds            bool  // the child waits for a slow reader, for the stall time at most
-	Lost             int64 // raw bytes that nobody could record; Bytes includes them
+	Bytes            int64     // raw bytes the child has written
+	Retained         int64     // how many of the newest bytes the log still has
+	Attached         int       // people attached now
+	Typed            time.Time // when the person has typed last; zero: not since this process has it
+	Held             bool      // the child outlives this process
+	Holds            bool      // the child waits for a slow reader, for the stall time at most
+	Lost             int64     // raw bytes that nobody could record; Bytes includes them
 }
 
 // LentToHost reports whether the terminal is announced at the host called name.

@@ -42,6 +42,9 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 		q.waiting = append(q.waiting, p[:n]...)
 		now := time.Now()
 		t.activity.typed = now
+		if a == User {
+			t.activity.person = now
+		}
 		t.answeredLocked(p[:n])
 		t.stirLocked()
 		t.pool.inputs.Input(t)

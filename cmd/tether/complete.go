@@ -34,6 +34,8 @@ func addCompletions(root *cobra.Command, a *app) {
 			c.ValidArgsFunction = a.completing(questionNames)
 		case strings.HasPrefix(args, "ID"):
 			c.ValidArgsFunction = a.completing(terminalNames)
+		case c.HasParent() && c.Parent().Name() == "notify" && args != "":
+			c.ValidArgsFunction = a.completing(receiverNames)
 		case strings.HasPrefix(args, "NAME"), c.Name() == "watch":
 			c.ValidArgsFunction = a.completing(hostNames)
 		}

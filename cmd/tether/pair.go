@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -207,14 +206,14 @@ func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {
 	case t.none:
 		return "", nil
 	case t.file == "-":
-		return readToken(a.stdin)
+		return readSecret(a.stdin, "the token file")
 	case t.file != "":
 		f, err := os.Open(t.file)
 		if err != nil {
 			return "", fmt.Errorf("token file: %w", err)
 		}
 		defer f.Close()
-		return readToken(f)
+		return readSecret(f, "the token file")
 	case !tty.Is(a.stdin):
 		return "", usage(c, "cannot ask for the token without a terminal; give --token-file or --without-token")
 	}
@@ -224,14 +223,15 @@ func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {
 	return strings.TrimSpace(text), err
 }
 
-func readToken(from io.Reader) (string, error) {
+// readSecret reads all of from, which what names.
+func readSecret(from io.Reader, what string) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(from, maxToken+1))
 	if err != nil {
-		return "", fmt.Errorf("token file: %w", err)
+		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" || len(data) > maxToken {
-		return "", errors.New("the token file is empty or longer than 4 KiB")
+		return "", fmt.Errorf("%s is empty or longer than 4 KiB", what)
 	}
 	return text, nil
 }

@@ -18,6 +18,10 @@ var ErrUnsupported = errors.New("no desktop to show notifications on")
 // ctx ends.
 func Send(ctx context.Context, title, body string) error { return send(ctx, title, body) }
 
+// Available reports whether Send finds something that shows notifications. On macOS and
+// Windows that is known only when one is sent.
+func Available() bool { return available() }
+
 // Button is a choice that a notification offers.
 type Button struct {
 	Key   string // the result of Ask

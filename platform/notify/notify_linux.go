@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,6 +34,13 @@ func send(ctx context.Context, title, body string) error {
 		return nil
 	}
 	return ErrUnsupported
+}
+
+func available() bool {
+	return busAddress() != "" && slices.ContainsFunc([]string{"notify-send", "gdbus"}, func(program string) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	})
 }
 
 // busAddress returns the address of the session's bus, or "" if there is none. Without an

@@ -4,4 +4,6 @@ package notify
 
 import "context"
 
+func available() bool { return false }
+
 func send(context.Context, string, string) error { return ErrUnsupported }

@@ -68,6 +68,8 @@ func put(to []uint16, text string) {
 	to[n] = 0
 }
 
+func available() bool { return true }
+
 // send shows a balloon. The balloon needs a window, which belongs to one thread: a
 // goroutine keeps that thread for shownFor, also after send has returned.
 func send(ctx context.Context, title, body string) error {

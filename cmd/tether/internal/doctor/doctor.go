@@ -23,6 +23,7 @@ import (
 	"tether/platform/dirs"
 	"tether/platform/keyring"
 	"tether/platform/limits"
+	"tether/platform/notify"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -90,12 +91,13 @@ type machine struct {
 	keyring *keyring.Keyring
 	service func(context.Context) (installer.Status, error)
 	proxy   func(*url.URL) *url.URL
+	desktop func() bool
 }
 
 // newMachine returns the machine before the first probe.
 func newMachine(m Machine) *machine {
 	return &machine{Machine: m, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
-		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf}
+		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf, desktop: notify.Available}
 }
 
 // WithoutDirectories returns the examination of a machine whose directories are unknown
@@ -114,7 +116,7 @@ func Examine(ctx context.Context, known Machine) Examination {
 	m.status, m.down = m.Client.Status(asked)
 	cancel()
 	checks := []func(context.Context, *machine) []Check{
-		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
+		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkNotify, checkService,
 		checkShell, checkLogin, checkHosts, checkAgents, checkExecutors, checkSandbox,
 	}
 	found := make([][]Check, len(checks))

@@ -259,7 +259,11 @@ func checkSockets(_ context.Context, m *machine) []Check {
 func checkDegraded(_ context.Context, m *machine) []Check {
 	var all []Check
 	for _, d := range m.status.Degraded {
-		all = append(all, Check{Name: d.Cause, Result: Warn, Reason: d.Text, Fix: "see tether logs", Doc: "docs/RELIABILITY.md"})
+		fix := "see tether logs"
+		if strings.HasPrefix(d.Cause, "notify ") {
+			fix = "see tether notify ls"
+		}
+		all = append(all, Check{Name: d.Cause, Result: Warn, Reason: d.Text, Fix: fix, Doc: "docs/RELIABILITY.md"})
 	}
 	return all
 }

@@ -1,0 +1,62 @@
+package tell
+
+import (
+	"maps"
+	"os"
+	"slices"
+
+	"tether/platform/secret"
+)
+
+// kept is the content of the file for the next daemon.
+type kept struct {
+	Version  int                  `json:"version"`
+	Rules    map[string]keptRule  `json:"rules"`
+	Messages map[string][]message `json:"messages"` // by receiver
+}
+
+const keptVersion = 1
+
+// remember ends the rules, and writes what was not sent.
+func (t *Teller) remember(rules []*rule) {
+	k := kept{keptVersion, map[string]keptRule{}, map[string][]message{}}
+	for _, r := range rules {
+		if state := r.end(); len(state.Lines)+len(state.Sent) > 0 {
+			k.Rules[r.Name] = state
+		}
+	}
+	t.mu.Lock()
+	senders := slices.Collect(maps.Values(t.senders))
+	t.mu.Unlock()
+	for _, s := range senders {
+		if left := s.left(); len(left) > 0 {
+			k.Messages[s.name] = left
+		}
+	}
+	if len(k.Rules)+len(k.Messages) > 0 {
+		if err := secret.WriteJSON(t.opts.Keep, k); err != nil {
+			t.opts.Report("notify", "what was not sent cannot be kept for the next daemon")
+		}
+	}
+}
+
+// recall reads what the last daemon did not send, and removes the file: after a crash,
+// nothing is sent again. A file that is damaged or of another release is only removed.
+func (t *Teller) recall(rules []*rule) {
+	var k kept
+	err := secret.ReadJSON(t.opts.Keep, keptVersion, &k)
+	_ = os.Remove(t.opts.Keep) // mostly there is none
+	if err != nil {
+		return
+	}
+	for _, r := range rules {
+		if state := k.Rules[r.Name]; len(state.Lines) <= maxLines {
+			r.resume(state)
+		}
+	}
+	for name, all := range k.Messages {
+		for _, m := range all[max(0, len(all)-maxQueue):] {
+			t.to(name).put(m)
+		}
+	}
+}
