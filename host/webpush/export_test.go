@@ -1,0 +1,4 @@
+package webpush
+
+// Encrypt is encrypt with the given key and salt, without padding.
+var Encrypt = encrypt
