@@ -315,6 +315,44 @@ func TestLossIsReported(t *testing.T) {
 	})
 }
 
+// A subscription to some terminals reads no others, now and later.
+func TestOnlySomeTerminals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		web, db := f.add("pty-web"), f.add("pty-db")
+		e := New(Options{Terminals: f})
+		defer e.Close()
+		var all []*record
+		for _, kind := range []string{Exited, AwaitingInput} {
+			r := request(kind, nil, "")
+			r.Only = []string{"pty-web", "pty-later"}
+			rec, _, cancel := start(t, e, r)
+			defer cancel()
+			all = append(all, rec)
+		}
+		everything, _, cancel := start(t, e, request(AwaitingInput, nil, "")) // with a source of its own
+		defer cancel()
+		later, other := f.add("pty-later"), f.add("pty-other")
+		synctest.Wait()
+		for _, one := range []*fake{web, db, later, other} {
+			one.change(func() {
+				one.state = vocab.State{Keyboard: vocab.Keyboard{Input: vocab.InputAwaiting, InputSince: time.Now()}}
+			})
+			synctest.Wait()
+			one.exit(1)
+			time.Sleep(2 * time.Second)
+		}
+		for _, rec := range all {
+			if got := rec.told(); len(got) != 2 || got[0].Data["terminalId"] != "pty-web" || got[1].Data["terminalId"] != "pty-later" {
+				t.Errorf("%+v", got)
+			}
+		}
+		if got := everything.told(); len(got) != 4 {
+			t.Errorf("of all: %+v", got)
+		}
+	})
+}
+
 func TestCommandsAndMoments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakes{}

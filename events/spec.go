@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"tether/agenttools"
@@ -19,6 +20,9 @@ type Request struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // an object, or nothing
 	// Cursor is the position after which events are wanted; nil: from now on.
 	Cursor *string `json:"cursor,omitempty"`
+	// Only, if it is not empty, has the ids of the terminals whose events are wanted. No
+	// client can set it: one that may not see a terminal would learn nothing of that.
+	Only []string `json:"-"`
 	// Oldest asks for all events in the log, instead of a Cursor.
 	Oldest bool `json:"-"`
 	// MaxAge leaves out older events. It applies only to kinds of the moment, because the
@@ -35,7 +39,8 @@ type Spec struct {
 	arguments
 	pattern *pattern
 	// of is the id of the only terminal; "" means all.
-	of string
+	of   string
+	only []string // as in Request
 }
 
 // arguments has the arguments of all kinds; a kind's schema lists those that it accepts.
@@ -67,7 +72,7 @@ func (e *Engine) spec(r *Request) (*Spec, error) {
 	if i < 0 {
 		return nil, &Error{Reason: NotFound, Text: fmt.Sprintf("no such event: %.60q; events/list lists them", r.Name), Data: map[string]any{"kind": "event"}}
 	}
-	s := &Spec{kind: &e.kinds[i]}
+	s := &Spec{kind: &e.kinds[i], only: r.Only}
 	if err := s.decode(r.Arguments); err != nil {
 		return nil, err
 	}
@@ -87,6 +92,7 @@ func (e *Engine) spec(r *Request) (*Spec, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.kind.Name + "\n"))
 	_, _ = h.Write(canonical)
+	_, _ = h.Write([]byte(strings.Join(s.only, " ")))
 	s.hash = h.Sum32()
 	return s, nil
 }
@@ -147,7 +153,7 @@ func (s *Spec) idle() time.Duration {
 
 // covers reports whether the subscription is about a terminal.
 func (s *Spec) covers(i agenttools.Info) bool {
-	return (s.of == "" || s.of == i.ID) && (s.Machine == "" || s.Machine == i.Machine)
+	return (s.of == "" || s.of == i.ID) && (s.Machine == "" || s.Machine == i.Machine) && (len(s.only) == 0 || slices.Contains(s.only, i.ID))
 }
 
 // wants reports whether the subscription asks for this command's end.

@@ -77,6 +77,15 @@ func (b *loginBucket) Drop(cookie [sha256.Size]byte) error {
 	})
 }
 
+func (b *loginBucket) Of(token [sha256.Size]byte, name string) (host.Principal, bool) {
+	for _, l := range b.Kept() {
+		if l.Token == token && l.Principal.Name == name {
+			return l.Principal, true
+		}
+	}
+	return host.Principal{}, false
+}
+
 func (b *loginBucket) KeepLink(host.Login) (bool, error) { return false, nil }
 
 func (b *loginBucket) UseLink([sha256.Size]byte) (host.Login, bool, error) {

@@ -51,7 +51,8 @@ func newLogins(store Logins, log zerolog.Logger) logins {
 
 // login is a logged-in browser.
 type login struct {
-	principal Principal
+	principal Principal // with a browser's rights
+	by        Principal // that of the token
 	until     time.Time
 	end       context.CancelCauseFunc // ends the browser's connections
 	kept      bool                    // other nodes know it and may end it
@@ -188,15 +189,21 @@ func (s *logins) look() {
 	}
 }
 
-// let admits a browser. It gets the role of an observer, even for an administrator: the
-// page needs no more, and browsers send a cookie to every port of a machine, on one of
-// which a program that an agent has started may listen.
+// asBrowser returns a principal with the rights of a browser: those of an observer, even
+// for an administrator. The page needs no more, and browsers send a cookie to every port
+// of a machine, on one of which a program that an agent has started may listen.
+func asBrowser(p Principal) Principal {
+	p.steward = p.administers()
+	p.Role = RoleObserver
+	return p
+}
+
+// let admits a browser.
 func (s *logins) let(one Login, kept bool) {
-	in := login{principal: one.Principal, until: one.Until, kept: kept, proof: one.Proof}
+	in := login{principal: asBrowser(one.Principal), by: one.Principal, until: one.Until, kept: kept, proof: one.Proof}
 	live, end := context.WithCancelCause(in.principal.live())
 	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
-	in.principal.steward = in.principal.administers()
-	in.principal.Role, in.principal.Live = RoleObserver, timed
+	in.principal.Live = timed
 	in.end = func(why error) { end(why); stop() }
 	s.mu.Lock()
 	if oldest, full := s.browsers.Put(one.Cookie, in, one.Until); full {

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -168,20 +167,14 @@ func csrfOf(cookie string) string {
 // endEntry serves endPath. It accepts only a cookie, sent over https by this host's page,
 // which knows csrfOf, within freshTime after a login.
 func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
-	cookie, err := r.Cookie(h.cookieName(r))
-	switch {
-	case err != nil:
-		return errNoToken
-	case !h.https(r):
+	if _, err := r.Cookie(h.cookieName(r)); err == nil && !h.https(r) {
 		return errNotSecure
-	case r.Header.Get("Origin") == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(csrfOf(cookie.Value))) != 1:
-		return errForeignSite
 	}
-	p, ok := h.logins.find(cookie.Value)
-	if !ok {
-		return errNoToken
+	cookie, p, why := h.fromPage(r)
+	if why == nil {
+		why = h.logins.fresh(cookie)
 	}
-	if why := h.logins.fresh(cookie.Value); why != nil {
+	if why != nil {
 		return why
 	}
 	var asked struct {

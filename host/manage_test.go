@@ -93,8 +93,14 @@ func (m *managed) names() string {
 // end requests the end of an entry as the page does, modified by change.
 func end(t *testing.T, url, cookie, csrf, kind, id string, change func(*http.Request)) (int, string) {
 	t.Helper()
+	return press(t, url, "/people/end", cookie, csrf, `{"kind":"`+kind+`","id":"`+id+`"}`, change)
+}
+
+// press sends a request that changes something as the page does, modified by change.
+func press(t *testing.T, url, path, cookie, csrf, text string, change func(*http.Request)) (int, string) {
+	t.Helper()
 	at := "http" + strings.TrimPrefix(url, "ws")
-	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/people/end", strings.NewReader(`{"kind":"`+kind+`","id":"`+id+`"}`)))(t)
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, at+path, strings.NewReader(text)))(t)
 	r.Header.Set("Origin", strings.TrimSuffix(at, "/"))
 	r.Header.Set("Cookie", cookie)
 	r.Header.Set("X-Tether-Csrf", csrf)

@@ -24,6 +24,9 @@ const mcpPath = mcp.Path
 // principal do not count.
 const maxWebhooks = 64
 
+// maxPushStreams is the same for the notifications of one person's eight browsers.
+const maxPushStreams = 40
+
 // maxAgents bounds the principals with MCP sessions at a time.
 const maxAgents = 1024
 
@@ -57,7 +60,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 		}
 		seen := &watched{Terminals: terminals, h: h, p: p}
 		o.Tools = agenttools.New(agenttools.Options{Terminals: seen, Bug: h.toolBug})
-		o.Events = events.New(events.Options{Terminals: seen, Machines: true, Problems: o.Tools.Matching(), Bug: h.toolBug, Streams: events.DefaultStreams + maxWebhooks})
+		o.Events = events.New(events.Options{Terminals: seen, Machines: true, Problems: o.Tools.Matching(), Bug: h.toolBug, Streams: events.DefaultStreams + maxWebhooks + maxPushStreams})
 		if h.opts.Webhooks != nil && p.Name != "" {
 			o.Webhooks = ownWebhooks{h.opts.Webhooks, p}
 		}

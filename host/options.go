@@ -49,6 +49,8 @@ type Options struct {
 	// Webhooks delivers events to URLs that agents with a token name; nil means that the
 	// host opens no connections by itself.
 	Webhooks Webhooks
+	// Pushes notifies browsers; nil means that none are.
+	Pushes Pushes
 	// Audit receives principals' actions, from several goroutines; it may take as long as
 	// a write to a disk. nil drops them.
 	Audit func(AuditEvent)

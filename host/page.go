@@ -32,7 +32,7 @@ const (
 
 // contentPolicy lets the page run only its own scripts and talk only to this host.
 // xterm.js makes style sheets while it runs, which is why styles may be inline.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; worker-src 'self'; manifest-src 'self'; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 const (
@@ -186,6 +186,10 @@ func asset(w http.ResponseWriter, name string) *refusal {
 		kind = "text/javascript; charset=utf-8"
 	case ".css":
 		kind = "text/css; charset=utf-8"
+	case ".png":
+		kind = "image/png"
+	case ".webmanifest":
+		kind = "application/manifest+json"
 	case ".html":
 		kind = "text/html; charset=utf-8"
 	case ".svg":

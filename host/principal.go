@@ -149,6 +149,9 @@ type Logins interface {
 	// Keep adds a login, unless its token is not valid any more or ends with the host,
 	// and returns when it is stored.
 	Keep(Login) error
+	// Of returns the principal of the token with that hash; ok is false if it is not
+	// valid any more, or belongs to another name.
+	Of(token [sha256.Size]byte, name string) (p Principal, ok bool)
 	// Drop removes the login with that cookie, if there is one, and those whose token is
 	// not valid any more.
 	Drop(cookie [sha256.Size]byte) error

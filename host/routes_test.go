@@ -79,8 +79,8 @@ func TestRoutes(t *testing.T) {
 	}
 	var got bytes.Buffer
 	fmt.Fprintf(&got, "# sender: %s\n", strings.Join(append([]string{"nobody"}, senders[1:]...), " "))
-	for _, path := range []string{"/", "/launch", "/login", "/logout", "/events", "/plain", "/people", "/people/", "/people/entries", "/people/end", "/assets", "/assets/", "/assets/app.js", "/assets/none.js",
-		"/terminals", "/terminals/", "/terminals/ID.txt", "/terminals/ID/state", "/terminals/ID/problems", "/terminals/ID", "/terminals/none.txt", "/s", "/s/", "/s/open", "/s/state", "/s/terminal", "/s/none",
+	for _, path := range []string{"/", "/launch", "/login", "/logout", "/events", "/plain", "/people", "/people/", "/people/entries", "/people/end", "/assets", "/assets/", "/assets/app.js", "/assets/manifest.webmanifest", "/assets/icon-192.png", "/assets/none.js",
+		"/push", "/sw.js", "/terminals", "/terminals/", "/terminals/ID.txt", "/terminals/ID/state", "/terminals/ID/problems", "/terminals/ID", "/terminals/none.txt", "/s", "/s/", "/s/open", "/s/state", "/s/terminal", "/s/none",
 		"/shells", "/shells/none", "/shells/none/x", "/lent", "/lent/none", "/lent/none/ann", "/mcp", "/mcp/", "/mcp/x", "/favicon.ico", "/none", "/none/x"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "DELETE", "WS"} {
 			for _, from := range sites {

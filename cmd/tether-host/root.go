@@ -53,6 +53,7 @@ type settings struct {
 
 	shares       bool
 	webhooks     bool
+	push         bool
 	webhookAllow []string
 }
 
@@ -127,7 +128,8 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	s.cluster.flags(f)
 	f.BoolVar(&s.shares, "shares", true, "let machines share a terminal with guests by links")
 	f.BoolVar(&s.webhooks, "webhooks", false, "let agents with a token have events sent to https URLs that they name")
-	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "a non-public `ADDRESS` or network to which webhooks may go; may be repeated")
+	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "a non-public `ADDRESS` or network to which webhooks and notifications may go; may be repeated")
+	f.BoolVar(&s.push, "push", false, "let people have their browsers notified, through the push services of the browsers' vendors")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -168,8 +170,10 @@ func (s *settings) check() error {
 		return &usageError{"--agent-shells needs --sessions and --shells", "add --sessions, and leave out --shells=false"}
 	case s.webhooks && s.withoutToken:
 		return &usageError{"--webhooks and --without-token cannot be combined", "webhooks are for agents with a token: omit --without-token"}
-	case !s.webhooks && len(s.webhookAllow) > 0:
-		return &usageError{"--webhook-allow needs --webhooks", "add --webhooks"}
+	case s.push && s.withoutToken:
+		return &usageError{"--push and --without-token cannot be combined", "a browser is notified while its login lasts: omit --without-token"}
+	case !s.webhooks && !s.push && len(s.webhookAllow) > 0:
+		return &usageError{"--webhook-allow needs --webhooks or --push", "add --webhooks"}
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
 		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("use 1024 to %d bytes", maxScrollback)}
 	}

@@ -140,7 +140,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		return err
 	}
 	openRegister(&o, idp)
-	hooks, err := s.openWebhooks(&o)
+	hooks, err := s.openHooks(&o)
 	if err != nil {
 		return err
 	}

@@ -159,13 +159,18 @@ func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 	case k.Name == "":
 		return host.Principal{Role: host.RoleAdmin}, l.own != [sha256.Size]byte{} && bytes.Equal(k.Token, l.own[:])
 	}
+	return l.Of([sha256.Size]byte(k.Token), k.Name)
+}
+
+// Of implements host.Logins.
+func (l *Logins) Of(token [sha256.Size]byte, name string) (p host.Principal, ok bool) {
 	l.tokens.mu.Lock()
-	p, ok = l.tokens.ofHashLocked(k.Token)
+	p, ok = l.tokens.ofHashLocked(token[:])
 	l.tokens.mu.Unlock()
 	if !ok && l.sessions != nil {
-		p, ok = l.sessions([sha256.Size]byte(k.Token))
+		p, ok = l.sessions(token)
 	}
-	return p, ok && p.Name == k.Name
+	return p, ok && p.Name == name
 }
 
 // change applies f to the logins, removes expired ones, and writes the file if it

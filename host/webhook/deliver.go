@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/host/webpush"
 	"tether/internal/deliver"
 	"tether/internal/jsonspan"
 	"tether/internal/retry"
@@ -33,7 +34,13 @@ type message struct {
 	subscription string
 	keys         [][]byte
 	body         []byte
+	to           webpush.Subscription // of a browser, in place of url and keys
+	terminal     string               // whose event it is, if it is for a browser
+	still        func() bool          // asked right before the request is sent; nil: it is sent
 }
+
+// withdrawal is why nothing was sent to somebody who may not know of it any more.
+const withdrawal Failure = "withdrawn"
 
 // post sends a signed message, and reads at most most bytes of the receiver's answer.
 func (h *Hub) post(ctx context.Context, m message, most int64) deliver.Result {
@@ -42,18 +49,33 @@ func (h *Hub) post(ctx context.Context, m message, most int64) deliver.Result {
 		return deliver.Result{Failure: FailureTimeout}
 	}
 	defer done()
-	now := time.Now()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
+	if m.still != nil && !m.still() {
+		return deliver.Result{Failure: withdrawal}
+	}
+	r, err := h.request(ctx, m)
 	if err != nil {
 		return deliver.Result{Failure: FailureRefused}
 	}
-	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "tether-host")
+	return deliver.Send(h.client, r, most)
+}
+
+// request returns the request that sends a message.
+func (h *Hub) request(ctx context.Context, m message) (*http.Request, error) {
+	if h.opts.Push != nil {
+		return h.pushRequest(ctx, m)
+	}
+	now := time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("webhook-id", m.id)
 	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	r.Header.Set("webhook-signature", signatures(m.keys, m.id, now, m.body))
 	r.Header.Set("X-MCP-Subscription-Id", m.subscription)
-	return deliver.Send(h.client, r, most)
+	return r, nil
 }
 
 const (
@@ -74,7 +96,7 @@ func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, k
 	}
 	challenge := rand.Text() + rand.Text()
 	body, _ := json.Marshal(map[string]string{"type": "verification", "challenge": challenge}) // strings always can be
-	got := h.post(ctx, message{p, target, "msg_verification_" + rand.Text(), id, [][]byte{key}, body}, maxChallenge)
+	got := h.post(ctx, message{principal: p, url: target, id: "msg_verification_" + rand.Text(), subscription: id, keys: [][]byte{key}, body: body}, maxChallenge)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -116,7 +138,8 @@ func attempt(ctx context.Context) (lasting context.Context, end func()) {
 // failed. It returns false if the subscription ends before. place is the position after
 // the message's event, nil if it is not an event. While the receiver may have taken the
 // event, the file says so.
-func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, place *string, tries int) bool {
+func (h *Hub) deliver(ctx context.Context, s *subscription, m message, place *string, tries int) bool {
+	m.url, m.subscription = s.request.URL, s.id
 	h.mu.Lock()
 	doubt := s.pending != nil // the receiver may have taken the event already
 	h.mu.Unlock()
@@ -126,11 +149,15 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 			return false
 		}
 		if place != nil {
-			h.setPending(s, &pending{id, place})
+			h.setPending(s, &pending{m.id, place})
 			h.keep()
 		}
+		m.principal, m.keys = s.principal, h.keys(s)
+		if s.push != nil {
+			m.to, m.still = s.push.To, func() bool { return h.mayKnow(s, m.terminal) }
+		}
 		lasting, end := attempt(ctx)
-		got = h.post(lasting, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
+		got = h.post(lasting, m, maxAnswer)
 		end()
 		failure := got.Failure
 		if doubt = doubt || failure != "" && got.Unsure; place != nil && failure != "" && !doubt {
@@ -139,7 +166,13 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 		if ctx.Err() != nil && failure != "" {
 			return false
 		}
+		if failure == withdrawal {
+			return ctx.Err() == nil
+		}
 		h.note(s, failure)
+		if s.push != nil && h.pushOver(s, got.Status) {
+			return ctx.Err() == nil
+		}
 		if failure == "" || got.Status == http.StatusGone || got.Status == http.StatusRequestEntityTooLarge {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/webpush"
 	"tether/internal/deliver"
 	"tether/mcp"
 )
@@ -23,29 +24,35 @@ const askWithin = deliver.AttemptTime + 5*time.Second
 // all; clients may send requests to any node. It implements host.Webhooks, and is safe
 // for concurrent use.
 type Shared struct {
-	nodes *leader.Service[question, answer]
-	find  func(name string, role host.Role) (host.Principal, bool)
-	open  func(kept access.Place) (*Hub, error)
-
-	mu  sync.Mutex
-	hub *Hub // while this node leads
+	led[question, answer]
+	find func(name string, role host.Role) (host.Principal, bool)
 }
 
 // NewShared returns the Shared of a node. open makes the hub when the node becomes the
 // leader, with what the former leader has stored. NewShared must be called before the
 // node runs.
 func NewShared(nodes leader.Shared, find func(string, host.Role) (host.Principal, bool), open func(kept access.Place) (*Hub, error)) (*Shared, error) {
-	s := &Shared{find: find, open: open}
+	s := &Shared{find: find}
+	s.open = open
 	var err error
 	s.nodes, err = leader.New(nodes, "webhooks", askWithin, s.answer)
 	return s, err
 }
 
+// led is a hub at the node that leads. Q and A are the questions and answers of nodes.
+type led[Q, A any] struct {
+	nodes *leader.Service[Q, A]
+	open  func(kept access.Place) (*Hub, error)
+
+	mu  sync.Mutex
+	hub *Hub // while this node leads
+}
+
 // Run delivers while this node leads, until ctx ends.
-func (s *Shared) Run(ctx context.Context) { s.nodes.Run(ctx, s.lead) }
+func (s *led[Q, A]) Run(ctx context.Context) { s.nodes.Run(ctx, s.lead) }
 
 // lead delivers until ctx ends.
-func (s *Shared) lead(ctx context.Context, kept access.Place) error {
+func (s *led[Q, A]) lead(ctx context.Context, kept access.Place) error {
 	hub, err := s.open(kept)
 	if err != nil {
 		return err
@@ -56,13 +63,13 @@ func (s *Shared) lead(ctx context.Context, kept access.Place) error {
 	return nil
 }
 
-func (s *Shared) set(hub *Hub) {
+func (s *led[Q, A]) set(hub *Hub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hub = hub
 }
 
-func (s *Shared) here() *Hub {
+func (s *led[Q, A]) here() *Hub {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hub
@@ -130,6 +137,68 @@ func (s *Shared) answer(ctx context.Context, q question) (a answer, leads bool) 
 	}
 	if wrong, ok := errors.AsType[*events.Error](err); ok {
 		a.Wrong = wrong
+	} else if err != nil {
+		a.Failed = err.Error()
+	}
+	return a, true
+}
+
+// SharedPushes notifies browsers at a host of several nodes, as Shared delivers webhooks.
+// It implements host.Pushes.
+type SharedPushes struct {
+	led[pushQuestion, pushAnswer]
+	key *webpush.Key
+}
+
+// pushQuestion is a browser's request, for the leader.
+type pushQuestion struct {
+	Browser host.PushBrowser `json:"browser"`
+	Choice  *host.PushChoice `json:"choice,omitempty"`
+}
+
+// pushAnswer is the leader's answer.
+type pushAnswer struct {
+	Choice  host.PushChoice `json:"choice"`
+	Refused string          `json:"refused,omitempty"`
+	Failed  string          `json:"failed,omitempty"`
+}
+
+// NewSharedPushes is NewShared for a hub that notifies browsers. key is that of the hub.
+func NewSharedPushes(nodes leader.Shared, key *webpush.Key, open func(kept access.Place) (*Hub, error)) (*SharedPushes, error) {
+	s := &SharedPushes{key: key}
+	s.open = open
+	var err error
+	s.nodes, err = leader.New(nodes, "pushes", askWithin, s.answer)
+	return s, err
+}
+
+// Key implements host.Pushes.
+func (s *SharedPushes) Key() string { return s.key.Public() }
+
+// Choose implements host.Pushes.
+func (s *SharedPushes) Choose(ctx context.Context, b host.PushBrowser, c *host.PushChoice) (host.PushChoice, error) {
+	a, err := s.nodes.Ask(ctx, pushQuestion{b, c})
+	switch {
+	case err != nil:
+		return host.PushChoice{}, err
+	case a.Refused != "":
+		return host.PushChoice{}, &host.PushRefused{Why: a.Refused}
+	case a.Failed != "":
+		return host.PushChoice{}, errors.New(a.Failed)
+	}
+	return a.Choice, nil
+}
+
+// answer answers a question at the leader.
+func (s *SharedPushes) answer(ctx context.Context, q pushQuestion) (a pushAnswer, leads bool) {
+	hub := s.here()
+	if hub == nil {
+		return a, false
+	}
+	var err error
+	a.Choice, err = hub.Choose(ctx, q.Browser, q.Choice)
+	if wrong, ok := errors.AsType[*host.PushRefused](err); ok {
+		a.Refused = wrong.Why
 	} else if err != nil {
 		a.Failed = err.Error()
 	}

@@ -22,6 +22,7 @@ type kept struct {
 	Pending   *pending        `json:"pending,omitempty"`
 	Until     time.Time       `json:"until"`
 	Declared  bool            `json:"declared,omitempty"`
+	Push      *pushed         `json:"push,omitempty"` // of a browser's subscription; then without what Push says
 }
 
 // store is the content of the file.
@@ -51,7 +52,14 @@ func (h *Hub) keep() {
 	h.written = h.asked
 	f := store{Version: storeVersion, Subscriptions: []kept{}, Verified: map[string]time.Time{}}
 	for _, s := range h.all {
-		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.principal.Owner, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.pending, s.until.UTC(), s.request.Declared})
+		k := kept{Name: s.principal.Name, Role: s.principal.Role, Owner: s.principal.Owner, Until: s.until.UTC()}
+		if s.push != nil {
+			k.Push = new(*s.push)
+		} else {
+			k.Event, k.Arguments, k.URL, k.Secret = s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key
+			k.Cursor, k.Pending, k.Declared = s.watermark, s.pending, s.request.Declared
+		}
+		f.Subscriptions = append(f.Subscriptions, k)
 	}
 	for who, until := range h.verified.All() {
 		f.Verified[who] = until.UTC()
@@ -74,6 +82,10 @@ func (h *Hub) restore() error {
 	}
 	now := time.Now()
 	for _, k := range f.Subscriptions[:min(len(f.Subscriptions), maxAll)] {
+		if h.opts.Push != nil {
+			h.restorePush(k, now)
+			continue
+		}
 		p, ok := h.opts.Find(k.Name, k.Role)
 		r := Request{Name: k.Event, Arguments: k.Arguments, URL: k.URL, Declared: k.Declared}
 		var err error
@@ -89,4 +101,17 @@ func (h *Hub) restore() error {
 		}
 	}
 	return nil
+}
+
+// restorePush adds the stored subscription of a browser. Its login is looked at when the
+// hub runs.
+func (h *Hub) restorePush(k kept, now time.Time) {
+	if k.Push == nil || !now.Before(k.Until) || k.Until.After(now.Add(pushTTL)) || k.Push.To.Check() != nil || k.Push.Choice.None() {
+		return
+	}
+	if endpoint, err := h.guard.Check(k.Push.To.Endpoint); err != nil || endpoint != k.Push.To.Endpoint {
+		return
+	}
+	s := h.pushTo(host.Principal{Name: k.Name, Role: k.Role, Owner: k.Owner}, *k.Push, k.Until)
+	h.all[s.id] = s
 }

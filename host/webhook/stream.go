@@ -55,7 +55,7 @@ type stream struct {
 
 // run starts the goroutine that delivers events, from a cursor on.
 func (s *stream) run(cursor *string, maxAge time.Duration) {
-	r := &events.Request{Name: s.request.Name, Arguments: s.request.Arguments, Cursor: cursor}
+	r := &events.Request{Name: s.request.Name, Arguments: s.request.Arguments, Only: s.request.Terminals, Cursor: cursor}
 	if maxAge > 0 {
 		r.MaxAge = &maxAge
 	}

@@ -32,6 +32,7 @@ type subscription struct {
 	principal host.Principal
 	request   Request // the original request; its Secret and Cursor are not used
 
+	push      *pushed    // of a browser's subscription, else nil; all but Login never changes
 	keys      []secretOf // the newest first
 	until     time.Time
 	watermark *string  // position before which all events were taken, or given up after the last attempt
@@ -64,12 +65,17 @@ type secretOf struct {
 // refreshLocked applies a new request to the subscription.
 func (s *subscription) refreshLocked(r Request, key []byte) {
 	now := time.Now()
-	s.until = now.Add(lifetime(r.TTL))
 	if string(s.keys[0].key) != string(key) {
 		s.keys[0].until = now.Add(oldSecretTime)
 		s.keys = []secretOf{{key: key}, s.keys[0]}
 	}
-	s.suspended, s.window, s.tries, s.failed = false, now, 0, 0
+	s.wakeLocked(now.Add(lifetime(r.TTL)))
+}
+
+// wakeLocked gives the subscription a new end, and ends its suspension.
+func (s *subscription) wakeLocked(until time.Time) {
+	s.until = until
+	s.suspended, s.window, s.tries, s.failed = false, time.Now(), 0, 0
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -125,13 +131,22 @@ func (h *Hub) startLocked(s *subscription) {
 	if h.ctx == nil || s.stop != nil {
 		return
 	}
-	ctx, stop := context.WithDeadline(h.ctx, s.until.Add(MaxTTL)) // only an upper bound: forget ends it at its time, which a refresh moves
-	s.stop = stop
+	ctx, stop := context.WithCancel(h.ctx)
+	s.stop = stop // forget calls it at the subscription's time
 	h.run.Go(func() { h.pump(ctx, s) })
 }
 
 // pump delivers one event after the other until the subscription ends.
 func (h *Hub) pump(ctx context.Context, s *subscription) {
+	if h.opts.Push != nil {
+		p, ok := h.standing(s)
+		if !ok {
+			return
+		}
+		h.mu.Lock()
+		s.principal = p // a stored one has no Live
+		h.mu.Unlock()
+	}
 	live := s.principal.Live
 	if h.opts.Lasting != nil {
 		live = h.opts.Lasting(s.principal)
@@ -151,17 +166,22 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	if over {
 		object = end.Object
 	}
+	why := "the right to it is gone"
+	if over && object == nil {
+		why = "nothing more can come"
+	}
 	h.mu.Lock()
 	known := h.all[s.id] == s
 	run := h.ctx
 	h.endLocked(s)
 	h.mu.Unlock()
-	if known && run != nil && object == nil {
-		h.audit(AuditWebhookEnded, s, "nothing more can come")
-	} else if known && run != nil {
-		h.audit(AuditWebhookEnded, s, "the right to it is gone")
+	if !known || run == nil {
+		return
+	}
+	h.audit(h.endedKind(), s, why)
+	if object != nil && s.push == nil { // nobody needs to know that a browser is told nothing more
 		body, _ := json.Marshal(map[string]any{"type": "terminated", "error": object}) // valid JSON always can be
-		h.deliver(run, s, "msg_terminated_"+rand.Text(), body, nil, controlTries)
+		h.deliver(run, s, message{id: "msg_terminated_" + rand.Text(), body: body}, nil, controlTries)
 	}
 }
 
@@ -206,9 +226,13 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 				return ctx.Err()
 			}
 		case ev.Body == nil:
+		case h.opts.Push != nil:
+			if !h.pushEvent(ctx, s, &ev) {
+				return ctx.Err()
+			}
 		case len(ev.Body) > maxBody: // impossible, by the bounds of package events
 			h.log.Error().Str("event", ev.ID).Msg("an event is too long for a webhook")
-		case !h.deliver(ctx, s, ev.ID, ev.Body, ev.Cursor, deliver.Tries):
+		case !h.deliver(ctx, s, message{id: ev.ID, body: ev.Body}, ev.Cursor, deliver.Tries):
 			return ctx.Err()
 		}
 		if ev.Body != nil {
@@ -251,7 +275,7 @@ func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
 		return true
 	}
 	body, _ := json.Marshal(map[string]any{"type": "gap", "cursor": cursor}) // a string always can be
-	return h.deliver(ctx, s, "msg_gap_"+rand.Text(), body, nil, controlTries)
+	return h.deliver(ctx, s, message{id: "msg_gap_" + rand.Text(), body: body}, nil, controlTries)
 }
 
 // errWithdrawn says that the principal has lost the right to events.
@@ -281,7 +305,7 @@ func (h *Hub) passed(ctx context.Context, s *subscription, ev *Event) error {
 	if ev.Body != nil || ev.Gap {
 		s.pending = nil
 	}
-	if ev.Body != nil || ev.Gap {
+	if (ev.Body != nil || ev.Gap) && h.opts.Push == nil {
 		h.changedLocked()
 	}
 	suspended := s.suspended

@@ -75,6 +75,8 @@ type Request struct {
 	Cursor    *string
 	MaxAge    time.Duration // 0: any
 	TTL       time.Duration // 0: the default
+	Kinds     []string      // of a browser's subscription, in place of Name and Arguments
+	Terminals []string      // of a browser's subscription; empty: all
 	Declared  bool          // the client knows the error codes of the extension, not those of its earlier draft
 }
 
@@ -142,6 +144,9 @@ type Options struct {
 	// Place stores subscriptions and their secrets for the next host or leader; nil
 	// stores none.
 	Place access.Place
+	// Push makes the hub notify browsers; nil means agents' receivers. Then Find and
+	// Lasting are not used.
+	Push *Push
 	// Allow has networks in which receivers may be, in addition to publicly routed ones.
 	// http is allowed if the URL names a loopback address in one of them.
 	Allow []netip.Prefix
@@ -155,6 +160,8 @@ type Options struct {
 const (
 	AuditWebhook      = "webhook"       // a receiver was subscribed
 	AuditWebhookEnded = "webhook_ended" // a subscription has ended
+	AuditPush         = "push"          // a browser is notified from now on
+	AuditPushEnded    = "push_ended"
 )
 
 // Hub has the subscriptions. It is safe for concurrent use.
@@ -168,6 +175,7 @@ type Hub struct {
 
 	ended    bounded.Map[string, struct{}]  // ids of ended subscriptions
 	verified bounded.Map[string, time.Time] // receivers of a principal, until their proof expires
+	bursts   bounded.Rates                  // of notifications, by subscription
 	asks     bounded.Rates                  // of challenges, by principal
 	failures bounded.Rates                  // of challenges that have failed, by the receiver's host
 
@@ -186,6 +194,7 @@ type Hub struct {
 func New(o Options) (*Hub, error) {
 	h := &Hub{opts: o, log: zerolog.Nop(), guard: deliver.Guard{Allow: o.Allow}, slots: bounded.Slots{All: maxDeliveries, Each: maxPerKey}, all: map[string]*subscription{},
 		ended: bounded.Map[string, struct{}]{Most: maxAll}, verified: bounded.Map[string, time.Time]{Most: maxAll}, changed: make(chan struct{}, 1),
+		bursts:   bounded.Rates{Burst: pushBurst, Every: pushEvery},
 		asks:     bounded.Rates{Burst: challengeBurst, Every: time.Minute / challengeBurst},
 		failures: bounded.Rates{Burst: failedBurst, Every: time.Hour / failedBurst}}
 	if o.Logger != nil {
@@ -193,8 +202,11 @@ func New(o Options) (*Hub, error) {
 	}
 	h.client = h.guard.Client(o.TLS)
 	h.doc.At, h.doc.What, h.doc.Version = o.Place, "webhooks", storeVersion
+	if o.Push != nil {
+		h.doc.What = "notified browsers"
+	}
 	h.doc.Lost = func(why error) {
-		h.log.Error().Err(why).Msg("the kept webhook subscriptions cannot be used: clients subscribe again")
+		h.log.Error().Err(why).Msgf("the kept %s cannot be used: clients subscribe again", h.doc.What)
 	}
 	return h, h.restore()
 }
@@ -388,16 +400,33 @@ func (h *Hub) endLocked(s *subscription) {
 	h.changedLocked()
 }
 
-// forget drops expired subscriptions.
+// forget drops subscriptions that have expired, and those of browsers whose logins are
+// over.
 func (h *Hub) forget(now time.Time) {
+	var left []*subscription
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, s := range h.all {
-		if !now.Before(s.until) {
-			h.endLocked(s)
-			h.audit(AuditWebhookEnded, s, "not refreshed in time")
+		if now.Before(s.until) {
+			left = append(left, s)
+			continue
 		}
+		h.endLocked(s)
+		h.audit(h.endedKind(), s, "not refreshed in time")
 	}
+	h.mu.Unlock()
+	if h.opts.Push == nil {
+		return
+	}
+	for _, s := range left {
+		h.standing(s)
+	}
+}
+
+func (h *Hub) endedKind() string {
+	if h.opts.Push != nil {
+		return AuditPushEnded
+	}
+	return AuditWebhookEnded
 }
 
 // changedLocked makes Run write the subscriptions.

@@ -197,6 +197,22 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
+// A subscription that is refreshed in time goes on for as long as that.
+func TestRefreshedForDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "")
+		defer r.stop()
+		for range 5 {
+			r.mustSubscribe(nil)
+			time.Sleep(23 * time.Hour)
+		}
+		r.journal.add(1)
+		if got := r.receiver.taken(); got != "verification e-1" {
+			t.Errorf("taken: %s", got)
+		}
+	})
+}
+
 func TestUnsubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "")

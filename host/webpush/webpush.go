@@ -32,10 +32,11 @@ import (
 )
 
 const (
-	// padded is the size of every message before encryption: its length tells the push
-	// service nothing. MaxText is what remains for text.
-	padded  = 3 << 10
+	// MaxText is the longest text of a message, in bytes.
 	MaxText = padded - 1
+	// padded is the size of every message before encryption: its length tells the push
+	// service nothing.
+	padded = 3 << 10
 
 	maxEndpoint = 1000 // bytes; the longest known ones, of WNS, have some 700
 	saltSize    = 16
@@ -101,7 +102,7 @@ type Key struct {
 // KeyOf derives a key from a secret: the same secret always yields the same key.
 func KeyOf(secret []byte) (*Key, error) {
 	for n := byte(0); ; n++ { // one of 2³² values is no scalar of P-256
-		raw, err := hkdf.Key(sha256.New, secret, nil, "VAPID key "+string(n), 32)
+		raw, err := hkdf.Key(sha256.New, secret, nil, "tether-host VAPID key "+string(rune(n)), 32)
 		if err != nil {
 			return nil, err
 		}

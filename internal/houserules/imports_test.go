@@ -76,8 +76,8 @@ const layers = `
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
-	NONE < host/web;
-	host/web < host;
+	NONE < host/web, host/webpush;
+	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
 	host/leader, events, mcp, internal/deliver < host/webhook;

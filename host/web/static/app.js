@@ -1,6 +1,7 @@
 // The page: its parts, its keys, and its address, whose fragment says which terminal is shown (#pty-…).
 import {Host} from "./ahp.js";
 import {List} from "./list.js";
+import {Push} from "./push.js";
 import {clean, place} from "./text.js";
 import {View} from "./view.js";
 
@@ -112,3 +113,4 @@ Object.defineProperty(globalThis, "tetherPage", {value: Object.freeze({
   waiting: () => view.waiting,
 })});
 show();
+new Push();

@@ -9,15 +9,25 @@ const {chromium} = createRequire(modules + "/")("playwright-core");
 const patience = 240000; // ms
 const browser = await chromium.launch({executablePath: program, timeout: patience, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
 const seen = {requests: [], errors: [], dialogs: [], popups: [], sent: []};
-let context, page;
+let context, page, tools;
+
+// session speaks the DevTools protocol with the page.
+async function session() {
+  if (tools) return tools;
+  tools = await context.newCDPSession(page);
+  tools.on("ServiceWorker.workerRegistrationUpdated", e => { for (const r of e.registrations) tools.registration = r.isDeleted ? null : r.registrationId; });
+  await tools.send("ServiceWorker.enable");
+  return tools;
+}
 
 const ops = {
   async open({width = 1280, height = 800, dark = false, script = true}) {
     await context?.close();
     context = await browser.newContext({viewport: {width, height}, colorScheme: dark ? "dark" : "light", javaScriptEnabled: script,
-      permissions: ["clipboard-read", "clipboard-write"]});
+      permissions: ["clipboard-read", "clipboard-write", "notifications"]});
     context.setDefaultTimeout(patience);
     page = await context.newPage();
+    tools = null;
     context.on("request", r => seen.requests.push(r.url()));
     context.on("page", p => { if (p !== page) seen.popups.push(p.url()); });
     page.on("pageerror", e => seen.errors.push(String(e.stack ?? e)));
@@ -43,6 +53,22 @@ const ops = {
   async shot({path}) { await page.screenshot({path}); },
   async cookies() { return await context.cookies(); },
   async seen() { return seen; },
+  // Runs before the page's scripts, at each load from now on.
+  async before({js}) { await context.addInitScript(js); },
+  // What the browser would say about installing the page.
+  async manifest() {
+    const cdp = await session(), {errors, data} = await cdp.send("Page.getAppManifest");
+    const {installabilityErrors} = await cdp.send("Page.getInstallabilityErrors");
+    return {errors: errors.map(e => e.message), installability: installabilityErrors.map(e => e.errorId), data};
+  },
+  // Delivers a message to the page's service worker, as the browser's push service does.
+  async push({origin, data}) {
+    const cdp = await session();
+    for (const end = Date.now() + patience; !cdp.registration; await new Promise(r => setTimeout(r, 50))) if (Date.now() > end) throw new Error("no service worker");
+    await cdp.send("ServiceWorker.deliverPushMessage", {origin, registrationId: cdp.registration, data});
+  },
+  // Evaluates in the page's service worker.
+  async worker({js}) { return await (context.serviceWorkers()[0] ?? await context.waitForEvent("serviceworker")).evaluate(js); },
 };
 
 for await (const line of createInterface({input: process.stdin})) {
