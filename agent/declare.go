@@ -166,7 +166,7 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 		return "", nil, err
 	}
 	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{Actor: term.User, Audience: d.Audience, SpawnRequest: localapi.SpawnRequest{
-		Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Limits: limits,
+		Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Limits: limits, ForwardBrowser: d.ForwardBrowser,
 	}})
 	if err != nil {
 		return "", nil, err

@@ -32,6 +32,9 @@ type Declared struct {
 	// machine there, in the words of tether lend --to.
 	Audience []string `toml:"audience"`
 	Private  bool     `toml:"private"`
+	// ForwardBrowser sets what makes its dev server print errors of the page, see
+	// localapi.SpawnRequest.
+	ForwardBrowser bool `toml:"forward_browser"`
 	// Needs names declared terminals that must be ready before this one starts.
 	Needs []string `toml:"needs"`
 	// Agents lists what agents on this machine may do with it: AgentsRestart.

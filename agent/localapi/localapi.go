@@ -69,7 +69,9 @@ const (
 	FeatureLimits = "limits" // limits of SpawnRequest and DeclareRequest
 	FeatureMarks  = "marks"  // sizes, losses and the exit in followed output
 
-	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits + ", " + FeatureMarks // all of this program
+	FeatureForwardBrowser = "forward-browser" // SpawnRequest.ForwardBrowser
+
+	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits + ", " + FeatureMarks + ", " + FeatureForwardBrowser // all of this program
 )
 
 // Files next to the socket. A daemon holds a lock on LockName from its start to its end.

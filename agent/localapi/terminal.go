@@ -72,6 +72,10 @@ type SpawnRequest struct {
 	// LendTo names hosts; absent means the default host, if there is one and the terminal
 	// is not private.
 	LendTo []string `json:"lend_to,omitempty"`
+	// ForwardBrowser sets the variable with which the command's dev server prints errors
+	// of the page, or says in the terminal's notice what to change for that. With
+	// FeatureForwardBrowser.
+	ForwardBrowser bool `json:"forward_browser,omitempty"`
 	// Leased binds the terminal to its followers: it is killed some seconds after the
 	// last Follow with Lease has ended, or some seconds after its start if none has
 	// begun.

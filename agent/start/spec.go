@@ -91,6 +91,13 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	if r.Name == "" || r.Door == policy.DoorACP { // over ACP a name is the command line, which the proxy has made
 		spec.Suggest(nameOf(&r))
 	}
+	if r.ForwardBrowser {
+		set, say := forwardBrowser(&r, spec.Env)
+		if set != "" {
+			spec.Env = shell.Merge(spec.Env, []string{set})
+		}
+		spec.AddNotice(say)
+	}
 	var denied string
 	spec.Limits, denied = s.limits(ctx, r)
 	spec.AddNotice(denied)

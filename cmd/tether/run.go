@@ -42,6 +42,7 @@ command's. The umask, soft limits and nice value are those of your shell.`,
 			return a.run(c, r, detach)
 		},
 	}
+	c.Flags().BoolVar(&r.ForwardBrowser, "forward-browser", false, "let the command's dev server print errors of the page, where a variable does that, or say what to change")
 	c.Flags().SetInterspersed(false) // flags after the command are the command's
 	spawnFlags(c, &r, &detach)
 	return c
@@ -98,6 +99,13 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	}
 	if r.Limits, err = a.limits(c.Context(), client); err != nil {
 		return err
+	}
+	if r.ForwardBrowser {
+		if has, err := client.Has(c.Context(), localapi.FeatureForwardBrowser); err != nil {
+			return err
+		} else if !has {
+			a.notice("the running daemon is older than this program and knows no --forward-browser; replace it, and terminals run on: tether daemon --replace --background")
+		}
 	}
 	r.Cols, r.Rows = a.size()
 	r.Attaches = !detach && tty.Is(a.stdin) && tty.Is(a.stdoutFile)
