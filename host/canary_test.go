@@ -65,7 +65,7 @@ func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 		use(t, agent, "read_terminal", map[string]any{"terminalId": one.ID, "grep": "canary"}, &struct{}{})
 		use(t, agent, "wait_terminal", map[string]any{"terminalId": one.ID, "pattern": "canary", "since": 0, "timeoutMs": 1}, &struct{}{})
 	}
-	for _, v := range []visit{{path: "/plain?canary-query"}, {path: "/terminals/canary-terminal.txt"}, {path: "/launch?code=canary-code"},
+	for _, v := range []visit{{path: "/plain?canary-query"}, {path: "/events?tkn=canary-tkn"}, {path: "/terminals/canary-terminal.txt"}, {path: "/launch?code=canary-code"},
 		{method: http.MethodPost, path: "/login", form: "token=canary-token", origin: "http" + strings.TrimPrefix(url, "ws")}, pressing(url, "#canary-code"), {path: "/events", token: "canary-bearer"},
 		{path: "/canary-path"}, {path: "/plain", cookie: "tether_host=canary-cookie"}} {
 		ask(t, url, v)

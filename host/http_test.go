@@ -3,15 +3,12 @@ package host_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"tether/ahp"
 	"tether/host"
@@ -144,59 +141,6 @@ func TestTooManyConnections(t *testing.T) {
 		}
 		return err == nil
 	})
-}
-
-func TestEndToEndOverLoopback(t *testing.T) {
-	testkit.Leaks(t)
-	var log testkit.Output
-	logger := zerolog.New(&log).Level(zerolog.TraceLevel)
-	h, url := serve(t, host.Options{Token: secret, Logger: &logger})
-	url += "?tkn=" + secret
-	owner := dial(t, url, "laptop", viewOptions{resume: true})
-	owner.create(uri)
-	const observers = 50
-	watchers := make([]*viewer, observers)
-	for i := range watchers {
-		watchers[i] = dial(t, url, fmt.Sprint("watcher ", i), viewOptions{subs: []string{uri}})
-		watchers[i].forget()
-	}
-	sent := int64(0)
-	for i := range testkit.Load(64, 32) {
-		text := strings.Repeat(fmt.Sprintf("content-marker %d\r\n", i), 200)
-		owner.await("room in the window", func() bool { return sent-owner.acks[uri] < 64<<10 })
-		owner.output(uri, text, sent)
-		sent += int64(len(text))
-	}
-	owner.dispatch(uri, ahp.TerminalTitleChanged{Title: "title-marker"})
-	owner.output(uri, "the end", sent)
-	for _, w := range watchers {
-		w.awaitText(uri, "the end")
-	}
-	// Every watcher that did not fall behind has every byte.
-	for _, w := range watchers {
-		if text := w.textOf(uri); !strings.Contains(text, "bytes skipped") && int64(len(text)) != sent+int64(len("the end")) {
-			t.Errorf("%s has %d bytes, want %d", w.id, len(text), sent)
-		}
-	}
-	h.Close()
-	told := 0
-	for _, v := range append(watchers, owner) {
-		<-v.done
-		if e, ok := errors.AsType[*wsconn.CloseError](v.peer.Err()); ok && e.Code == wsconn.CloseGoingAway {
-			told++
-		}
-	}
-	if told == 0 { // a close frame may be given up on when the machine is busy
-		t.Errorf("%d of %d clients were told that the host goes away", told, observers+1)
-	}
-	for _, word := range []string{"content-marker", "title-marker", secret} {
-		if strings.Contains(log.String(), word) {
-			t.Errorf("%q is in the log", word)
-		}
-	}
-	if !strings.Contains(log.String(), "disconnected") {
-		t.Errorf("nothing of the connections is in the log:\n%s", log.String())
-	}
 }
 
 func TestBadFrames(t *testing.T) {

@@ -183,47 +183,6 @@ func connectAs(t *testing.T, h *host.Host, p host.Principal, id string) *viewer 
 	return v
 }
 
-// Many connections that send long messages and never end them take little memory
-// together, and keep nobody else from sending one.
-func TestMessagesThatDoNotEndTakeLittleMemory(t *testing.T) {
-	const names, many = 3, 40 // of each
-	tokens := []string{"machine-laptop"}
-	for n := range names {
-		tokens = append(tokens, fmt.Sprint("machine-m", n))
-	}
-	h, url := serve(t, host.Options{Access: newUsers(tokens...)})
-	honest := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
-	honest.create(uri)
-	before := inUse()
-	frame := binary.BigEndian.AppendUint64([]byte{0x81, 0x80 | 127}, longest) // RFC 6455, 5.2: text, masked
-	frame = append(frame, 0, 0, 0, 0)                                         // by zeros
-	frame = append(frame, strings.Repeat(" ", longest-100)...)
-	var all sync.WaitGroup
-	for n := range names {
-		for range many {
-			socket := rawSocket(t, url, tokens[1+n])
-			all.Go(func() { _, _ = socket.Write(frame) }) // until the test ends
-		}
-	}
-	t.Cleanup(all.Wait)
-	const part = 7 // messages of more than 128 KiB that one name can have; for one more there is no room
-	testkit.Eventually(t, testkit.Patience, "the others to wait", func() bool {
-		_, waiting := h.Receiving()
-		return waiting == names*(many-part)
-	})
-	if grown := int64(inUse()) - int64(before); grown > 64<<20 {
-		t.Errorf("%d messages that do not end take %d MiB", names*many, grown>>20)
-	}
-	var sent int64
-	for _, size := range []int{1 << 10, 60 << 10} {
-		honest.output(uri, strings.Repeat("x", size), sent)
-		sent += int64(size)
-		honest.await("the acknowledgement", func() bool { return honest.acks[uri] == sent })
-	}
-	_ = honest.peer.Notify(t.Context(), "x", strings.Repeat("x", longest-100))
-	honest.ping()
-}
-
 // inUse is how many bytes of the heap are in use.
 func inUse() uint64 {
 	runtime.GC()
@@ -350,6 +309,13 @@ func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
 		t.Errorf("an observer of another name: %v", err)
 	}
 	machine := as(t, url, "machine-honest", "machine", viewOptions{resume: true})
+	machine.create("ahp-terminal:/honest")
+	var sent int64
+	for _, size := range []int{1 << 10, 60 << 10} {
+		machine.output("ahp-terminal:/honest", strings.Repeat("x", size), sent)
+		sent += int64(size)
+		machine.await("the acknowledgement", func() bool { return machine.acks["ahp-terminal:/honest"] == sent })
+	}
 	_ = machine.peer.Notify(t.Context(), "x", strings.Repeat("x", longest-100))
 	machine.ping()
 

@@ -24,19 +24,24 @@ func (s *stage) token(name, role string) string {
 }
 
 // An agent at the host's door starts a program on a machine whose person says yes, waits
-// for it, and sees it as the host's other agents do.
+// for it, and sees it as the host's other agents do. An agent of the ordinary role is
+// offered nothing of the machine's.
 func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	s := newStage(t)
 	s.do(t, "tether", "daemon", "--background", "--set", "policy.ask_timeout=1h")
 	s.signed()
-	machine, operator := s.token("laptop", "machine"), s.token("helper", "operator")
+	machine, operator, ordinary := s.token("laptop", "machine"), s.token("helper", "operator"), s.token("bot", "agent")
 	_, address := s.host(t, "127.0.0.1:0", "--sessions")
 	url := "ws://" + address
 	s.do(t, "tether", "pair", "--token-file", machine, "--name", "work", url)
-	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
-	session := must.Get(client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", operator)}, nil))(t)
-	defer session.Close()
-	offered := func() (names []string) {
+	connect := func(token string) *sdk.ClientSession {
+		client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
+		session := must.Get(client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", token)}, nil))(t)
+		t.Cleanup(func() { session.Close() })
+		return session
+	}
+	session, bot := connect(operator), connect(ordinary)
+	offered := func(session *sdk.ClientSession) (names []string) {
 		r := must.Get(session.ListTools(t.Context(), nil))(t)
 		for _, tool := range r.Tools {
 			if strings.Contains(tool.Name, "__") {
@@ -45,12 +50,15 @@ func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 		}
 		return names
 	}
-	if got := offered(); len(got) != 0 {
+	if got := offered(session); len(got) != 0 {
 		t.Errorf("before anybody has switched them on, there are the tools %v", got)
 	}
 	s.do(t, "tether", "host", "tools", "work", "on")
-	testkit.Eventually(t, testkit.Patience, "the machine's tools", func() bool { return len(offered()) == 5 })
-	call := func(tool string, args map[string]any) string {
+	testkit.Eventually(t, testkit.Patience, "the machine's tools", func() bool { return len(offered(session)) == 5 })
+	if got := offered(bot); len(got) != 0 {
+		t.Errorf("an agent that only watches is offered %v", got)
+	}
+	call := func(session *sdk.ClientSession, tool string, args map[string]any) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 		defer cancel()
 		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -62,24 +70,29 @@ func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	}
 	answer := make(chan string, 1)
 	go func() {
-		answer <- call("laptop__spawn_background_terminal", map[string]any{"cwd": s.dir, "command": []string{filepath.Join(s.dir, "npm"), "run", "dev"}})
+		answer <- call(session, "laptop__spawn_background_terminal", map[string]any{"cwd": s.dir, "command": []string{filepath.Join(s.dir, "npm"), "run", "dev"}})
 	}()
 	s.approve()
-	text, _, _ := strings.Cut(<-answer, "\n")
+	text, rest, _ := strings.Cut(<-answer, "\n")
 	var made struct{ ID string }
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	if got := call("laptop__wait_terminal", map[string]any{"terminalId": made.ID, "pattern": "ready at", "timeoutMs": 600_000}); !strings.Contains(got, "http://localhost:3000/") {
+	if got := call(session, "laptop__wait_terminal", map[string]any{"terminalId": made.ID, "pattern": "ready at", "timeoutMs": 600_000}); !strings.Contains(got, "http://localhost:3000/") {
 		t.Errorf("it waited: %s", got)
 	}
+	_, rest, _ = strings.Cut(rest, "[terminal ")
+	there, _, _ := strings.Cut(rest, " at this host")
+	if got := call(bot, "wait_terminal", map[string]any{"terminalId": there, "pattern": "ready at http", "since": 0, "timeoutMs": 600_000}); !strings.Contains(got, "localhost:3000") {
+		t.Errorf("the program's output at the host: %s", got)
+	}
 	name := `"name":"laptop/` + filepath.Base(s.dir) + `-dev"` // of npm run dev there
-	if got := call("list_terminals", nil); !strings.Contains(got, name) {
+	if got := call(session, "list_terminals", nil); !strings.Contains(got, name) {
 		t.Errorf("at the host's door there are %s", got)
 	}
-	call("laptop__kill_terminal", map[string]any{"terminalId": made.ID})
+	call(session, "laptop__kill_terminal", map[string]any{"terminalId": made.ID})
 	s.do(t, "tether", "host", "tools", "work", "off")
-	testkit.Eventually(t, testkit.Patience, "their end", func() bool { return len(offered()) == 0 })
+	testkit.Eventually(t, testkit.Patience, "their end", func() bool { return len(offered(session)) == 0 })
 }
 
 // approve says yes to the one question that waits.
