@@ -487,59 +487,6 @@ func TestUnlendWhileTheLinkIsDown(t *testing.T) {
 	})
 }
 
-// A hostile host tries everything on a lent and on an unlent terminal.
-func TestAHostileHostReachesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeHost{target: ahp.TargetClient, marker: ahp.ClientTerminals{Version: 1, CommandActions: true}.Meta()}
-		w := fakeWorld(t, f, nil)
-		h, child := w.spawn(term.Spec{})
-		code := int64(0)
-		before := h.Info()
-		for _, uri := range []string{f.uri(t), "ahp-terminal:/" + string(h.ID()), ahp.RootURI, "", "x"} {
-			for _, a := range []ahp.Action{
-				ahp.TerminalInput{Data: "rm -rf /\r"}, ahp.TerminalResized{Cols: 70000, Rows: -1}, ahp.TerminalCleared{},
-				ahp.TerminalClaimed{Claim: ahp.ClientClaim("mallory")}, ahp.TerminalTitleChanged{Title: "evil"}, ahp.TerminalCwdChanged{Cwd: "/evil"},
-				ahp.TerminalData{Data: "fake output"}, ahp.TerminalOutput{Data: "fake output"}, ahp.TerminalCommandExecuted{CommandID: "cmd-9"},
-				ahp.TerminalCommandFinished{CommandID: "cmd-9"}, ahp.UnknownAction{Kind: "x-evil", Raw: json.RawMessage(`{"type":"x-evil"}`)},
-			} {
-				f.say(t, uri, a)
-			}
-		}
-		f.say(t, "ahp-terminal:/unknown", ahp.TerminalExited{ExitCode: &code})
-		for _, ack := range []ahp.AckParams{{Channel: f.uri(t), Applied: -5}, {Channel: f.uri(t), Applied: 1 << 60}, {Channel: "x", Applied: 3}} {
-			f.peer.Notify(t.Context(), ahp.MethodAck, ack)
-		}
-		for _, method := range []string{ahp.MethodCreateTerminal, ahp.MethodDisposeTerminal, "resourceRead", "shutdown"} {
-			if err := f.peer.Call(t.Context(), method, map[string]string{"channel": f.uri(t)}, nil); err == nil {
-				t.Errorf("the daemon served %s", method)
-			}
-		}
-		synctest.Wait()
-		after := h.Info()
-		if child.Typed() != "" || child.Killed() || after.Size != before.Size || after.Title != before.Title || after.Cwd != before.Cwd || after.Bytes != 0 {
-			t.Errorf("typed %q, killed %v, %+v; want nothing changed", child.Typed(), child.Killed(), after)
-		}
-		if s := w.link.Status(); s.Refused != 4 {
-			t.Errorf("%d refused actions counted, want the 4 on the lent terminal", s.Refused)
-		}
-	})
-}
-
-func TestAHostThatStopsAnsweringIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
-		w := fakeWorld(t, f, nil)
-		w.online()
-		f.mu.Lock()
-		f.mute = true
-		f.mu.Unlock()
-		time.Sleep(31 * time.Second) // two intervals
-		if s := w.link.Status(); s.State == uplink.StateOnline && s.Err == nil && time.Since(s.Since) > 20*time.Second {
-			t.Errorf("after two heartbeats the link is %+v", s)
-		}
-	})
-}
-
 func TestRefusedOutputIsAProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.ClientTerminals{Version: 1}.Meta()}

@@ -41,6 +41,13 @@ type target struct {
 	before term.Info
 	open   bool // lent now and then
 	mortal bool // nobody is attached, so the host may dispose of it
+
+	printed int64 // bytes
+}
+
+func (g *target) print(text string) {
+	g.child.Print(text)
+	g.printed += int64(len(text))
 }
 
 // odd numbers and texts, for every place that takes one.
@@ -184,7 +191,7 @@ func (m *hostile) live() {
 	case 3:
 		pass(time.Duration(m.rand.IntN(40)) * time.Second)
 	default:
-		g.child.Print(g.before.Name + " prints\r\n")
+		g.print(g.before.Name + " prints\r\n")
 	}
 }
 
@@ -261,6 +268,9 @@ func (m *hostile) check() {
 		if now.Title != was.Title || now.Cwd != was.Cwd || now.Size != was.Size || now.Owner != was.Owner || now.Visible != was.Visible || now.Private != was.Private {
 			m.t.Errorf("%s became %+v", was.Name, now)
 		}
+		if now.Bytes > g.printed || now.Bytes < g.printed && !g.child.Killed() {
+			m.t.Errorf("%s has %d bytes of output, and its program printed %d", was.Name, now.Bytes, g.printed)
+		}
 		if !g.open && now.LentToHost("lab") {
 			m.t.Errorf("%s was lent", was.Name)
 		}
@@ -288,7 +298,7 @@ func (m *hostile) recover() {
 	g := m.all[1]
 	must.Do(m.t, g.h.Lend("lab"))
 	pass(time.Minute)
-	g.child.Print("after all that")
+	g.print("after all that")
 	pass(time.Minute)
 	m.host.mu.Lock()
 	defer m.host.mu.Unlock()

@@ -2,9 +2,9 @@ package uplink_test
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/host"
+	"tether/host/access"
 	"tether/internal/testkit/must"
 )
 
@@ -99,27 +100,6 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// drawer keeps a host's links in memory. It implements host.Shares.
-type drawer struct {
-	mu  sync.Mutex
-	all []host.Share
-}
-
-// Kept implements host.Shares.
-func (d *drawer) Kept() []host.Share {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.all
-}
-
-// Keep implements host.Shares.
-func (d *drawer) Keep(all []host.Share) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.all = all
-	return nil
-}
-
 // Links end at the host with the loan that they belong to, wherever the host was when it
 // ended.
 func TestLinksEndWithTheirLoan(t *testing.T) {
@@ -130,7 +110,7 @@ func TestLinksEndWithTheirLoan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := host.Options{Shares: &drawer{}}
+				o := host.Options{Shares: access.OpenShares(access.File(filepath.Join(t.TempDir(), "state", "shares.json")), func(err error) { t.Error(err) })}
 				w := newWorld(t, o, nil)
 				w.online()
 				h, _ := w.spawn(term.Spec{})

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -644,41 +643,6 @@ func TestWithoutHolders(t *testing.T) {
 	}
 	if _, status := command(t, "stop"); status != 0 || alive(x.Pid) {
 		t.Errorf("stop without a daemon: %d, alive: %t", status, alive(x.Pid))
-	}
-}
-
-// Terminals come and go, and nothing is left: no process, no file, and in the daemon no
-// descriptor and no goroutine.
-func TestManyComeAndGo(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
-	configure(t, "terminals.keep_for", "1s")
-	m := newMortal(t)
-	descriptors := func() int {
-		open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(m.daemon.Process.Pid), "fd"))
-		if err != nil {
-			t.Skip("this system does not show descriptors: ", err)
-		}
-		return len(open)
-	}
-	cycle := func() {
-		x := m.spawn(localapi.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
-		must.Get(m.door.Kill(t.Context(), x.ID))(t)
-	}
-	for range 10 {
-		cycle()
-	}
-	before := descriptors()
-	var wg sync.WaitGroup
-	for range testkit.Rounds(t, 10, 1250) {
-		for range 8 {
-			wg.Go(cycle)
-		}
-		wg.Wait()
-	}
-	m.await("no holder is left", func(s localapi.Status) bool { return s.Holders.Alive == 0 && len(m.holders()) == 0 })
-	testkit.Eventually(t, patience, "no descriptor is left", func() bool { return descriptors() <= before+2 })
-	if scripts, err := os.ReadDir(filepath.Join(m.home, "run", "sh")); len(scripts) > 0 {
-		t.Errorf("scripts left: %v, %v", scripts, err)
 	}
 }
 
