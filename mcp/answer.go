@@ -1,12 +1,15 @@
 package mcp
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -124,6 +127,13 @@ func (a *answer) send(message []byte) error {
 	a.beginLocked(http.StatusOK, framesHeader)
 	a.timer.Reset(commentEvery)
 	return a.frameLocked(message)
+}
+
+// refuse answers a message that the SDK does not get.
+func (a *answer) refuse(id json.RawMessage, why string) {
+	a.own.Set("Content-Type", "application/json")
+	a.WriteHeader(http.StatusBadRequest)
+	_, _ = a.Write(refusal(id, jsonrpc.CodeInvalidRequest, why)) // fails only with the connection
 }
 
 // framesHeader is the header of an answer that begins before the SDK has written

@@ -7,12 +7,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/internal/jsonspan"
@@ -54,10 +52,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.Clone(r.Context())
-	body, ok := readText(w, r)
-	if !ok {
-		return
-	}
 	id, forget := s.requests.add(r.Context())
 	defer forget()
 	r.Header.Set(requestHeader, id)
@@ -65,8 +59,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := newAnswer(w, r, Stateless(r) || session != "") // otherwise the answer's headers have the new session
 	defer out.end()
 	out.ids = s.ids
-	defer s.carry(out, r, body)()
-	if !s.ids.request(out, r) {
+	forgotten, ok := s.message(out, r)
+	defer forgotten()
+	if !ok {
 		return
 	}
 	if Stateless(r) {
@@ -92,26 +87,39 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.uses.end(session, out.Header().Get(sessionHeader))
 }
 
-// readText reads the body of a message and puts it back. It answers a message with text
-// that is not Unicode, and returns false.
-func readText(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+// message reads the message of a POST and puts it back as the SDK gets it, with a carrier
+// if it asks for an event stream, until forget is called. It answers a message that the
+// SDK does not get, and returns false.
+func (s *Server) message(out *answer, r *http.Request) (forget func(), ok bool) {
+	forget = func() {}
 	if r.Method != http.MethodPost {
-		return nil, true
+		return forget, true
 	}
 	given := r.Body
 	body, err := io.ReadAll(given) // whoever serves the endpoint bounds it
+	if err == nil {
+		if err := jsonspan.CheckText(body); err != nil {
+			out.refuse(idOf(body), "message: "+err.Error())
+			return forget, false
+		}
+		message, forgotten := s.carry(out, r.Context(), body)
+		forget = forgotten
+		if len(message) <= maxMessage {
+			if message, err = s.ids.in(message); err != nil {
+				out.refuse(nil, err.Error())
+				return forget, false
+			}
+		}
+		if r.ContentLength >= 0 {
+			r.ContentLength = int64(len(message))
+		}
+		body = message
+	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), given), given} // which repeats its error
-	why := jsonspan.CheckText(body)
-	if err != nil || why == nil {
-		return body, true
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(refusal(idOf(body), jsonrpc.CodeInvalidRequest, "message: "+why.Error()))
-	return nil, false
+	return forget, true
 }
 
 const sessionHeader = "Mcp-Session-Id"
@@ -238,42 +246,15 @@ func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n in
 	return silent
 }
 
-// requests holds the contexts of the HTTP requests that are being served. The protocol
-// does not end a call when the client drops its HTTP request, but nobody can get the
-// answer then. So callContext ends such a call.
-type requests struct {
-	mu   sync.Mutex
-	last int64
-	open map[string]context.Context // by id
-}
-
-// add records a request until forget is called.
-func (q *requests) add(ctx context.Context) (id string, forget func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.open == nil {
-		q.open = map[string]context.Context{}
-	}
-	q.last++
-	id = strconv.FormatInt(q.last, 10)
-	q.open[id] = ctx
-	return id, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		delete(q.open, id)
-	}
-}
-
 // callContext returns a context that ends when ctx, the HTTP request of the call or the
-// server ends. The caller calls the returned function after the call.
+// server ends. The protocol does not end a call when the client drops its HTTP request,
+// but nobody can get the answer then. The caller calls the returned function after the
+// call.
 func (s *Server) callContext(ctx context.Context, req *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stops := []func() bool{context.AfterFunc(s.ctx, cancel)}
 	if req.Extra != nil {
-		s.requests.mu.Lock()
-		request := s.requests.open[req.Extra.Header.Get(requestHeader)]
-		s.requests.mu.Unlock()
-		if request != nil {
+		if request := s.requests.find(req.Extra.Header.Get(requestHeader)); request != nil {
 			stops = append(stops, context.AfterFunc(request, cancel))
 		}
 	}

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"tether/internal/jsonspan"
 )
@@ -153,33 +149,4 @@ func (d ids) out(p []byte) []byte {
 		p = append(append(bytes.Clone(p[:at]), id...), p[end+1:]...)
 		at += len(id)
 	}
-}
-
-// request replaces the body of a POST by the message for the SDK. If an id is invalid, it
-// answers the request and returns false.
-func (d ids) request(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodPost {
-		return true
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxMessage+1))
-	whole := r.Body
-	if err == nil && len(body) <= maxMessage {
-		message, err := d.in(body)
-		if err != nil {
-			answer, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": jsonrpc.CodeInvalidRequest, "message": err.Error()}})
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(answer)
-			return false
-		}
-		if r.ContentLength >= 0 {
-			r.ContentLength = int64(len(message))
-		}
-		body = message
-	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), whole), whole}
-	return true
 }

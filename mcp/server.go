@@ -55,10 +55,10 @@ type Server struct {
 	server   *sdk.Server
 	stateful *sdk.StreamableHTTPHandler // protocol versions with sessions
 	modern   *sdk.StreamableHTTPHandler // protocol versions without sessions
-	requests requests
+	requests registry[context.Context]  // the HTTP requests that are being served, see callContext
 	uses     uses
 	subs     subscriptions
-	carriers carriers
+	carriers registry[*carrier]
 	ids      ids
 
 	ctx    context.Context // ends with Close

@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -41,19 +39,19 @@ type carrier struct {
 	ctx  context.Context            // ends with the HTTP request; nil for a stream over lines
 }
 
-// carriers holds the carriers of the requests that are being answered, by name.
-type carriers struct {
+// registry holds what is in use, by names that cannot be guessed.
+type registry[T any] struct {
 	mu  sync.Mutex
-	all map[string]*carrier
+	all map[string]T
 }
 
-// add adds a carrier until forget is called. It returns a name that cannot be guessed.
-func (c *carriers) add(one *carrier) (name string, forget func()) {
+// add adds one until forget is called.
+func (c *registry[T]) add(one T) (name string, forget func()) {
 	name = rand.Text()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
-		c.all = map[string]*carrier{}
+		c.all = map[string]T{}
 	}
 	c.all[name] = one
 	return name, func() {
@@ -63,15 +61,15 @@ func (c *carriers) add(one *carrier) (name string, forget func()) {
 	}
 }
 
-// any reports whether there is a carrier.
-func (c *carriers) any() bool {
+// any reports whether there is one.
+func (c *registry[T]) any() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.all) > 0
 }
 
-// find returns the carrier with that name, or nil.
-func (c *carriers) find(name string) *carrier {
+// find returns the one with that name, or nothing.
+func (c *registry[T]) find(name string) T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[name]
@@ -193,24 +191,23 @@ func (o *streamOut) Heartbeat(cursor string) error {
 	return o.to.send(o.beat)
 }
 
-// carry adds a carrier if the HTTP request is an events/stream, and puts the carrier's
-// name into the request. The returned function is to be called after the request was
-// served.
-func (s *Server) carry(out *answer, r *http.Request, body []byte) (forget func()) {
+// carry adds a carrier if the message is an events/stream, and returns the message with
+// the carrier's name. forget is to be called after the request was served.
+func (s *Server) carry(out *answer, ctx context.Context, body []byte) (message []byte, forget func()) {
 	if s.opts.Events == nil || len(body) > maxPeeked || !bytes.Contains(body, []byte(methodStream)) {
-		return func() {}
+		return body, func() {}
 	}
-	var err error
 	var m map[string]json.RawMessage
 	if jsonspan.Unmarshal(body, &m) != nil || string(m["method"]) != `"`+methodStream+`"` || len(m["id"]) == 0 {
-		return func() {}
+		return body, func() {}
 	}
-	name, forget := s.carriers.add(&carrier{id: m["id"], send: out.send, ctx: r.Context()})
-	if m["params"], err = named(m["params"], name); err != nil {
+	name, forget := s.carriers.add(&carrier{id: m["id"], send: out.send, ctx: ctx})
+	params, err := named(m["params"], name)
+	if err != nil {
 		forget()
-		return func() {}
+		return body, func() {}
 	}
-	body, _ = json.Marshal(m)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return forget
+	m["params"] = params
+	message, _ = json.Marshal(m)
+	return message, forget
 }
