@@ -83,81 +83,65 @@ var plainRules = []rule{
 		}
 		return err
 	}},
-	{"createTerminal with a URI in use is refused", func(r *run) error {
-		return r.withShell(func() error {
-			if r.create(ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id)}) == nil {
-				return errors.New("createTerminal was accepted")
-			}
-			return nil
-		})
-	}},
-	{"typed commands run, and their output arrives as terminal/data", func(r *run) error {
-		return r.withShell(func() error { return r.types("echo con''form", "conform\r") })
-	}},
-	{"multi-byte characters arrive intact", func(r *run) error {
-		return r.withShell(func() error {
-			return r.types(`printf 'gr\303\274n \342\202\254 \360\237\231\202\r\n'`, "grün € \U0001F642\r")
-		})
-	}},
-	{"a later subscriber's snapshot contains the output", func(r *run) error {
-		return r.withShell(func() error {
-			st, err := r.state(r.other)
-			if err == nil && !strings.Contains(st.Text(), "conform\r") {
-				err = fmt.Errorf("the snapshot has %.100q", st.Text())
-			}
+	{"createTerminal with a URI in use is refused", inShell(func(r *run) error {
+		if r.create(ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id)}) == nil {
+			return errors.New("createTerminal was accepted")
+		}
+		return nil
+	})},
+	{"typed commands run, and their output arrives as terminal/data", inShell(func(r *run) error { return r.types("echo con''form", "conform\r") })},
+	{"multi-byte characters arrive intact", inShell(func(r *run) error {
+		return r.types(`printf 'gr\303\274n \342\202\254 \360\237\231\202\r\n'`, "grün € \U0001F642\r")
+	})},
+	{"a later subscriber's snapshot contains the output", inShell(func(r *run) error {
+		st, err := r.state(r.other)
+		if err == nil && !strings.Contains(st.Text(), "conform\r") {
+			err = fmt.Errorf("the snapshot has %.100q", st.Text())
+		}
+		return err
+	})},
+	{"the state has the last terminal/resized from the claim's holder", inShell(func(r *run) error {
+		if err := r.act(ahp.TerminalResized{Cols: 90, Rows: 30}, ahp.TerminalResized{Cols: 101, Rows: 31}); err != nil {
 			return err
-		})
-	}},
-	{"the state has the last terminal/resized from the claim's holder", func(r *run) error {
-		return r.withShell(func() error {
-			if err := r.act(ahp.TerminalResized{Cols: 90, Rows: 30}, ahp.TerminalResized{Cols: 101, Rows: 31}); err != nil {
-				return err
-			}
-			st, err := r.state(r.other)
-			if err == nil && (st.Cols != 101 || st.Rows != 31) {
-				err = fmt.Errorf("the state has %d×%d", st.Cols, st.Rows)
-			}
+		}
+		st, err := r.state(r.other)
+		if err == nil && (st.Cols != 101 || st.Rows != 31) {
+			err = fmt.Errorf("the state has %d×%d", st.Cols, st.Rows)
+		}
+		return err
+	})},
+	{"a client receives nothing after it unsubscribes", inShell(func(r *run) error {
+		return r.unsubscribed(func() error { return r.types("echo un''seen", "unseen\r") })
+	})},
+	{"reconnect delivers missed output once, then new output", inShell((*run).watcherComesBack)},
+	{"terminal/cleared removes the text, also for later subscribers", inShell(func(r *run) error {
+		if err := r.act(ahp.TerminalCleared{}); err != nil {
 			return err
-		})
-	}},
-	{"a client receives nothing after it unsubscribes", func(r *run) error {
-		return r.withShell(func() error {
-			return r.unsubscribed(func() error { return r.types("echo un''seen", "unseen\r") })
-		})
-	}},
-	{"reconnect delivers missed output once, then new output", func(r *run) error { return r.withShell(r.watcherComesBack) }},
-	{"terminal/cleared removes the text, also for later subscribers", func(r *run) error {
-		return r.withShell(func() error {
-			if err := r.act(ahp.TerminalCleared{}); err != nil {
-				return err
-			}
-			st, err := r.state(r.other)
-			if err == nil && strings.Contains(st.Text(), "conform\r") {
-				err = fmt.Errorf("the state has %.100q", st.Text())
-			}
+		}
+		st, err := r.state(r.other)
+		if err == nil && strings.Contains(st.Text(), "conform\r") {
+			err = fmt.Errorf("the state has %.100q", st.Text())
+		}
+		return err
+	})},
+	{"terminal/exited has the exit code", inShell(func(r *run) error {
+		if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: "exit 7\r"}); err != nil {
 			return err
-		})
-	}},
-	{"terminal/exited has the exit code", func(r *run) error {
-		return r.withShell(func() error {
-			if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: "exit 7\r"}); err != nil {
-				return err
-			}
-			return r.exits(r.owner, 7)
-		})
-	}},
-	{"after the exit, state and catalogue have the exit code", func(r *run) error {
-		return r.withShell(func() error { return r.exited(7) })
-	}},
-	{"disposeTerminal removes a terminal", func(r *run) error { return r.withShell(r.dispose) }},
+		}
+		return r.exits(r.owner, 7)
+	})},
+	{"after the exit, state and catalogue have the exit code", inShell(func(r *run) error { return r.exited(7) })},
+	{"disposeTerminal removes a terminal", inShell((*run).dispose)},
 }
 
-// withShell makes a check if the host has started a shell, else it skips the rule.
-func (r *run) withShell(check func() error) error {
-	if info, err := r.listed(r.owner); err != nil || info == nil {
-		return skip("the host runs no shell")
+// inShell makes a check if the host has started a shell, else it skips the rule.
+func inShell(check func(*run) error) func(*run) error {
+	return func(r *run) error {
+		if info, err := r.listed(r.owner); err != nil || info == nil {
+			return skip("the host runs no shell")
+		}
+		return check(r)
 	}
-	return check()
 }
 
 // types makes the shell run a line and waits until the owner has received the output. The
