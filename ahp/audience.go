@@ -126,13 +126,7 @@ func (a Audience) Validate() error {
 }
 
 // AddAudience adds an audience to the _meta of a CreateTerminalParams.
-func AddAudience(m Meta, a Audience) Meta {
-	if m == nil {
-		m = Meta{}
-	}
-	m[AudienceKey] = marshal(a)
-	return m
-}
+func AddAudience(m Meta, a Audience) Meta { return m.with(AudienceKey, a) }
 
 // FindAudience returns the audience that AddAudience added; ok is false if there is none.
 func FindAudience(m Meta) (a Audience, ok bool, err error) {

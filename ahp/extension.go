@@ -167,15 +167,12 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 // had at the host before ("" = none), and whether its child waits for slow readers. It is
 // nil if there is nothing to say.
 func NewTerminalMeta(former string, holds bool) Meta {
-	m := Meta{}
+	var m Meta
 	if former != "" {
-		m[FormerKey] = marshal(former)
+		m = m.with(FormerKey, former)
 	}
 	if holds {
-		m[HoldsKey] = marshal(true)
-	}
-	if len(m) == 0 {
-		return nil
+		m = m.with(HoldsKey, true)
 	}
 	return m
 }
@@ -186,11 +183,7 @@ func AddTime(m Meta, key string, at time.Time) Meta {
 	if at.IsZero() {
 		return m
 	}
-	if m == nil {
-		m = Meta{}
-	}
-	m[key] = marshal(at.UnixMilli())
-	return m
+	return m.with(key, at.UnixMilli())
 }
 
 // AddCommands stores the number of ended commands in the _meta of a CreateTerminalParams,
@@ -199,11 +192,7 @@ func AddCommands(m Meta, ended int64) Meta {
 	if ended <= 0 {
 		return m
 	}
-	if m == nil {
-		m = Meta{}
-	}
-	m[CommandsKey] = marshal(ended)
-	return m
+	return m.with(CommandsKey, ended)
 }
 
 // FindCommands returns the number that AddCommands stored, 0 if there is none or it is

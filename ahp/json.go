@@ -12,6 +12,15 @@ import (
 // Meta is a _meta object. Receivers ignore the keys they do not know.
 type Meta map[string]json.RawMessage
 
+// with stores a value under a key, and returns the _meta.
+func (m Meta) with(key string, value any) Meta {
+	if m == nil {
+		m = Meta{}
+	}
+	m[key] = marshal(value)
+	return m
+}
+
 // DecodeParams decodes the params or the result of a message into v and, if v has a
 // Validate method, calls it. Absent params are an empty object. The error says which
 // member was wrong, fit for an InvalidParams answer.

@@ -77,13 +77,7 @@ func (p Park) LoanEnd(read time.Time) time.Time {
 }
 
 // AddPark stores p in the _meta of a CreateTerminalParams, and returns the _meta.
-func AddPark(m Meta, p Park) Meta {
-	if m == nil {
-		m = Meta{}
-	}
-	m[ParkKey] = marshal(p)
-	return m
-}
+func AddPark(m Meta, p Park) Meta { return m.with(ParkKey, p) }
 
 // FindPark returns the Park that AddPark added. If there is none, or an invalid one, it
 // returns the zero value, which allows nothing.

@@ -589,7 +589,7 @@ var mayLook = map[string]string{
 	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
-	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.putShare": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
+	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.shareOf": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
 	"conn.listParked": "it asks it", "Host.handOverParkedLocked": "of one machine, which is at another node", "conn.unparkLocked": "of the client's own, and for administrators", "conn.park": "of the client's own", "Host.parkedByLocked": "of the client's own",
 	"Host.leaveLocked": "the list itself", "Host.parkLocked": "a limit, and the list itself", "Host.unparkLocked": "the list itself", "Host.unlistParkedLocked": "the list itself", "Host.continueLocked": "the list itself", "Host.everyLocked": "the list itself", "Host.knownLocked": "the list itself",
 	"Host.shortName":             "a name that follows from the URI",

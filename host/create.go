@@ -240,9 +240,7 @@ func (h *Host) disposeLocked(t *terminal, by *conn) {
 	switch {
 	case owner == nil || owner == by:
 	case !exited:
-		a := ahp.TerminalExited{ExitCode: t.state.Lifecycle.ExitCode}
-		seq := h.nextSeqLocked()
-		owner.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+		owner.directLocked(h.entryLocked(t.uri, ahp.TerminalExited{ExitCode: t.state.Lifecycle.ExitCode}, nil))
 	case owner.subs[t.uri] == nil:
 		owner.directLocked(*t.log.at(before))
 	}

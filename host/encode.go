@@ -16,6 +16,12 @@ const envelopeRoom = 160 // bytes; terminal/data's envelope besides its text and
 // one, only an exit code in the oldest.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
 
+// entryLocked makes an entry of an action.
+func (h *Host) entryLocked(channel string, a ahp.Action, origin *ahp.Origin) entry {
+	seq := h.nextSeqLocked()
+	return entry{seq: seq, msg: ahp.AppendEnvelope(nil, channel, seq, origin, "", ahp.AppendAction(nil, a))}
+}
+
 // noteMeta is the _meta of a terminal/data that comes from the host itself.
 type noteMeta struct {
 	Missing int64       `json:"tether/missingBytes,omitempty"` // ahp.MissingKey

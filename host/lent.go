@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -99,27 +98,15 @@ func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
 // owns reports whether g is the client's owner.
 func (c *client) owns(g Grantee) bool { return g.kind == toPerson && g.id == c.principal.Owner }
 
-// serveLent answers administrators: GET lists terminals, DELETE ends a grant.
-func (h *Host) serveLent(w http.ResponseWriter, r *http.Request) {
-	p, why := h.administrator(r)
-	if why != nil {
-		h.refuse(w, r, why)
-		return
-	}
-	id, to, one := strings.Cut(strings.TrimPrefix(r.URL.Path, lentPath+"/"), "/")
-	switch {
-	case r.URL.Path == lentPath && r.Method == http.MethodGet:
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(map[string][]Lent{"terminals": h.Lent()}) // fails only with the connection
-	case one && r.Method == http.MethodDelete:
-		if ahp.CheckAudienceName(to, false) != nil || !h.EndGrant(id, to) {
-			http.Error(w, "no such grant", http.StatusNotFound)
-			return
-		}
-		h.audit(AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: id, Detail: to})
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		http.Error(w, "GET "+lentPath+" lists terminals, DELETE "+lentPath+"/ID/NAME ends a grant", http.StatusMethodNotAllowed)
-	}
+// lentDoor lists terminals and ends grants.
+func (h *Host) lentDoor() http.HandlerFunc {
+	return h.forAdministrators(lentPath, "terminals", "grant", func(Principal) any { return h.Lent() },
+		func(p Principal, r *http.Request, name string) bool {
+			id, to, ok := strings.Cut(name, "/")
+			if !ok || ahp.CheckAudienceName(to, false) != nil || !h.EndGrant(id, to) {
+				return false
+			}
+			h.audit(AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: id, Detail: to})
+			return true
+		})
 }

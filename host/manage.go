@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -113,8 +112,7 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *ref
 		why := h.logins.fresh(cookie.Value)
 		a.CSRF, a.Secure, a.Fresh, a.Unproven = csrfOf(cookie.Value), h.https(r), why == nil, why == errUnproven
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+	answerJSON(w, a)
 	return nil
 }
 

@@ -128,10 +128,7 @@ func (h *Host) addMirrorLocked(e NodeEntry, cl *client, state ahp.TerminalState,
 
 // leaveOwnedLocked ends the ownership of a terminal that becomes a mirror.
 func (h *Host) leaveOwnedLocked(t *terminal) {
-	if t.grace != nil {
-		t.grace.Stop()
-		t.grace = nil
-	}
+	t.endGraceLocked()
 	t.bound = nil
 	t.releaseAckLocked()
 	t.due = notices[*conn]{}
@@ -154,10 +151,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	if m.away != away {
 		h.awaitsAgainLocked(t)
 	}
-	if t.grace != nil {
-		t.grace.Stop()
-		t.grace = nil
-	}
+	t.endGraceLocked()
 	t.holds = e.Holds
 	t.state.Meta = e.Meta
 	t.withdrawn = nil

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -110,8 +109,7 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	if why != nil {
 		return why
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"path": h.Launch(p)}) // fails only with the connection
+	answerJSON(w, map[string]string{"path": h.Launch(p)})
 	return nil
 }
 
@@ -251,8 +249,7 @@ func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal,
 	if err != nil {
 		return errUnreadable
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+	answerJSON(w, a)
 	return nil
 }
 

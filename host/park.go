@@ -96,8 +96,8 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 		h.unparkLocked(h.parked[0], "the host has too many parked terminals")
 	}
 	if !t.state.Lifecycle.Exited() { // only for AHP: readers at the host's own doors wait for the machine
-		e := entry{seq: h.nextSeqLocked(), pos: t.content.end, here: true}
-		e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, nil, "", ahp.AppendAction(nil, ahp.TerminalExited{ExitCode: &noCode}))
+		e := h.entryLocked(t.uri, ahp.TerminalExited{ExitCode: &noCode}, nil)
+		e.pos, e.here = t.content.end, true
 		t.addLocked(e)
 	}
 	p := &parking{until: until}

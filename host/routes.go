@@ -58,7 +58,7 @@ func (h *Host) route() {
 		door(strings.TrimSuffix(tree, "/"), h.isBrowser, h.other) // the mux would redirect it
 	}
 	door(mcpPath, h.agentIsHere, h.agentsOnly)
-	for tree, serve := range map[string]http.HandlerFunc{shellsPath: h.serveShells, lentPath: h.serveLent} {
+	for tree, serve := range map[string]http.HandlerFunc{shellsPath: h.shellsDoor(), lentPath: h.lentDoor()} {
 		door(tree, h.isBrowser, serve)
 		door(tree+"/", h.isBrowser, serve)
 	}

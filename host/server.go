@@ -196,8 +196,7 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 		return ""
 	}
 	// Input changes no state, and concerns nobody else.
-	seq := h.nextSeqLocked()
-	c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, origin, "", ahp.AppendAction(nil, a))})
+	c.directLocked(h.entryLocked(t.uri, a, origin))
 	return ""
 }
 

@@ -192,8 +192,8 @@ func (s *Session) sayLocked(a ahp.Action, origin *ahp.Origin) {
 }
 
 func (h *Host) logLocked(ch *channel, a ahp.Action, origin *ahp.Origin, only *client) (size int) {
-	e := entry{seq: h.nextSeqLocked(), only: only}
-	e.msg = ahp.AppendEnvelope(nil, ch.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	e := h.entryLocked(ch.uri, a, origin)
+	e.only = only
 	ch.addLocked(e)
 	return len(e.msg)
 }

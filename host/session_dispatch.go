@@ -202,8 +202,7 @@ func (s *Session) joinLocked(c *conn, client ahp.ActiveClient, origin *ahp.Origi
 	now, _ := json.Marshal(&client)
 	if s.members[c.client.id] == c.client && string(before) == string(now) {
 		if c.echoes.Allow() {
-			seq := s.h.nextSeqLocked()
-			c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, s.uri, seq, origin, "", ahp.AppendAction(nil, a))})
+			c.directLocked(s.h.entryLocked(s.uri, a, origin))
 		}
 		return
 	}

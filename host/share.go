@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"mime"
 	"net/http"
 	"slices"
@@ -371,8 +370,7 @@ func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
 	if all := h.rows(p); len(all) == 1 {
 		a.Row = &all[0]
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+	answerJSON(w, a)
 }
 
 // guestTerminal serves a guest's terminal as AHP would: for one that is parked.

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -120,28 +119,36 @@ func (h *Host) administrator(r *http.Request) (Principal, *refusal) {
 	return p, why
 }
 
-// serveShells answers administrators: GET lists shells, DELETE ends one.
-func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
-	p, why := h.administrator(r)
-	if why != nil {
-		h.refuse(w, r, why)
-		return
-	}
-	id, one := strings.CutPrefix(r.URL.Path, shellsPath+"/")
-	switch {
-	case !one && r.Method == http.MethodGet:
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(map[string][]Shell{"shells": append([]Shell{}, h.shells(p)...)}) // fails only with the connection
-	case one && r.Method == http.MethodDelete:
-		if !h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil) {
-			http.Error(w, "no such shell", http.StatusNotFound)
+// forAdministrators is a door with a list: GET lists, and DELETE of a path below ends one
+// thing, if it is there.
+func (h *Host) forAdministrators(path, what, one string, list func(Principal) any, end func(Principal, *http.Request, string) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, why := h.administrator(r)
+		if why != nil {
+			h.refuse(w, r, why)
 			return
 		}
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		http.Error(w, "GET "+shellsPath+" lists shells, DELETE "+shellsPath+"/ID ends one", http.StatusMethodNotAllowed)
+		name, below := strings.CutPrefix(r.URL.Path, path+"/")
+		switch {
+		case !below && r.Method == http.MethodGet:
+			w.Header().Set("Cache-Control", "no-store")
+			answerJSON(w, map[string]any{what: list(p)})
+		case below && r.Method == http.MethodDelete && end(p, r, name):
+			w.WriteHeader(http.StatusNoContent)
+		case below && r.Method == http.MethodDelete:
+			http.Error(w, "no such "+one, http.StatusNotFound)
+		default:
+			http.Error(w, "GET "+path+" lists "+what+", DELETE of a path below it ends a "+one, http.StatusMethodNotAllowed)
+		}
 	}
+}
+
+// shellsDoor lists and ends shells.
+func (h *Host) shellsDoor() http.HandlerFunc {
+	return h.forAdministrators(shellsPath, "shells", "shell", func(p Principal) any { return append([]Shell{}, h.shells(p)...) },
+		func(p Principal, r *http.Request, id string) bool {
+			return h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil)
+		})
 }
 
 // endShell disposes of a shell of the host's, if it is there and is still wanted to end.

@@ -152,8 +152,7 @@ type resync struct {
 }
 
 func (r *resync) add(a ahp.Action) {
-	seq := r.h.nextSeqLocked()
-	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendEnvelope(nil, r.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+	r.entries = append(r.entries, r.h.entryLocked(r.uri, a, nil))
 }
 
 func (r *resync) addText(quoted []byte) {

@@ -158,8 +158,8 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	before := t.state
 	t.reduceLocked(a)
 	t.markLocked(a)
-	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
-	e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	e := h.entryLocked(t.uri, a, origin)
+	e.pos = t.content.end
 	if x, ok := a.(ahp.TerminalExited); ok && x.ExitCode == nil {
 		x.ExitCode = &noCode
 		e.old = ahp.AppendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, x))
@@ -193,12 +193,17 @@ func (h *Host) exitLocked(t *terminal) {
 	}
 }
 
-// bindLocked makes c the connection on which the owner serves t.
-func (t *terminal) bindLocked(c *conn) {
+// endGraceLocked stops the timer that ends the orphan.
+func (t *terminal) endGraceLocked() {
 	if t.grace != nil {
 		t.grace.Stop()
 		t.grace = nil
 	}
+}
+
+// bindLocked makes c the connection on which the owner serves t.
+func (t *terminal) bindLocked(c *conn) {
+	t.endGraceLocked()
 	if t.bound != c {
 		c.h.rowChangedLocked(t)
 		defer c.h.awaitsAgainLocked(t)

@@ -77,13 +77,16 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		log.Warn().Str("name", i.Principal).Str("role", string(i.Role)).Str("id", i.ID).
 			Msg("a person has the name of this token, too: create one with another name, and revoke this one")
 	}
-	people.OnError(func(err error) {
-		if err == nil {
-			log.Warn().Msg("people: the file can be read again")
-			return
+	readable := func(what string) func(error) {
+		return func(err error) {
+			if err == nil {
+				log.Warn().Msg(what + ": the file can be read again")
+				return
+			}
+			log.Error().Err(err).Msg(what + ": those known before stay in force")
 		}
-		log.Error().Err(err).Msg("people: those known before stay in force")
-	})
+	}
+	people.OnError(readable("people"))
 	lasting := own.token
 	if own.made {
 		lasting = "" // the next run makes another token
@@ -97,15 +100,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	o.Logins, o.Shares = access.OpenLogins(logins, t, lasting, damaged), access.OpenShares(shares, damaged)
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
-	run.Go(func() {
-		t.Run(ctx, func(err error) {
-			if err == nil {
-				log.Warn().Msg("tokens: the file can be read again")
-				return
-			}
-			log.Error().Err(err).Msg("tokens: those known before stay in force")
-		})
-	})
+	run.Go(func() { t.Run(ctx, readable("tokens")) })
 	return func() { cancel(); run.Wait() }, nil
 }
 
