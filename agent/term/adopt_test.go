@@ -204,9 +204,7 @@ func TestOverflowWithoutADaemon(t *testing.T) {
 			synctest.Wait()
 			shown, _ := tell(t, h, 0)
 			had := int64(len(shown[0].Data))
-			l.cut()
-			synctest.Wait()
-			pool.Close(context.Background())
+			l.leave(pool)
 			for range 3 * limit / 10 {
 				v.print("0123456789")
 			}
@@ -219,9 +217,7 @@ func TestOverflowWithoutADaemon(t *testing.T) {
 			if lagged < i.Lost || lagged > i.Lost+3*400_000 || all[0].Off != had+lagged || len(all[0].Data) < limit-100 {
 				t.Errorf("a host that had %d was told of a gap of %d and then of %d bytes at %d", had, lagged, len(all[0].Data), all[0].Off)
 			}
-			l.cut()
-			synctest.Wait()
-			pool.Close(context.Background())
+			l.leave(pool)
 		})
 	}
 }
@@ -246,9 +242,7 @@ func TestGap(t *testing.T) {
 		if lagged != lost+int64(len("\x1b]2;never")) || len(all) != 2 || all[0].Data != "after" {
 			t.Errorf("gap of %d, then %v", lagged, all)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 
@@ -415,9 +409,7 @@ func TestRecordFollows(t *testing.T) {
 		time.Sleep(time.Second)
 		commands, _ := h.Commands()
 		before := h.Info()
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		time.Sleep(time.Hour)
 		pool, h, l = adopting(t, v, term.Options{})
 		after := h.Info()
@@ -442,9 +434,7 @@ func TestRecordFollows(t *testing.T) {
 		if err := host.SaveLinkState(t.Context(), "late"); !errors.Is(err, term.ErrNotFound) {
 			t.Errorf("kept for a host it is not lent to: %v", err)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 
@@ -453,9 +443,7 @@ func TestAdoptedForAHostThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
 		pool, _, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"a", "b"}})
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool, h, _ := adopting(t, v, term.Options{Lendable: func(name string) bool { return name == "b" }})
 		if lent := h.Info().LentTo; len(lent) != 1 || lent[0] != "b" {
 			t.Errorf("lent to %v", lent)
@@ -498,9 +486,7 @@ func TestNeededIsKept(t *testing.T) {
 		if got := h.Info().Bytes; got > 3*limit/2 {
 			t.Errorf("the reader stands at %d, taken were %d", limit/2, got)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		time.Sleep(time.Minute)
 		pool, h, l = adopting(t, v, o)
 		began := h.Info().Bytes
@@ -519,9 +505,7 @@ func TestNeededIsKept(t *testing.T) {
 		if _, _, _, now := v.state(); now != 1<<63-1 {
 			t.Errorf("nobody is awaited, kept from %d", now)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 
@@ -556,9 +540,7 @@ func TestAdoptGivesUp(t *testing.T) {
 		pool, _, l := keeping(t, v, term.Options{}, term.Spec{})
 		v.print("text")
 		synctest.Wait()
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool = term.NewPool(term.Options{})
 		l, past := v.connect()
 		past.End += 100 // which never come
@@ -610,15 +592,11 @@ func TestStarterOfAPromotedTerminalIsKept(t *testing.T) {
 		pool, h, l := keepingOf(t, v, term.Agent("bob"), term.Options{}, term.Spec{})
 		must.Do(t, h.Promote())
 		synctest.Wait()
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool, h, l = adopting(t, v, term.Options{})
 		if i := h.Info(); i.Owner != term.User || !i.Promoted || i.Starter != term.Agent("bob") {
 			t.Errorf("of %v, promoted %v, started by %v; want the person's, started by agent bob", i.Owner, i.Promoted, i.Starter)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }

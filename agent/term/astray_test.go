@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -89,9 +88,7 @@ func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
 					v.print("\x1b]633;P;Cwd=" + dir + ";n0\a" + strings.Repeat(strings.Repeat("x", 78)+"\r\n", 5000))
 					synctest.Wait()
 				}
-				l.cut()
-				synctest.Wait()
-				pool.Close(context.Background())
+				l.leave(pool)
 				asked := 0
 				var h term.Handle
 				pool, h, l = adopting(t, v, term.Options{MayLend: func(i term.Info, host string) error {
@@ -107,9 +104,7 @@ func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
 				if asked != 1 {
 					t.Errorf("it was asked %d times", asked)
 				}
-				l.cut()
-				synctest.Wait()
-				pool.Close(context.Background())
+				l.leave(pool)
 			})
 		})
 	}

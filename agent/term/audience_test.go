@@ -30,17 +30,13 @@ func TestAudienceSurvivesTheDaemon(t *testing.T) {
 		if diff := cmp.Diff(want, loan.Audience); diff != "" {
 			t.Fatal(diff)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool, h, l = adopting(t, v, term.Options{})
 		loan, ok := h.Loan("lab")
 		if diff := cmp.Diff(want, loan.Audience); diff != "" || !ok {
 			t.Errorf("the next daemon: %v %s", ok, diff)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 

@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,13 +26,9 @@ func TestSecretsThatAreNotUTF8(t *testing.T) {
 			if strings.Contains(got, "9fQx") || strings.Contains(got, "Zk3!") || !strings.Contains(got, "it is ") || !strings.Contains(got, " here") {
 				t.Errorf("generation %d shows %q", generation, got)
 			}
-			l.cut()
-			synctest.Wait()
-			pool.Close(context.Background())
+			l.leave(pool)
 			pool, h, l = adopting(t, v, o)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }

@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -84,9 +83,7 @@ func TestScreensOutliveDaemons(t *testing.T) {
 				v.size = size
 				pool, h, l := keeping(t, v, o, term.Spec{Size: term.Size(size)})
 				defer func() {
-					l.cut()
-					synctest.Wait()
-					pool.Close(context.Background())
+					l.leave(pool)
 				}()
 				whole := screen.NewState(60, 15)
 				print := func(n int) {
@@ -107,9 +104,7 @@ func TestScreensOutliveDaemons(t *testing.T) {
 						synctest.Wait()
 					}
 					if random.IntN(2) == 0 {
-						l.cut()
-						synctest.Wait()
-						pool.Close(context.Background())
+						l.leave(pool)
 						_, _, _, keep := v.state()
 						print(int(min(random.Int64N(limit), keep+limit-v.end()-1<<10))) // nobody reads it, and the holder has the child wait
 						pool, h, l = adopting(t, v, o)
@@ -136,9 +131,7 @@ func TestScreenAfterAGapIsNotKnown(t *testing.T) {
 		pool, _, l := keeping(t, v, o, term.Spec{})
 		v.print("\x1b[HTHE HEADER\r\n")
 		synctest.Wait()
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		redraw := func(n int) {
 			for end := v.end() + int64(n); v.end() < end; synctest.Wait() {
 				v.print(strings.Repeat(fmt.Sprintf("\x1b[4;1H\x1b[Kcounter %d", random.IntN(1e6)), 100))
@@ -151,9 +144,7 @@ func TestScreenAfterAGapIsNotKnown(t *testing.T) {
 		redraw(limit + 1000)
 		pool, h, l := adopting(t, v, o)
 		defer func() {
-			l.cut()
-			synctest.Wait()
-			pool.Close(context.Background())
+			l.leave(pool)
 		}()
 		for range 3 {
 			redraw(limit)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"tether/agent/term"
@@ -111,6 +112,13 @@ func (l *wire) cut() {
 	defer l.v.mu.Unlock()
 	l.closed = true
 	l.v.moved.Broadcast()
+}
+
+// leave ends the connection, then the daemon's terminals.
+func (l *wire) leave(pool *term.Pool) {
+	l.cut()
+	synctest.Wait()
+	pool.Close(context.Background())
 }
 
 var errCut = errors.New("cut")

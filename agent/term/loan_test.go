@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -86,14 +85,10 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 				}
 				must.Do(t, err)
 				before := h.Info()
-				l.cut()
-				synctest.Wait()
-				pool.Close(context.Background())
+				l.leave(pool)
 				time.Sleep(c.away)
 				for range 2 { // the first of these daemons does not reach the host
-					l.cut()
-					synctest.Wait()
-					pool.Close(context.Background())
+					l.leave(pool)
 					pool, h, l = adopting(t, v, term.Options{})
 				}
 				if got := pool.As(term.Host("short")).Ended(); !slices.Equal(got, c.ended) {
@@ -115,9 +110,7 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 				if got := h.Info().LentTo; len(got) != 1 || got[0] != "lab" {
 					t.Errorf("an hour later it is lent to %v", got)
 				}
-				l.cut()
-				synctest.Wait()
-				pool.Close(context.Background())
+				l.leave(pool)
 			})
 		})
 	}
@@ -145,16 +138,12 @@ func TestMayLend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
 		pool, _, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}, Door: "mcp"})
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool, h, l := adopting(t, v, options)
 		if got := h.Info().LentTo; len(got) != 1 || got[0] != "other" {
 			t.Errorf("the next daemon lends to %v", got)
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 

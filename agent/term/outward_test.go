@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -248,14 +247,10 @@ func TestRedactionOutlivesTheDaemon(t *testing.T) {
 						}
 					}
 					whole = got
-					l.cut()
-					synctest.Wait()
-					pool.Close(context.Background())
+					l.leave(pool)
 					pool, _, l = adopting(t, v, o)
 				}
-				l.cut()
-				synctest.Wait()
-				pool.Close(context.Background())
+				l.leave(pool)
 			})
 		})
 	}
@@ -288,16 +283,12 @@ func TestTitlesLeaveInNumber(t *testing.T) {
 		time.Sleep(time.Minute)
 		v.print("\x1b]0;later\a")
 		sees("later", "later", true, 2*most-1)
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool, _, l = adopting(t, v, o)
 		sees("another daemon", "later", false, most)
 		v.print("\x1b]0;next\a")
 		sees("another daemon", "next", true, most)
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 
@@ -315,9 +306,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 				want = "a\x1b]52;c;aGk=\ab\x1b_---\x1b\\c"
 			}
 			got := outwardText(t, hostOf(t, pool, "lab"), 0)
-			l.cut()
-			synctest.Wait()
-			pool.Close(context.Background())
+			l.leave(pool)
 			pool, _, l = adopting(t, v, redacted(t, redact.Options{Clipboard: true}))
 			again := outwardText(t, hostOf(t, pool, "lab"), 0)
 			if strings.Count(got, "-") == 5 {
@@ -326,9 +315,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 			if got != want || again != want {
 				t.Errorf("allowed %v: the host sees %q, after another daemon %q; want %q", allowed, got, again, want)
 			}
-			l.cut()
-			synctest.Wait()
-			pool.Close(context.Background())
+			l.leave(pool)
 		})
 	}
 }

@@ -84,9 +84,7 @@ func TestSharesSurviveTheDaemon(t *testing.T) {
 			t.Fatal("refused")
 		}
 		synctest.Wait()
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 		pool, h, l = adopting(t, v, term.Options{})
 		loan, ok := h.Loan("lab")
 		if !ok || len(loan.Shares) != 2 || !loan.Shares[0].Ended || loan.Shares[1].Ended || !loan.Audience.GuestsOnly {
@@ -97,9 +95,7 @@ func TestSharesSurviveTheDaemon(t *testing.T) {
 		if _, ok := h.Loan("lab"); ok {
 			t.Error("the next daemon does not end it")
 		}
-		l.cut()
-		synctest.Wait()
-		pool.Close(context.Background())
+		l.leave(pool)
 	})
 }
 

@@ -57,9 +57,7 @@ type tools struct {
 }
 
 func (s *tools) Serve(ctx context.Context, conn *client.Conn) {
-	s.mu.Lock()
-	s.served++
-	s.mu.Unlock()
+	locked(&s.mu, func() { s.served++ })
 	conn.Subscribe(ctx, ahp.RootURI)
 	<-ctx.Done()
 }
@@ -123,8 +121,7 @@ func TestTimesAreTheOwners(t *testing.T) {
 		child.End(3)
 		time.Sleep(time.Hour)
 		w.cut(false)
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		if len(f.born) < 2 {
 			t.Fatalf("it was announced %d times", len(f.born))
 		}

@@ -46,9 +46,7 @@ func (c *capture) Send(ctx context.Context, msg []byte) error {
 
 // stall has the network take nothing, until goOn.
 func (c *capture) stall() {
-	c.mu.Lock()
-	c.stuck = make(chan struct{})
-	c.mu.Unlock()
+	locked(&c.mu, func() { c.stuck = make(chan struct{}) })
 }
 
 func (c *capture) goOn() {
@@ -344,8 +342,7 @@ func TestADisposalBehindAWriteDelaysNothing(t *testing.T) {
 			t.Error("the terminal that was disposed of runs on while the network takes nothing")
 		}
 		c.goOn()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		pass(5 * time.Second)
 		if all := strings.Join(c.since(time.Time{}), "\n"); strings.Contains(all, "of the second") {
 			t.Errorf("of what was withdrawn this is sent:\n%s", all)
 		}

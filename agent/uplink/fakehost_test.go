@@ -148,9 +148,7 @@ func (f *fakeHost) delay(method string) (answer func()) {
 	late := make(chan struct{})
 	f.late = map[string]chan struct{}{method: late}
 	return func() {
-		f.mu.Lock()
-		f.late = nil
-		f.mu.Unlock()
+		locked(&f.mu, func() { f.late = nil })
 		close(late)
 		synctest.Wait()
 	}
@@ -217,12 +215,9 @@ func fakeWorld(t *testing.T, f *fakeHost, change func(*uplink.Options)) *world {
 			change(o)
 		}
 	})
-	w.mu.Lock()
-	w.serve = f.serve
-	w.mu.Unlock()
+	locked(&w.mu, func() { w.serve = f.serve })
 	w.cut(false)
-	time.Sleep(2 * time.Second)
-	synctest.Wait()
+	pass(2 * time.Second)
 	return w
 }
 
@@ -279,18 +274,14 @@ func TestOneShellIsTriedAtATime(t *testing.T) {
 		for range 8 {
 			w.spawn(term.Spec{})
 		}
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.link.Nudge()
 		synctest.Wait()
-		time.Sleep(2240 * time.Millisecond)
-		synctest.Wait()
+		pass(2240 * time.Millisecond)
 		if created, disposed := f.counts(); created != 1 || disposed != 0 {
 			t.Errorf("at first: created %d, disposed of %d; want one that has time", created, disposed)
 		}
-		time.Sleep(20 * time.Millisecond)
-		synctest.Wait()
+		pass(20 * time.Millisecond)
 		created, _ := f.counts()
 		if s := w.link.Status(); created != 1 || len(f.living()) != 0 || s.State != uplink.StateUnsupported || time.Until(s.NextRetry) < 23*time.Hour {
 			t.Errorf("then: created %d, living %v, %+v", created, f.living(), s)
@@ -332,9 +323,7 @@ func TestAShellOfALostAttemptIsDisposedOf(t *testing.T) {
 					f.fail = map[string]*jsonrpc.Error{ahp.MethodCreateTerminal: again}
 				}
 				f.mu.Unlock()
-				w.mu.Lock()
-				w.down = false
-				w.mu.Unlock()
+				w.mend()
 				w.link.Nudge()
 				time.Sleep(time.Minute)
 				if alive := f.living(); len(f.created) == 0 || len(alive) != 0 {
@@ -437,9 +426,7 @@ func TestALateLossIsNoDisposal(t *testing.T) {
 				f := &fakeHost{target: ahp.TargetClient}
 				w := fakeWorld(t, f, literal)
 				holder := &lostHolder{} // a child in the daemon itself has no URI that the next daemon knows
-				w.mu.Lock()
-				w.wrap = func(*testkit.Child) term.PTY { return holder.dial() }
-				w.mu.Unlock()
+				locked(&w.mu, func() { w.wrap = func(*testkit.Child) term.PTY { return holder.dial() } })
 				h, _ := w.spawn(term.Spec{})
 				synctest.Wait()
 				before := f.uri(t)

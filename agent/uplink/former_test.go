@@ -42,13 +42,10 @@ func (w *world) sole() (info ahp.TerminalInfo, state ahp.TerminalState) {
 // moment for more.
 func (w *world) up() {
 	w.t.Helper()
-	w.mu.Lock()
-	w.down = false
-	w.mu.Unlock()
+	w.mend()
 	w.link.Nudge() // the back-off may be longer than a grace time
 	w.online()
-	time.Sleep(time.Second)
-	synctest.Wait()
+	pass(time.Second)
 }
 
 // A terminal's URI after a reconnection: it is the same while nobody was told of an end,
@@ -66,9 +63,7 @@ func TestTheURIAfterALoss(t *testing.T) {
 		{"the host has restarted", func(w *world) { w.restartHost(grace); time.Sleep(5 * time.Second) }, false},
 		{"the host has restarted long ago", func(w *world) { w.restartHost(grace); time.Sleep(time.Minute) }, true},
 		{"it was disposed of meanwhile", func(w *world) {
-			w.mu.Lock()
-			w.down = false
-			w.mu.Unlock()
+			w.mend()
 			w.dispose()
 		}, true},
 	} {
@@ -165,9 +160,7 @@ func TestAnotherDaemonGoesOnWhereTheHostIs(t *testing.T) {
 					w.down = false
 					w.mu.Unlock()
 					ch, err := w.dial()
-					w.mu.Lock()
-					w.down = down
-					w.mu.Unlock()
+					locked(&w.mu, func() { w.down = down })
 					if err != nil {
 						return nil, err
 					}
@@ -177,11 +170,8 @@ func TestAnotherDaemonGoesOnWhereTheHostIs(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { second.Run(ctx) })
 			child.Print("after")
-			time.Sleep(time.Second)
-			synctest.Wait()
-			w.mu.Lock()
-			w.down = false // to look; the first link waits for its back-off
-			w.mu.Unlock()
+			pass(time.Second)
+			w.mend() // to look; the first link waits for its back-off
 			info, state := w.sole()
 			if (info.Meta.Former == first.Resource) != former || (info.Resource == first.Resource) == former || text(state) != "before after" {
 				t.Errorf("away for %v: it was %s and is %s, formerly %q, with %q", away, first.Resource, info.Resource, info.Meta.Former, text(state))

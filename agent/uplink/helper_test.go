@@ -136,6 +136,15 @@ func (w *world) cut(down bool) {
 	synctest.Wait()
 }
 
+// mend lets the link reach the host again.
+func (w *world) mend() { locked(&w.mu, func() { w.down = false }) }
+
+func locked(mu *sync.Mutex, do func()) {
+	mu.Lock()
+	defer mu.Unlock()
+	do()
+}
+
 func (w *world) stopHost() {
 	w.mu.Lock()
 	h := w.host
@@ -149,9 +158,7 @@ func (w *world) stopHost() {
 // restartHost replaces the host by one that has forgotten everything.
 func (w *world) restartHost(o host.Options) {
 	w.stopHost()
-	w.mu.Lock()
-	w.host = host.New(o)
-	w.mu.Unlock()
+	locked(&w.mu, func() { w.host = host.New(o) })
 }
 
 // spawn starts a terminal lent to the host.
@@ -223,13 +230,9 @@ func (w *world) online() {
 
 // observeWhileDown looks at the host although the link cannot reach it.
 func (w *world) observeWhileDown() map[string]ahp.TerminalState {
-	w.mu.Lock()
-	w.down = false
-	w.mu.Unlock()
+	locked(&w.mu, func() { w.down = false })
 	defer func() {
-		w.mu.Lock()
-		w.down = true
-		w.mu.Unlock()
+		locked(&w.mu, func() { w.down = true })
 	}()
 	return w.observe()
 }

@@ -202,9 +202,7 @@ func (m *hostile) connect(ctx context.Context, _ client.Endpoint, o client.Optio
 		return nil, err
 	}
 	c := &capture{Channel: ch}
-	m.mu.Lock()
-	m.wires, m.taps = append(m.wires, ch), append(m.taps, c)
-	m.mu.Unlock()
+	locked(&m.mu, func() { m.wires, m.taps = append(m.wires, ch), append(m.taps, c) })
 	return client.ConnectChannel(ctx, c, o)
 }
 

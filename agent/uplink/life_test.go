@@ -96,8 +96,7 @@ func TestOtherSignsOfLife(t *testing.T) {
 				}
 			}
 		})
-		time.Sleep(3 * beat)
-		synctest.Wait()
+		pass(3 * beat)
 		if s := w.link.Status(); s.State != uplink.StateOnline {
 			t.Errorf("a link that carries something is %+v", s)
 		}
@@ -139,8 +138,7 @@ func TestBackSoonAfterAMove(t *testing.T) {
 					child.Print("meanwhile")
 					time.Sleep(c.asleep)
 					w.link.Moved()
-					time.Sleep(c.usable)
-					synctest.Wait()
+					pass(c.usable)
 					if s := w.link.Status().State; s == uplink.StateOnline && c.usable > 2*time.Second {
 						t.Fatal("the link has not noticed")
 					}
@@ -259,9 +257,7 @@ func TestMoveWhenRefused(t *testing.T) {
 		if n := len(network.tries()); n > 3 {
 			t.Errorf("%d attempts within a second", n)
 		}
-		network.mu.Lock()
-		network.forbids = false
-		network.mu.Unlock()
+		locked(&network.mu, func() { network.forbids = false })
 		w.link.Moved()
 		w.until(uplink.StateOnline, time.Second)
 	})
@@ -302,8 +298,7 @@ func herd(t *testing.T, n int, down time.Duration) {
 	time.Sleep(down)
 	network.turn(false, false)
 	back := time.Now()
-	time.Sleep(31 * time.Second)
-	synctest.Wait()
+	pass(31 * time.Second)
 
 	for i, l := range links {
 		if s := l.Status(); s.State != uplink.StateOnline {

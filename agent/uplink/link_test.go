@@ -78,9 +78,7 @@ func TestResumeAfterACutIsExact(t *testing.T) {
 			if i%4 == 0 {
 				w.cut(i%8 == 0)
 				child.Print("")
-				w.mu.Lock()
-				w.down = false
-				w.mu.Unlock()
+				w.mend()
 			}
 			if i%10 == 0 {
 				time.Sleep(time.Second)
@@ -147,9 +145,7 @@ func TestAfterTheGraceTimeAllIsSentAgain(t *testing.T) {
 		if n := len(w.observeWhileDown()); n != 0 {
 			t.Fatalf("%d terminals at the host after the grace time, want 0", n)
 		}
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.online()
 		child.Print("after")
 		synctest.Wait()
@@ -168,9 +164,7 @@ func TestExitWhileTheLinkIsDownIsReported(t *testing.T) {
 		child.Print("last words")
 		child.End(3)
 		time.Sleep(5 * time.Second)
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.online()
 		synctest.Wait()
 		s := w.only()
@@ -208,9 +202,7 @@ func TestALossIsVisibleAndCounted(t *testing.T) {
 		for i := range 200 { // 200 KiB into a log of 64
 			child.Print(fmt.Sprintf("%01022d\r\n", i))
 		}
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.online()
 		synctest.Wait()
 		got := text(w.only())
@@ -267,24 +259,18 @@ func TestBackInTimeAfterAnyOutage(t *testing.T) {
 		w.online()
 		w.cut(true)
 		time.Sleep(time.Hour)
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		began := time.Now()
 		w.online()
 		if took := time.Since(began); took > 31*time.Second {
 			t.Errorf("back after %v, want at most the cap of the back-off", took)
 		}
 		w.cut(true)
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		time.Sleep(10 * time.Minute)
 		w.cut(true)
 		time.Sleep(20 * time.Minute)
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.link.Nudge()
 		synctest.Wait()
 		if s := w.link.Status().State; s != uplink.StateOnline {

@@ -111,8 +111,8 @@ var doings = []struct {
 
 // pass lets time go by.
 func pass(d time.Duration) {
-	synctest.Wait()
 	time.Sleep(d)
+	synctest.Wait()
 }
 
 func (m *modelled) print(text string) {
@@ -141,9 +141,7 @@ func (w *modelWorld) spawnOne(_ *modelled, n int) {
 		s.LendTo = []string{"lab"}
 	}
 	h := must.Get(w.pool.As(term.User).Spawn(s))(w.t)
-	w.mu.Lock()
-	m.h, m.child = h, w.child
-	w.mu.Unlock()
+	locked(&w.mu, func() { m.h, m.child = h, w.child })
 	w.all = append(w.all, m)
 }
 
@@ -179,19 +177,11 @@ func (w *modelWorld) disposeOne(m *modelled, _ int) {
 	}
 }
 
-// mend lets the link reach the host again.
-func (w *modelWorld) mend() {
-	w.mu.Lock()
-	w.down = false
-	w.mu.Unlock()
-}
-
 // calm waits until everything must have arrived.
 func (w *modelWorld) calm() {
 	w.mend()
 	w.online()
-	time.Sleep(time.Minute)
-	synctest.Wait()
+	pass(time.Minute)
 	w.online()
 	synctest.Wait()
 }

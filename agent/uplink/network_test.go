@@ -54,9 +54,7 @@ func (w *network) connect(ctx context.Context, _ client.Endpoint, o client.Optio
 		return nil, err
 	}
 	c := &wire{Channel: ch, dead: make(chan struct{}), closed: make(chan struct{})}
-	w.mu.Lock()
-	w.wires = append(w.wires, c)
-	w.mu.Unlock()
+	locked(&w.mu, func() { w.wires = append(w.wires, c) })
 	return client.ConnectChannel(ctx, c, o)
 }
 

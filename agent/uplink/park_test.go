@@ -36,9 +36,7 @@ func (w *world) ask(method string, params, result any) error {
 	w.down = false
 	w.mu.Unlock()
 	ch, err := w.dial()
-	w.mu.Lock()
-	w.down = down
-	w.mu.Unlock()
+	locked(&w.mu, func() { w.down = down })
 	must.Do(w.t, err)
 	c := must.Get(client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "looker"}))(w.t)
 	defer c.Close()
@@ -132,8 +130,7 @@ func TestAParkedTerminalGoesOn(t *testing.T) {
 					return
 				}
 				child.Print("after\x1b]633;D;0;n0\a")
-				time.Sleep(time.Second)
-				synctest.Wait()
+				pass(time.Second)
 				info, state := w.sole()
 				if info.Resource == first.Resource || info.Meta.Former != first.Resource {
 					t.Errorf("it was %s and is %s, formerly %s", first.Resource, info.Resource, info.Meta.Former)
@@ -200,8 +197,7 @@ func TestHowLongATerminalIsParked(t *testing.T) {
 				child.Print("text")
 				synctest.Wait()
 				w.cut(true)
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				pass(time.Minute)
 				kept := w.parked()
 				if test.wantLeft == 0 {
 					if len(kept) > 0 || len(w.doors()) > 0 {
@@ -289,8 +285,7 @@ func TestAGapBehindParkedText(t *testing.T) {
 		}
 		w.up()
 		child.Print("last")
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		_, state := w.sole()
 		lost := w.link.Status().Terminals[0].Lost
 		_, shown := w.door()

@@ -31,11 +31,8 @@ func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 		if got := w.link.Status().Terminals[0].Problem; !strings.Contains(got, "too many terminals") {
 			t.Errorf("problem = %q", got)
 		}
-		f.mu.Lock()
-		f.fail = nil
-		f.mu.Unlock()
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
+		locked(&f.mu, func() { f.fail = nil })
+		pass(2 * time.Minute)
 		if len(f.created) != 1 || f.text[f.created[0]] != "hello" || w.link.Status().Terminals[0].Problem != "" {
 			t.Errorf("two minutes later the host has %q, status %+v", f.text, w.link.Status())
 		}
@@ -68,8 +65,7 @@ func TestRefusedFinalOutputIsSentAgain(t *testing.T) {
 		child.Print("last words")
 		child.End(3)
 		w.up() // both are sent at once
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		uri := f.uri(t)
 		if got, code := f.text[uri], f.exited[uri]; got != "last words" || code == nil || *code != 3 {
 			t.Errorf("the host has %q, exit %v; want the last words and 3", got, code)
@@ -228,9 +224,7 @@ func TestACommandBeginsOnce(t *testing.T) {
 			child.Print(fmt.Sprintf("\x1b]633;P;Cwd=/d%d;n0\a", i))
 		}
 		child.Print("built\r\n")
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.online()
 		synctest.Wait()
 		s := w.only()
@@ -257,8 +251,7 @@ func TestAHostWithTooMuchTextGetsEverythingAgain(t *testing.T) {
 		first := f.uri(t)
 		f.ack(t, 1000)
 		for range 100 {
-			time.Sleep(time.Second)
-			synctest.Wait()
+			pass(time.Second)
 			if f.uri(t) != first {
 				break
 			}
@@ -283,8 +276,7 @@ func TestAURIThatIsTakenIsLeft(t *testing.T) {
 		synctest.Wait()
 		w.cut(false) // the host says that it exists when it is announced again
 		for range 100 {
-			time.Sleep(time.Second)
-			synctest.Wait()
+			pass(time.Second)
 			if f.uri(t) != first {
 				return
 			}

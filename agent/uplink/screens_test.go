@@ -162,9 +162,7 @@ func throughHost(t *testing.T, rng *rand.Rand, s xterm.Stream, j *joined) {
 			stays = w.follow()
 		}
 		if last {
-			stays.mu.Lock()
-			j.add(stays.shows, whole)
-			stays.mu.Unlock()
+			locked(&stays.mu, func() { j.add(stays.shows, whole) })
 		}
 	}
 }

@@ -94,8 +94,7 @@ func TestASlowDisposalDoesNotDelayTheLink(t *testing.T) {
 		_, child := w.spawn(term.Spec{})
 		w.cut(false)
 		child.Print("still here")
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if s := w.link.Status(); s.State != uplink.StateOnline || disposed.Info().Exit != nil {
 			t.Errorf("a second after the cut the link is %+v; the slow terminal has exited: %v", s, disposed.Info().Exit)
 		}
@@ -165,9 +164,7 @@ func TestCommandDetectionIsSentAfterALoss(t *testing.T) {
 		for range 100 { // into a log of 64 KiB
 			child.Print(strings.Repeat("y", 1022) + "\r\n")
 		}
-		w.mu.Lock()
-		w.down = false
-		w.mu.Unlock()
+		w.mend()
 		w.online()
 		synctest.Wait()
 		if s := w.only(); !s.SupportsCommandDetection || w.link.Status().Terminals[0].Lost == 0 {

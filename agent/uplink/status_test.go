@@ -32,8 +32,7 @@ func TestStatusOverALinksLife(t *testing.T) {
 		network.cut(true)
 		lost := time.Now()
 		child.Print("6789\xff")
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		s = w.link.Status()
 		if s.State != uplink.StateWaiting || s.DownSince != lost || s.Since == lost || !errors.Is(s.Err, client.ErrUnreachable) {
 			t.Errorf("down: %+v, want it waiting, down since %v and unreachable", s, lost)

@@ -102,9 +102,7 @@ func (w *holderWire) SetMeta(p []byte) error {
 }
 
 func (w *holderWire) Kill(context.Context, time.Duration) error {
-	w.h.mu.Lock()
-	w.h.killed = true
-	w.h.mu.Unlock()
+	locked(&w.h.mu, func() { w.h.killed = true })
 	w.lose()
 	return nil
 }
@@ -126,9 +124,7 @@ func TestAHolderThatIsMetAgainKillsNothing(t *testing.T) {
 		w := fakeWorld(t, f, literal)
 		keeper := &lostHolder{}
 		first := keeper.dial()
-		w.mu.Lock()
-		w.wrap = func(*testkit.Child) term.PTY { return first }
-		w.mu.Unlock()
+		locked(&w.mu, func() { w.wrap = func(*testkit.Child) term.PTY { return first } })
 		h, _ := w.spawn(term.Spec{})
 		before := f.uri(t)
 		time.Sleep(time.Hour) // nothing is a late loss any more
@@ -156,9 +152,7 @@ func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
 		w := fakeWorld(t, f, literal)
 		keeper := &lostHolder{}
 		first := keeper.dial()
-		w.mu.Lock()
-		w.wrap = func(*testkit.Child) term.PTY { return first }
-		w.mu.Unlock()
+		locked(&w.mu, func() { w.wrap = func(*testkit.Child) term.PTY { return first } })
 		h, _ := w.spawn(term.Spec{})
 		w.cut(true)
 		first.lose()
