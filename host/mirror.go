@@ -112,7 +112,7 @@ func (e *NodeEntry) check() error {
 			return err
 		}
 	}
-	if e.Parked != nil && !name(e.Parked.Dropped, ahp.MaxTitle) {
+	if e.Parked != nil && !name(e.Parked.Dropped, ahp.MaxTitle) || !name(e.Printed, ahp.MaxTitle) {
 		return fmt.Errorf("a text in the entry of %s is too long", e.URI)
 	}
 	return e.Audience.Validate()
@@ -148,6 +148,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 		in = *e.Input
 	}
 	h.setInputLocked(t, in)
+	t.printed = e.Printed
 	if m.away != away {
 		h.awaitsAgainLocked(t)
 	}

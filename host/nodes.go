@@ -85,6 +85,7 @@ type NodeEntry struct {
 	Holds    bool             `json:"holds,omitempty"`
 	Input    *ahp.StateParams `json:"input,omitempty"`   // the owner's last report, without the channel; nil: none
 	Running  string           `json:"running,omitempty"` // the command line that runs, cut
+	Printed  string           `json:"printed,omitempty"` // the URL that its program has printed
 	Start    int64            `json:"start"`             // offsets of readers
 	End      int64            `json:"end"`
 	Commands int64            `json:"commands"` // finished ones
@@ -290,7 +291,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
 		Announced: t.name, feedState: t.feedStateLocked(),
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Away: t.bound == nil, Holds: t.holds,
-		Running: head(i.Running), Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
+		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" {
 		p := ahp.NewState("", string(in.Input), in.InputSince)

@@ -49,6 +49,7 @@ type row struct {
 	Title    string `json:"title"`
 	Cwd      string `json:"cwd,omitempty"`
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
+	URL      string `json:"url,omitempty"`     // of its machine, that the program has printed
 	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while it waits for typed input
 	Ready    string `json:"ready,omitempty"`   // starting, ready, failed or stopped, if the owner has said when it is ready
 	ExitCode *int   `json:"exitCode,omitempty"`
@@ -80,6 +81,9 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	i := t.describeLocked(from)
 	r := row{Summary: h.summaryLocked(t, &i), URI: t.uri, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running),
 		Target: string(t.state.ExecutionTarget), Claim: h.holderLocked(t.state.Claim), Created: i.CreatedAt.UnixMilli()}
+	if from == 0 && r.State == "running" {
+		r.URL = t.printed
+	}
 	if i.Exit != nil && t.state.Lifecycle.ExitCode != nil {
 		r.ExitCode = &i.Exit.Code
 	}

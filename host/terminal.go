@@ -31,6 +31,7 @@ type terminal struct {
 	holds   bool           // the child waits for slow readers, so the slowest subscriber determines its pace
 	watch   watchState
 	input   input
+	printed string    // the first URL of its machine that the running command has printed
 	keep    parkTerms // what its owner allows while the machine is away
 	parked  *parking  // nil unless it is parked
 
@@ -176,7 +177,9 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	case ahp.TerminalCleared:
 		t.content.clear()
 		t.clearOldestLocked()
+		t.printed = ""
 	case ahp.TerminalCommandExecuted:
+		t.printed = ""
 		t.marks.began(commandNumber(a.CommandID), t.content.open+1, t.content.end)
 		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, verified: !a.Meta.IsUnverified(), ended: t.marks.ended})
 	case ahp.TerminalCommandFinished:

@@ -170,6 +170,7 @@ func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check,
 	t.content.appendText(dataText(e.msg, quoted), found, true)
 	e.pos = t.content.end
 	t.addLocked(e)
+	h.notePrintedLocked(t, quoted)
 }
 
 // missingLocked shows in the terminal's output that n bytes are missing there, and counts

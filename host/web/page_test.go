@@ -30,7 +30,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	s.login(b)
 	b.wait("document.querySelectorAll('nav a').length === 4")
 	list := b.text("document.querySelector('nav').innerText")
-	for _, want := range []string{"laptop", "desktop", "exited 2", "$ npm run watch", "/home/me/shop/api"} {
+	for _, want := range []string{"laptop", "desktop", "exited 2", "$ npm run watch", "/home/me/shop/api", "http://localhost:3000"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list has no %q:\n%s", want, list)
 		}
@@ -42,7 +42,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.wait("tetherPage.screen().includes('GET /cart 200')")
 	b.wait("document.querySelector('#facts').innerText.includes('1 watching')")
 	facts := b.text("document.querySelector('#machine').innerText + document.querySelector('#state').innerText + document.querySelector('#facts').innerText")
-	for _, want := range []string{"laptop", "running", "/home/me/shop", "held by laptop", "80×24"} {
+	for _, want := range []string{"laptop", "running", "/home/me/shop", "held by laptop", "80×24", "http://localhost:3000"} {
 		if !strings.Contains(facts, want) {
 			t.Errorf("what is said of the terminal has no %q: %s", want, facts)
 		}

@@ -197,14 +197,11 @@ function order(a, b) { return b.created - a.created || (a.name < b.name ? -1 : a
 const failed = t => t.state === "exited" && Boolean(t.exitCode);
 const unfolded = 5;
 
-// where returns a checkout as the command line shows it: feat/login@3f2a91c.
-export const where = c => clean([c.branch, c.commit?.slice(0, 7)].filter(Boolean).join("@") || "unknown");
-
 // address returns a URL without what says nothing.
 export const address = url => clean(url).replace(/\/$/, "");
 
 function matches(t, words) {
-  const text = [t.machine, t.name, t.title, t.cwd, t.running, t.url, t.checkout && where(t.checkout)].filter(Boolean).join(" ").toLowerCase();
+  const text = [t.machine, t.name, t.title, t.cwd, t.running, t.url, t.label, t.checkout?.repository].filter(Boolean).join(" ").toLowerCase();
   return words.every(w => text.includes(w));
 }
 
@@ -221,13 +218,13 @@ function make() {
 function fill(a, t) {
   a.href = "#" + t.id;
   const [name, state] = a.firstChild.children, [text, kind] = states[t.state](t);
-  set(name, clean(t.name));
+  set(name, clean(t.name) + (t.label ? " · " + clean(t.label) : ""));
   set(state, text);
   state.dataset.state = kind;
   set(a.children[1], t.running ? "$ " + clean(t.running) : clean(t.title));
   a.children[1].hidden = !a.children[1].textContent || a.children[1].textContent === name.textContent;
-  set(a.children[2], [t.checkout && where(t.checkout), t.url && address(t.url)].filter(Boolean).join(" · "));
-  a.children[2].hidden = !a.children[2].textContent;
+  set(a.children[2], address(t.url));
+  a.children[2].hidden = !t.url;
   set(a.children[3], place(t.cwd));
   a.children[3].hidden = !t.cwd;
   a.title = [clean(t.machine) + "/" + clean(t.name), place(t.cwd), t.until ? "kept until " + when(t.until) : "", t.watching + " watching"].filter(Boolean).join("\n");

@@ -6,7 +6,7 @@ import {Blocks} from "./blocks.js";
 import {Lines} from "./lines.js";
 import {Problems} from "./problems.js";
 import {bytes, clean, colour, place, readable, safeLink, shown, when} from "./text.js";
-import {address, states, where} from "./list.js";
+import {address, states} from "./list.js";
 
 const scrollback = 5000; // lines
 const narrowest = 6, margin = 30; // px: a column that can be read, of a font of 10 px; what the screen has beside its columns
@@ -267,7 +267,7 @@ export class View {
     const title = clean(s?.title ?? t.title);
     if (title && title !== clean(t.name)) add(title);
     if (line && !ended) { const c = document.createElement("code"); c.textContent = line; add("runs "); f.append(c); }
-    if (t.checkout) add(where(t.checkout));
+    if (t.label) add(clean(t.label));
     if (safeLink(t.url)) {
       const link = Object.assign(document.createElement("a"), {href: t.url, textContent: address(t.url)});
       link.onclick = e => { e.preventDefault(); this.ask(t.url); };
