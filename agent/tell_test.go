@@ -223,8 +223,8 @@ func agentsTryNotifications(t *testing.T, d *daemon) {
 	}
 }
 
-// A program that waits for an answer is told, and a restart tells nothing again.
-func TestThePersonIsToldOnce(t *testing.T) {
+// A program that waits for an answer is told. That the daemon ends it is no news.
+func TestThePersonIsToldOfAQuestion(t *testing.T) {
 	testkit.Unix(t, "it needs a terminal whose program can be seen to wait")
 	settings := config.Default()
 	settings.Notify = []config.Notify{{Name: "waits", On: []string{config.NotifyAwaitingInput}, To: "desktop"}, {Name: "fails", On: []string{config.NotifyFailedExit}, To: "desktop"}}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // for systems without zones
 
 	"tether/agent/config"
 )
@@ -83,7 +84,7 @@ func TestNotifyCovers(t *testing.T) {
 func TestQuietUntil(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		t.Skip("this system has no zones")
+		t.Fatal(err)
 	}
 	const layout = "2006-01-02 15:04 -0700"
 	for _, c := range []struct{ quiet, at, want string }{

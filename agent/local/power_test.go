@@ -102,6 +102,12 @@ var deeds = []deed{
 	}},
 	{"show token", needsSign, func(ctx context.Context, c *localclient.Client) error { return second(c.UserToken(ctx)) }},
 	{"tokens", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Tokens(ctx)) }},
+	{"notify add", needsLater, func(ctx context.Context, c *localclient.Client) error {
+		return second(c.AddReceiver(ctx, "phone", localapi.ReceiverRequest{URL: "https://example.com/"}))
+	}},
+	{"notify remove", needsLater, func(ctx context.Context, c *localclient.Client) error { return c.RemoveReceiver(ctx, "phone") }},
+	{"notify test", needsLater, func(ctx context.Context, c *localclient.Client) error { return c.TestReceiver(ctx, "phone") }},
+	{"notify ls", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Notifications(ctx, false)) }},
 	{"kill", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Kill(ctx, "none")) }},
 	{"list", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.List(ctx)) }},
 	{"type", needsSign, func(ctx context.Context, c *localclient.Client) error { return typeAt(ctx, c, "mine") }},

@@ -128,3 +128,19 @@ func TestAnAgentAtAHostReadsLentTerminals(t *testing.T) {
 		t.Errorf("kill after it was withdrawn: %v, killed %t", err, f.Killed())
 	}
 }
+
+// Typed is when the person has typed, not an agent in its own terminal.
+func TestTyped(t *testing.T) {
+	me := term.Agent("me")
+	_, _, pool := start(t, term.Options{}, term.Spec{})
+	h := must.Get(pool.As(me).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")}))(t)
+	must.Do(t, h.Write(t.Context(), []byte("ls\r")))
+	if at := h.Info().Typed; !at.IsZero() {
+		t.Errorf("an agent has typed, and the person at %v", at)
+	}
+	persons := must.Get(pool.As(term.User).Terminal(h.ID()))(t)
+	must.Do(t, persons.Write(t.Context(), []byte("y")))
+	if h.Info().Typed.IsZero() {
+		t.Error("the person has typed, which nobody knows")
+	}
+}

@@ -92,11 +92,13 @@ type machine struct {
 	service func(context.Context) (installer.Status, error)
 	proxy   func(*url.URL) *url.URL
 	desktop func() bool
+	told    func(context.Context) (localapi.Notifications, error)
 }
 
 // newMachine returns the machine before the first probe.
 func newMachine(m Machine) *machine {
-	return &machine{Machine: m, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
+	told := func(ctx context.Context) (localapi.Notifications, error) { return m.Client.Notifications(ctx, true) }
+	return &machine{Machine: m, told: told, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
 		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf, desktop: notify.Available}
 }
 

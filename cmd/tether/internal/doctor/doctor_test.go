@@ -48,6 +48,20 @@ func healthy(t *testing.T) *machine {
 	return m
 }
 
+// notifies returns a change to a machine with a rule that sends to a receiver.
+func notifies(to, problem string) func(*machine) {
+	return func(m *machine) {
+		m.down, m.desktop = nil, func() bool { return false }
+		m.told = func(context.Context) (localapi.Notifications, error) {
+			n := localapi.Notifications{Rules: []localapi.NotifyRule{{Name: "r", To: to}}}
+			if to != "desktop" {
+				n.Receivers = []localapi.NotifyReceiver{{Name: to, Problem: problem}}
+			}
+			return n, nil
+		}
+	}
+}
+
 // box is a keyring in memory, with the faults of real ones.
 type box struct {
 	mu    sync.Mutex
@@ -126,6 +140,11 @@ func TestDoctorFinds(t *testing.T) {
 		{"another version", checkDaemon, func(m *machine) { m.down, m.status.Version = nil, "0.0.1" }, Warn, "0.0.1"},
 		{"a daemon that hangs", checkDaemon, func(m *machine) { m.down = context.DeadlineExceeded }, Fail, "does not answer"},
 		{"what the daemon complains of", checkDegraded, func(m *machine) { m.status.Degraded = []localapi.Degraded{{Cause: "log", Text: "full"}} }, Warn, "full"},
+		{"a rule without a URL", checkDegraded, func(m *machine) {
+			m.status.Degraded = []localapi.Degraded{{Cause: "notify phone", Text: "has no URL"}}
+		}, Warn, "has no URL"},
+		{"a receiver that does not answer", checkNotify, notifies("phone", "cannot be reached"), Warn, "cannot be reached"},
+		{"a rule for a desktop that is not there", checkNotify, notifies("desktop", ""), Warn, "no desktop here"},
 		{"no host", checkHosts, func(m *machine) { m.down = nil }, Warn, "no host is paired"},
 		{"something in the way", checkSockets, func(m *machine) { mkdir(t, agent.SocketPath(m.Dirs)) }, Fail, "blocks the socket"},
 	} {

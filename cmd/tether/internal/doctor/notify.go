@@ -15,7 +15,7 @@ func checkNotify(ctx context.Context, m *machine) []Check {
 	if m.down != nil {
 		return nil
 	}
-	n, err := m.Client.Notifications(ctx, true)
+	n, err := m.told(ctx)
 	if err != nil {
 		return nil // an agent asks, or the daemon is of an earlier version
 	}
