@@ -65,7 +65,7 @@ func Text(ev *Event) string {
 		s := fmt.Sprintf("%s: %d new problems, %d cleared, %d open", who, n("new"), n("cleared"), n("open"))
 		if first, ok := d["first"].([]any); ok && len(first) > 0 {
 			if p, ok := first[0].(map[string]any); ok {
-				s += fmt.Sprintf("; first: %v:%d: %v", p["file"], whole(p["line"]), p["message"])
+				s += fmt.Sprintf("; first: %s%v", placeText(p), p["message"])
 			}
 		}
 		return s
@@ -75,6 +75,19 @@ func Text(ev *Event) string {
 		return who + ": the machine is back"
 	}
 	return who + ": " + ev.Name
+}
+
+// placeText returns where a problem is, "" if that is not known.
+func placeText(p map[string]any) string {
+	file, _ := p["file"].(string)
+	switch line := whole(p["line"]); {
+	case file == "":
+		return ""
+	case line == 0:
+		return file + ": "
+	default:
+		return fmt.Sprintf("%s:%d: ", file, line)
+	}
 }
 
 // whole returns a number of a payload that was made here or decoded from JSON.
