@@ -141,9 +141,7 @@ const (
 	CodeSessionNotFound            = -32001 // VS Code answers a subscribe to any unknown channel with it
 	CodeProviderNotFound           = -32002
 	CodeSessionAlreadyExists       = -32003
-	CodeTurnInProgress             = -32004
 	CodeUnsupportedProtocolVersion = -32005 // data: VersionErrorData
-	CodeAuthRequired               = -32007
 	CodeNotFound                   = -32008 // unknown resource; for reconnect, unknown clientId
 	CodePermissionDenied           = -32009
 	CodeAlreadyExists              = -32010

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/internal/jsonspan"
 	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
@@ -37,12 +38,23 @@ func pair(t *testing.T, h jsonrpc.HandlerFunc) (client, server *jsonrpc.Peer) {
 	return client, server
 }
 
+// decode decodes the parameters of a request.
+func decode(r *jsonrpc.Request, params any) error {
+	if r.Params == nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params are missing")
+	}
+	if err := jsonspan.Unmarshal(r.Params, params); err != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	return nil
+}
+
 func TestCall(t *testing.T) {
 	client, _ := pair(t, func(_ context.Context, r *jsonrpc.Request) {
 		var params struct{ A, B int }
 		switch r.Method {
 		case "add":
-			if err := r.Decode(&params); err != nil {
+			if err := decode(r, &params); err != nil {
 				_ = r.ReplyError(err)
 				return
 			}

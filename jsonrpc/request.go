@@ -3,8 +3,6 @@ package jsonrpc
 import (
 	"encoding/json"
 	"sync/atomic"
-
-	"tether/internal/jsonspan"
 )
 
 // A Request is a request or a notification of the other side. A request may be kept and
@@ -25,22 +23,6 @@ type Request struct {
 
 // IsNotification reports whether the other side expects no reply.
 func (r *Request) IsNotification() bool { return r.id == nil }
-
-// Decode decodes the parameters into params, a pointer. It returns an [*Error] with code
-// -32602 that can be given to [Request.ReplyError].
-func (r *Request) Decode(params any) error {
-	if r.Params == nil {
-		return Errorf(CodeInvalidParams, "params are missing")
-	}
-	err := jsonspan.CheckText(r.Params)
-	if err == nil {
-		err = json.Unmarshal(r.Params, params)
-	}
-	if err != nil {
-		return Errorf(CodeInvalidParams, "%v", err)
-	}
-	return nil
-}
 
 // Reply queues the result of a request on the control queue and returns at once. result
 // is encoded as JSON; a json.RawMessage is sent as it is and must be valid, nil is sent

@@ -144,7 +144,7 @@ func (s *stage) handle(_ context.Context, r *jsonrpc.Request) {
 	switch r.Method {
 	case "echo":
 		var params any
-		if err := r.Decode(&params); err != nil {
+		if err := decode(r, &params); err != nil {
 			_ = r.ReplyError(err)
 			return
 		}

@@ -30,11 +30,10 @@ const (
 
 // Options configures a Conn. ClientID is required.
 //
-// The callbacks except OnRequest are called one at a time, in the order of arrival. The
-// read goroutine calls them; for messages that arrived before the handshake was done, the
-// connecting goroutine does. The read goroutine calls OnRequest at once, which may be
-// before OnReady and at the same time as the others. No callback may block, call Close or
-// wait for a call of the same Conn. Arguments are valid until the callback returns.
+// The callbacks are called one at a time, in the order of arrival. The read goroutine
+// calls them; for messages that arrived before the handshake was done, the connecting
+// goroutine does. No callback may block, call Close or wait for a call of the same Conn.
+// Arguments are valid until the callback returns. Requests of the host are refused.
 type Options struct {
 	ClientID      string
 	Info          ahp.Implementation // left out if it has no name
@@ -45,11 +44,10 @@ type Options struct {
 	ReadLimit     int64              // bytes per message, for Connect; 0 = DefaultReadLimit
 	MaxValues     int                // JSON values per message, see jsonrpc.Options; 0 = DefaultMaxValues
 
-	OnReady        func(c *Conn)                                 // once, before the first envelope and notification
-	OnEnvelope     func(v ahp.EnvelopeView)                      // also for replayed ones; Data is not checked to be a valid string
-	OnNotification func(method string, params []byte)            // for all methods but MethodAction
-	OnRequest      func(ctx context.Context, r *jsonrpc.Request) // nil = -32601; see jsonrpc.Handler
-	OnInvalid      func(err error)                               // for an envelope that could not be read and was skipped
+	OnReady        func(c *Conn)                      // once, before the first envelope and notification
+	OnEnvelope     func(v ahp.EnvelopeView)           // also for replayed ones; Data is not checked to be a valid string
+	OnNotification func(method string, params []byte) // for all methods but MethodAction
+	OnInvalid      func(err error)                    // for an envelope that could not be read and was skipped
 }
 
 // Resume says which connection a new one continues.
@@ -206,10 +204,8 @@ func (c *Conn) shortcut(_ context.Context, msg []byte) (done bool, err error) {
 }
 
 // handle is called on the read goroutine.
-func (c *Conn) handle(ctx context.Context, r *jsonrpc.Request) {
+func (c *Conn) handle(_ context.Context, r *jsonrpc.Request) {
 	switch {
-	case !r.IsNotification() && c.opts.OnRequest != nil:
-		c.opts.OnRequest(ctx, r)
 	case !r.IsNotification():
 		_ = r.ReplyError(jsonrpc.MethodNotFound(r.Method)) // fails only with the connection
 	case c.live.Load():

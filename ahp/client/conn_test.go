@@ -287,14 +287,6 @@ func TestRequestsOfTheHost(t *testing.T) {
 			t.Errorf("by default: %v, want -32601", err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		h, ch := newHost(t)
-		connect(t, ch, client.Options{OnRequest: func(_ context.Context, r *jsonrpc.Request) { _ = r.Reply(r.Method) }})
-		var got string
-		if err := h.peer.Call(t.Context(), "resourceRead", nil, &got); err != nil || got != "resourceRead" {
-			t.Errorf("with OnRequest: %q, %v", got, err)
-		}
-	})
 }
 
 func TestDone(t *testing.T) {

@@ -66,7 +66,7 @@ func (h *fakeHost) handle(_ context.Context, r *jsonrpc.Request) {
 	h.received = append(h.received, r.Method)
 	if r.Method == ahp.MethodDispatchAction {
 		var p ahp.DispatchParams
-		if err := r.Decode(&p); err != nil {
+		if err := ahp.DecodeParams(r.Params, &p); err != nil {
 			h.t.Errorf("dispatchAction: %v", err)
 		}
 		h.dispatch = append(h.dispatch, p)

@@ -24,7 +24,6 @@ const (
 	maxPending    = 8    // pairings under way
 	maxChallenges = 1024 // of all machines
 	maxSessions   = 1024 // tokens not used yet
-	maxPlaces     = 4096 // places whose wrong tokens and refusals are counted
 )
 
 // How often guessable secrets may be tried. A code is one of a million. A door begins at

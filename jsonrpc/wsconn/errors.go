@@ -11,14 +11,13 @@ import (
 
 // Close codes (RFC 6455, section 7.4.1) that callers use or meet.
 const (
-	CloseNormal       = 1000
-	CloseGoingAway    = 1001
-	CloseNoStatus     = 1005 // only received: a close frame without a code
-	CloseAbnormal     = 1006 // only reported: no close frame came
-	ClosePolicy       = 1008
-	CloseTooBig       = 1009
-	CloseInternal     = 1011
-	CloseTryAgainSoon = 1013
+	CloseNormal    = 1000
+	CloseGoingAway = 1001
+	CloseNoStatus  = 1005 // only received: a close frame without a code
+	CloseAbnormal  = 1006 // only reported: no close frame came
+	ClosePolicy    = 1008
+	CloseTooBig    = 1009
+	CloseInternal  = 1011
 )
 
 // maxReason is the longest reason in a close frame, in bytes (RFC 6455, 5.5).
