@@ -19,7 +19,6 @@ var rawDecoders = map[string]string{
 	"agent/local/ui_message.go": "checks first",
 	"agenttools/tool.go":        "checks first",
 	"host/webhook/webhook.go":   "checks first",
-	"jsonrpc/request.go":        "checks first",
 	"ahp/":                      "types inside params, results and actions, which are checked as a whole; output may have anything",
 	"agent/acp/message.go":      "ids and methods, which are compared and echoed as they came",
 	"mcp/stdio.go":              "the id of a message that is refused",
