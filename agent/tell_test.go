@@ -227,16 +227,22 @@ func agentsTryNotifications(t *testing.T, d *daemon) {
 func TestThePersonIsToldOfAQuestion(t *testing.T) {
 	testkit.Unix(t, "it needs a terminal whose program can be seen to wait")
 	settings := config.Default()
-	settings.Notify = []config.Notify{{Name: "waits", On: []string{config.NotifyAwaitingInput}, To: "desktop"}, {Name: "fails", On: []string{config.NotifyFailedExit}, To: "desktop"}}
+	settings.Notify = []config.Notify{{Name: "waits", On: []string{config.NotifyAwaitingInput}, To: "desktop"}, {Name: "asks", On: []string{config.NotifyAwaitingInput}, To: "phone"}, {Name: "fails", On: []string{config.NotifyFailedExit}, To: "desktop"}}
 	texts := make(chan string, 16)
 	c := agent.Config{Dirs: home(t), Settings: &settings, Notify: func(_ context.Context, title, body string) error { texts <- title + "\n" + body; return nil }}
+	receiver := newTold(t)
+	c.NotifyTLS = receiver.tls
 	d := start(t, c)
+	if _, err := d.client.AddReceiver(t.Context(), "phone", localapi.ReceiverRequest{URL: receiver.url + "/phone"}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.client.Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"sh", "-c", "printf 'Continue? '; read x"}, Name: "asks", Cwd: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-texts; !strings.HasPrefix(got, "tether: waits on ") || !strings.HasSuffix(got, "\nasks: waits for input: Continue?") {
 		t.Errorf("told %q", got)
 	}
+	receiver.await(t, "/phone", `"text":"asks: waits for input: Continue?"`)
 	d.end() // which ends the terminal: that is no news
 	if len(texts) > 0 {
 		t.Errorf("told %q", <-texts)

@@ -96,3 +96,6 @@ func (s *Receivers) URL(name string) (string, error) {
 	r, err := s.get(name)
 	return r.URL, err
 }
+
+// AwaySoon makes a host away after d.
+func (t *Teller) AwaySoon(d time.Duration) { t.awayAfter = d }

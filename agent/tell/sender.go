@@ -78,7 +78,7 @@ func (s *sender) deliver(ctx context.Context) {
 			return
 		}
 		got := s.try(ctx, m)
-		if ctx.Err() != nil {
+		if got.Failure != "" && ctx.Err() != nil {
 			return // the next daemon sends it
 		}
 		if s.note(got) {

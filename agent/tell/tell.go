@@ -51,9 +51,10 @@ type Options struct {
 // Goroutines, which have ended when Run returns: one per condition of the rules, those of
 // the engine of events, one for hosts, and one per receiver with messages.
 type Teller struct {
-	opts   Options
-	client *http.Client
-	began  time.Time
+	opts      Options
+	client    *http.Client
+	awayAfter time.Duration // awayAfter, except in tests
+	began     time.Time     // when Run was called
 
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil before and after
@@ -63,7 +64,7 @@ type Teller struct {
 
 // New returns a Teller that tells nothing until Run.
 func New(o Options) *Teller {
-	return &Teller{opts: o, client: deliver.Guard{Any: true}.Client(o.TLS), senders: map[string]*sender{}}
+	return &Teller{opts: o, client: deliver.Guard{Any: true}.Client(o.TLS), awayAfter: awayAfter, senders: map[string]*sender{}}
 }
 
 // Run tells the person until ctx ends. It begins with what happens now: old news is none.

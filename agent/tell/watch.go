@@ -100,11 +100,9 @@ func (w watcher) Event(ev events.Event) error {
 // typedRecently is how long after a key the person counts as being at a terminal.
 const typedRecently = time.Minute
 
-const (
-	// awayAfter is how long a host must not have been reached.
-	awayAfter = time.Minute
-	awayLook  = 15 * time.Second
-)
+// awayAfter is how long a host must not have been reached. It is looked for four times in
+// that time.
+const awayAfter = time.Minute
 
 // Host is the state of the link to a paired host.
 type Host struct {
@@ -122,7 +120,7 @@ type away struct {
 // hosts tells of hosts that go away. A host that was not reached since the start is no
 // news.
 func (t *Teller) hosts(ctx context.Context, rules []*rule) {
-	look := time.NewTicker(awayLook)
+	look := time.NewTicker(t.awayAfter / 4)
 	defer look.Stop()
 	for was := map[string]away{}; ; {
 		now, next := time.Now(), map[string]away{}
@@ -135,7 +133,7 @@ func (t *Teller) hosts(ctx context.Context, rules []*rule) {
 				continue
 			case state.since.IsZero():
 				state.since = now
-			case !state.told && now.Sub(state.since) >= awayAfter:
+			case !state.told && now.Sub(state.since) >= t.awayAfter:
 				state.told = true
 				for _, r := range rules {
 					r.add(awayText(h))

@@ -2,8 +2,15 @@ package tell_test
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -115,4 +122,66 @@ func TestAway(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// A host that is away is told to a receiver in clear text on this machine. What that does
+// not take is left to the next one, which tells it.
+func TestAwayAtAReceiver(t *testing.T) {
+	took := make(chan string, 4)
+	refuses := make(chan bool, 4)
+	refuses <- true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		select {
+		case <-refuses:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			took <- "refused"
+		default:
+			took <- string(body)
+		}
+	}))
+	defer server.Close()
+	receivers, err := tell.OpenReceivers(filepath.Join(t.TempDir(), "receivers.json"), &box{file: true})
+	if err == nil {
+		err = receivers.Put("phone", server.URL+"/topic", tell.Ntfy)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := make(chan bool, 1)
+	reached <- true
+	keep := filepath.Join(t.TempDir(), "notify.json")
+	run := func(await string) {
+		teller := tell.New(tell.Options{
+			Rules: []config.Notify{{Name: "away", On: []string{config.NotifyAway}, To: "phone"}}, Receivers: receivers, Report: func(string, string) {}, Keep: keep,
+			Hosts: func() []tell.Host {
+				select {
+				case <-reached:
+					return []tell.Host{{Name: "lab", Online: true}}
+				default:
+					return []tell.Host{{Name: "lab", Why: "connection refused"}}
+				}
+			},
+		})
+		teller.AwaySoon(20 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			teller.Run(ctx)
+		}()
+		if got := <-took; got != await {
+			t.Errorf("it got %q, want %q", got, await)
+		}
+		cancel()
+		<-done
+	}
+	run("refused")
+	run("lab: the host is away: connection refused")
+	if _, err := os.Stat(keep); !errors.Is(err, fs.ErrNotExist) {
+		data, _ := os.ReadFile(keep)
+		if strings.Contains(string(data), "refused") {
+			t.Errorf("it is kept although it was taken: %s", data)
+		}
+	}
 }
