@@ -14,8 +14,7 @@ import (
 // Hidden parts of the stream count in offsets but are not in the text. A client that
 // continues to read, in pages of any size, still gets all text once.
 func TestReadOnOverHiddenParts(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	var want strings.Builder
 	for i := range 300 {
 		x.hide(int64(10 + i%7))
@@ -57,8 +56,7 @@ func TestReadOnOverHiddenParts(t *testing.T) {
 // The terminal's size decides where its lines break. The size changes between the two
 // outputs.
 func TestReadOverResizes(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	x.print(strings.Repeat("a", 80) + "b\r\n")
 	x.add(agenttools.Event{Resized: &[2]int{40, 10}})
 	x.print(strings.Repeat("c", 40) + "\rd\r\n")

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tether/agenttools"
 	"tether/events"
 	"tether/internal/testkit/must"
 	"tether/mcp"
@@ -21,8 +20,7 @@ import (
 
 // eventServer is a server with one terminal that sends events.
 func eventServer(t *testing.T) (*mcp.Server, *fakeTerminals, *fakeTerminal) {
-	f := &fakeTerminals{}
-	web := f.add("pty-web", agenttools.OwnerUser)
+	f, web := withTerminal("pty-web")
 	return newServer(t, mcp.Options{Tools: toolsOver(f), Events: events.New(events.Options{Terminals: f})}), f, web
 }
 

@@ -32,6 +32,12 @@ func (f *fakeTerminals) add(id string, owner agenttools.Owner) *fakeTerminal {
 	return t
 }
 
+// withTerminal has one terminal of the person's.
+func withTerminal(id string) (*fakeTerminals, *fakeTerminal) {
+	f := &fakeTerminals{}
+	return f, f.add(id, agenttools.OwnerUser)
+}
+
 func (f *fakeTerminals) find(id string) (*fakeTerminal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -182,8 +182,7 @@ func TestBadHTTP(t *testing.T) {
 func TestVanishingHTTPClient(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
-			f := &fakeTerminals{}
-			x := f.add("pty-a", agenttools.OwnerUser)
+			f, x := withTerminal("pty-a")
 			srv := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)}))
 			_, header, _ := post(t, srv.URL, initialize)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -231,8 +230,7 @@ func TestVanishingHTTPClient(t *testing.T) {
 // To make room for a new session, the server ends the session that was idle longest, but
 // none with an open request or stream.
 func TestSessionsMakeRoom(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	s := newServer(t, mcp.Options{Tools: toolsOver(f), Sessions: 3})
 	srv := listen(t, s)
 	open := func() string {
@@ -327,8 +325,7 @@ func TestSilentSubscribersAreForgotten(t *testing.T) {
 }
 
 func TestResources(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	x.info.Title = "dev server"
 	x.print("\x1b[31mred\x1b[0m\r\n")
 	f.add("pty-b", agenttools.OwnerAgent).exit(vocab.Exit{Code: 3})
@@ -362,8 +359,7 @@ func TestResources(t *testing.T) {
 func TestSubscribe(t *testing.T) {
 	for _, over := range slices.Concat([]string{"lines"}, eras) {
 		t.Run(over, func(t *testing.T) {
-			f := &fakeTerminals{}
-			x := f.add("pty-a", agenttools.OwnerUser)
+			f, x := withTerminal("pty-a")
 			x.print("before\r\n")
 			s := newServer(t, mcp.Options{Tools: toolsOver(f)})
 			told := make(chan string, 100)
@@ -412,8 +408,7 @@ func TestSubscribe(t *testing.T) {
 
 // A session that ends leaves no watcher behind.
 func TestSubscriptionEndsWithSession(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	s := newServer(t, mcp.Options{Tools: toolsOver(f)})
 	a, conn := dial(t, s, nil)
 	b := connect(t, s, nil)

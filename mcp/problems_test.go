@@ -34,8 +34,7 @@ func TestProblemsFitTheirClient(t *testing.T) {
 	for client, most := range map[string]int{"test": 16_000, "codex-mcp-client": 10_000, "@cline/core": 5_000} {
 		for name, message := range map[string]string{"plain": strings.Repeat("wrong ", 60), "quotes": strings.Repeat(`"a\`, 100)} {
 			t.Run(client+" "+name, func(t *testing.T) {
-				f := &fakeTerminals{}
-				x := f.add("pty-a", agenttools.OwnerUser)
+				f, x := withTerminal("pty-a")
 				for n := range 90 {
 					x.print(fmt.Sprintf("src/dir%d/file%d.c:%d:5: error: %d is %s\r\n", n%3, n%40, n+1, n, message))
 				}

@@ -24,8 +24,7 @@ func lines(x *fakeTerminal, n int, format string) {
 }
 
 func TestReadHistoryIsBounded(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	lines(x, 10_000, "line %05d of the output")
 	session := one(t, f)
 	r := read(t, session, m{"terminalId": "pty-a"})
@@ -50,8 +49,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 // The newest text begins at a line. If the output ends within a sequence, the cursor is
 // the start of the sequence, whatever was left out before the text.
 func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	lines(x, 10_000, "line %05d of the output")
 	end := x.Info().End
 	x.print("\x1b[3")
@@ -73,8 +71,7 @@ func TestReadFitsItsClient(t *testing.T) {
 		for name, line := range map[string]string{"plain": "line %d of a log", "quotes": `{"line":%d,"text":"\"\\"}`, "colours": "\x1b[31mline\x1b[0m\x1b[1m %d", "wide": "行 %d 世界", "empty": ""} {
 			for _, args := range []m{{}, {"tail": 3000}, {"grep": "."}, {"format": "raw"}, {"since": 0}, {"format": "raw", "since": 0}, {"format": "screen"}, {"format": "digest"}} {
 				t.Run(fmt.Sprint(client, name, args), func(t *testing.T) {
-					f := &fakeTerminals{}
-					x := f.add("pty-a", agenttools.OwnerUser)
+					f, x := withTerminal("pty-a")
 					for n := range 60 {
 						start := x.Info().End
 						lines(x, 100, line+strings.Repeat(" ", n%2))
@@ -108,8 +105,7 @@ func TestReadFitsItsClient(t *testing.T) {
 
 // Control sequences do not count towards the size of an answer.
 func TestReadLooksFurtherBackForText(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	noise := strings.Repeat("\x1b[38;2;1;2;3m", 20)
 	for i := range 1500 {
 		x.print(fmt.Sprintf("%sline %04d%s\r\n", noise, i, noise))
@@ -121,8 +117,7 @@ func TestReadLooksFurtherBackForText(t *testing.T) {
 }
 
 func TestReadOptions(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	x.print("\x1b[1mbuild\x1b[0m started\r\nwarning: a\r\n10%\r50%\r100%\r\nWARNING: b\r\ndone\r\n$ ")
 	session := one(t, f)
 	for _, c := range []struct {
@@ -166,8 +161,7 @@ func TestReadOptions(t *testing.T) {
 }
 
 func TestReadScreen(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	x.print("shell line\r\n\x1b[?1049h\x1b[2J\x1b[1;1H\x1b[7mtop\x1b[m\x1b[3;5HPID 7\x1b[5;2H")
 	session := one(t, f)
 	r := read(t, session, m{"terminalId": "pty-a", "format": "screen"})
@@ -184,8 +178,7 @@ func TestReadScreen(t *testing.T) {
 // A client that continues with the cursor gets all text once, however the output was cut.
 // Half a character or sequence waits for its rest.
 func TestReadOn(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	session := one(t, f)
 	var got strings.Builder
 	cursor := int64(0)
@@ -203,8 +196,7 @@ func TestReadOn(t *testing.T) {
 }
 
 func TestReadOnInPages(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	lines(x, 5000, "\x1b[3%dmline\x1b[0m with some more text\ttab")
 	session := one(t, f)
 	want := read(t, session, m{"terminalId": "pty-a", "maxBytes": 1 << 20}).History
@@ -228,8 +220,7 @@ func TestReadOnInPages(t *testing.T) {
 
 // A sequence that never ends must not stop a reader for ever.
 func TestReadOnBehindEndlessSequence(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	x.print("a\r\n\x1b]0;" + strings.Repeat("x", 200_000))
 	session := one(t, f)
 	cursor, pages := int64(0), 0
@@ -243,8 +234,7 @@ func TestReadOnBehindEndlessSequence(t *testing.T) {
 }
 
 func TestReadOfAForgottenTerminal(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	lines(x, 100, "line %02d")
 	x.drop(505) // in the middle of a line
 	session := one(t, f)
@@ -262,8 +252,7 @@ func TestReadOfAForgottenTerminal(t *testing.T) {
 }
 
 func TestReadCommands(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	code := 1
 	x.print("$ ls\r\n")
 	start := x.Info().End

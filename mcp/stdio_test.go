@@ -301,8 +301,7 @@ func TestFloodBehindTheHandshake(t *testing.T) {
 // A request with the id of one that is being answered is refused; the first one is still
 // answered.
 func TestTwoRequestsOfOneID(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(f)}))
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"pty-a","pattern":"ready","timeoutMs":600000}}}`
 	client.send(call, call)
@@ -368,8 +367,7 @@ func TestRequestsAreDoneBeforeTheirAnswers(t *testing.T) {
 
 // Close ends waiting calls.
 func TestCloseEndsSessions(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	s := mcp.New(mcp.Options{Tools: toolsOver(f)})
 	client := raw(t, s)
 	client.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"terminal:///pty-a"}}`)

@@ -207,8 +207,7 @@ func TestToolsOffered(t *testing.T) {
 // Titles and similar texts of programs are cleaned before a model gets them, and output
 // is marked as untrusted.
 func TestMetadataIsClean(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	x.info.Title, x.info.Running, x.info.Cwd = "a\x1b[31m\u202eb\U000e0041", "ls\x07\n", "/tmp/\u200bx"
 	x.print("hi")
 	x.finish(vocab.Command{N: 1, Line: new("echo \x1b]0;x\x07\u2066")})

@@ -124,8 +124,7 @@ func TestWait(t *testing.T) {
 			}
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := &fakeTerminals{}
-					x := f.add("pty-a", agenttools.OwnerUser)
+					f, x := withTerminal("pty-a")
 					if c.before != nil {
 						c.before(x)
 					}
@@ -238,8 +237,7 @@ func running(line string) func(*fakeTerminal) {
 
 // A flood of output does not make a wait miss its timeout or its line.
 func TestWaitInFlood(t *testing.T) {
-	f := &fakeTerminals{}
-	x := f.add("pty-a", agenttools.OwnerUser)
+	f, x := withTerminal("pty-a")
 	session := one(t, f)
 	var stop atomic.Bool
 	ended := make(chan struct{})
@@ -269,8 +267,7 @@ func TestWaitIsFreed(t *testing.T) {
 		{"gone", func(_ context.CancelFunc, conn net.Conn) { conn.Close() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &fakeTerminals{}
-			x := f.add("pty-a", agenttools.OwnerUser)
+			f, x := withTerminal("pty-a")
 			session, conn := dial(t, newServer(t, mcp.Options{Tools: agenttools.New(agenttools.Options{Terminals: f, Waits: 1})}), nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -167,7 +167,6 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 
 func TestSignalThroughAHolder(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("trap 'echo stopped' USR1; echo ready; while :; do sleep 0.01; done")})
 	stream(t, h, 0)
@@ -186,7 +185,6 @@ func TestSignalThroughAHolder(t *testing.T) {
 // A connection that has ended does not say that the holder has.
 func TestGone(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo $PPID; read x")})
 	stream(t, h, 0)

@@ -33,7 +33,6 @@ func checksum(t testing.TB) (c pty.Command, begin func()) {
 // does not read yet, loses no byte, and the next daemon writes none twice.
 func TestFeedOverDaemons(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	command, begin := checksum(t)
 	c := spawn(t, o, holder.Spec{ID: "x", Command: command})

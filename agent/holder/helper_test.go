@@ -43,8 +43,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options are for a directory of this test alone.
+// options are for a directory of this test alone, which must leave nothing behind.
 func options(t testing.TB) holder.Options {
+	testkit.Leaks(t) // first, so that it looks last
 	reports := filepath.Join(t.TempDir(), "race")
 	t.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+reports)
 	t.Cleanup(func() { // runs after the cleanups of spawn

@@ -18,7 +18,6 @@ import (
 
 func TestSpawnReadExit(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	for _, c := range []struct {
 		name, script, out string
@@ -53,7 +52,6 @@ func TestSpawnReadExit(t *testing.T) {
 }
 
 func TestStartErrorsSurvive(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	for _, c := range []struct {
 		name    string
@@ -83,7 +81,6 @@ func TestStartErrorsSurvive(t *testing.T) {
 }
 
 func TestIDInUse(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	spec := holder.Spec{ID: "x", Command: waiting(t)}
 	first := spawn(t, o, spec)
@@ -105,7 +102,6 @@ func TestIDInUse(t *testing.T) {
 
 func TestTypeAndResize(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	h := spawn(t, options(t), holder.Spec{ID: "x", Command: sh("read line; echo got $line; stty size; read line")})
 	stream(t, h, 0)
 	must.Do(t, h.Resize(pty.Size{Cols: 99, Rows: 12}))
@@ -125,7 +121,6 @@ func TestTypeAndResize(t *testing.T) {
 
 func TestReconnectAnywhere(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
-	testkit.Leaks(t)
 	o := options(t)
 	const lines = 20_000
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, lines), Meta: []byte("m")})
@@ -153,7 +148,6 @@ func TestReconnectAnywhere(t *testing.T) {
 
 func TestMetaAndCheckpoints(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo 0123456789; read x")})
 	stream(t, h, 0)
@@ -187,7 +181,6 @@ func TestMetaAndCheckpoints(t *testing.T) {
 }
 
 func TestSpawnCancelled(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

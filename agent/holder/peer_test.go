@@ -70,7 +70,6 @@ func TestWhoIsLetIn(t *testing.T) {
 
 // A server of the socket without the key is not accepted as a holder.
 func TestDialAsksForTheKey(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	spawn(t, o, holder.Spec{ID: "x", Command: sh("read x")}).Close()
 	o.Key[0]++

@@ -25,7 +25,6 @@ import (
 // output that the daemons have written together equals the child's.
 func TestDaemonKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
-	testkit.Leaks(t)
 	o := options(t)
 	kills := 0
 	file := filepath.Join(t.TempDir(), "recorded")
@@ -67,7 +66,6 @@ func size(t *testing.T, file string) int64 {
 
 func TestNothingIsLeft(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	before := processes(t, o)
 	for i := range testkit.Rounds(t, 60, 10_000) {
@@ -102,7 +100,6 @@ func processes(t *testing.T, o holder.Options) []int {
 // A child that closes its terminal has not ended.
 func TestChildClosesOutput(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	dir := t.TempDir()
 	command := sh("cd $0; echo bye; exec <&- >&- 2>&-; trap '' HUP; : > closed; until test -e end; do sleep 0.01; done; exit 4")
@@ -129,7 +126,6 @@ func TestChildClosesOutput(t *testing.T) {
 // A background process that keeps the terminal open does not keep it alive.
 func TestBackgroundKeepsOutputOpen(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	sleeps := filepath.Join(t.TempDir(), "pid")
 	command := sh(`trap '' HUP; sleep 1000 & echo $! >"$0"; printf last; exit 3`)
@@ -154,7 +150,6 @@ func TestBackgroundKeepsOutputOpen(t *testing.T) {
 
 func TestTwoDaemonsAtOnce(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
-	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
 	h.Close()
@@ -209,7 +204,6 @@ func follow(t *testing.T, c *holder.Client, off int64) {
 // socket, which List removes.
 func TestSignals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	for _, c := range []struct {
 		signal, script string
@@ -255,7 +249,6 @@ func send(t *testing.T, signal, pid string) {
 }
 
 func TestListKeepsLivingHolders(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	if ids, err := holder.List(o.Dir); len(ids) > 0 || err != nil {
 		t.Errorf("without the directory: %v, %v", ids, err)
@@ -289,7 +282,6 @@ func TestListKeepsLivingHolders(t *testing.T) {
 // neither, nor the daemon's environment.
 func TestHolderShowsNothing(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	t.Setenv("DAEMON_SECRET", "hunter2")
 	command := sh("echo $PPID; read x")
@@ -318,7 +310,6 @@ func TestHolderShowsNothing(t *testing.T) {
 // nobody.
 func TestGarbageOnTheSocket(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("read x; echo got $x")})
 	stream(t, h, 0)

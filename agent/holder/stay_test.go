@@ -43,7 +43,6 @@ func gone(pid int) bool {
 // ended, for the next daemon, and when nobody knows the terminal any more; its holder
 // keeps nothing else, and ends with it.
 func TestHolderStaysForAnAgentsLeftoverProcesses(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	h := spawn(t, o, holder.Spec{ID: "x", Command: leaving(file)})
@@ -81,7 +80,6 @@ func TestHolderStaysForAnAgentsLeftoverProcesses(t *testing.T) {
 // The holder ends by itself with the last process, and a kill after the leader's end ends
 // those processes.
 func TestKillEndsAnAgentsLeftoverProcesses(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	for _, how := range []string{"kill", "signal"} {
 		file := filepath.Join(t.TempDir(), "pid")
@@ -108,7 +106,6 @@ func TestKillEndsAnAgentsLeftoverProcesses(t *testing.T) {
 
 // Orphans that end do not stay zombies while the terminal runs.
 func TestOrphansAreReaped(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	c := sh("for i in 1 2 3 4 5; do (sleep .01 &); done; read x")
 	c.Env = append(c.Env, proc.AgentTag("claude"))

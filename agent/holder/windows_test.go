@@ -45,7 +45,6 @@ func wantCounted(t *testing.T, text string) int {
 }
 
 func TestReconnectAnywhereOnWindows(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	const lines = 20_000
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, lines), Meta: []byte("m")})
@@ -75,7 +74,6 @@ func TestReconnectAnywhereOnWindows(t *testing.T) {
 // The promise: a daemon is killed in the middle of a flood, again and again, and all
 // output that the daemons have written together equals the child's.
 func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "recorded")
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20, AwayHold: testkit.Patience, Stall: testkit.Patience})
@@ -101,7 +99,6 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 // A holder that is asked to end takes its child along; one that is killed does so, too,
 // since its job ends with it.
 func TestEndsOfAHolderOnWindows(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	for _, how := range []string{"asked", "killed"} {
 		h := spawn(t, o, holder.Spec{ID: how, Command: waiting(t)})
@@ -163,7 +160,6 @@ func leave(args []string) int {
 // leader has ended, for the next daemon, and when nobody knows the terminal any more. Its
 // holder stays for it, and ends with it.
 func TestHolderStaysForAnAgentsLeftoverProcessesOnWindows(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	agent := fmt.Sprintf("claude-%d", os.Getpid())
@@ -216,7 +212,6 @@ func holderOf(t *testing.T, child int) int {
 }
 
 func TestTypingOnWindows(t *testing.T) {
-	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: waiting(t)})
 	stream(t, h, 0)

@@ -24,8 +24,7 @@ func TestLendingRacesAShellThatGoesAstray(t *testing.T) {
 		}}, term.Spec{Nonce: "n0"})
 		goes = func() {
 			goes = func() {}
-			f.Print("\x1b]633;P;Cwd=/private;n0\a")
-			synctest.Wait()
+			prints(f, "\x1b]633;P;Cwd=/private;n0\a")
 		}
 		_ = h.Lend("lab")
 		synctest.Wait()
@@ -45,8 +44,7 @@ func TestAShellThatGoesAstrayForAMoment(t *testing.T) {
 			}
 			return nil
 		}}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
-		f.Print("\x1b]633;P;Cwd=/private;n0\a$ cat secret\r\n\x1b]633;P;Cwd=/work;n0\a")
-		synctest.Wait()
+		prints(f, "\x1b]633;P;Cwd=/private;n0\a$ cat secret\r\n\x1b]633;P;Cwd=/work;n0\a")
 		if got := h.Info(); len(got.LentTo) > 0 || got.Cwd != "/work" {
 			t.Errorf("in %s it is lent to %v", got.Cwd, got.LentTo)
 		}
@@ -64,8 +62,7 @@ func TestAShellThatGoesAstrayUnderAnOddName(t *testing.T) {
 				}
 				return nil
 			}}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
-			f.Print("\x1b]633;P;Cwd=" + dir + ";n0\a")
-			synctest.Wait()
+			prints(f, "\x1b]633;P;Cwd="+dir+";n0\a")
 			if got := h.Info(); len(got.LentTo) > 0 || len(got.Cwd) > 4<<10 || !utf8.ValidString(got.Cwd) {
 				t.Errorf("in %.40q, of %d bytes, it is lent to %v", got.Cwd, len(got.Cwd), got.LentTo)
 			}

@@ -28,8 +28,7 @@ func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 			t.Errorf("running: %+v", i.Running)
 		}
 		r := reader(t, h, term.ReaderOptions{View: term.ViewText, From: h.Info().Bytes})
-		f.Print("\x1b]633;D;3;n\a\x1b]633;A;n\a")
-		synctest.Wait()
+		prints(f, "\x1b]633;D;3;n\a\x1b]633;A;n\a")
 		for buf := make([]byte, 1<<10); ; {
 			ev, ok, err := r.TryNext(buf)
 			if !ok || err != nil {

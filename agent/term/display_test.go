@@ -29,8 +29,7 @@ func TestTitleThatNamesTheProgram(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, term.Options{}, term.Spec{Name: "build", Command: c.command})
 			for _, title := range c.titles {
-				f.Print("\x1b]0;" + title + "\x1b\\")
-				synctest.Wait()
+				prints(f, "\x1b]0;"+title+"\x1b\\")
 			}
 			if got := h.Info().Title; got != c.want {
 				t.Errorf("%q sets %q: title %q, want %q", c.command, c.titles, got, c.want)

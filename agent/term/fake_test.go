@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
+	"testing/synctest"
 
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -67,4 +68,10 @@ func reader(t *testing.T, h term.Handle, o term.ReaderOptions) *term.Reader {
 	r := must.Get(h.Reader(o))(t)
 	t.Cleanup(r.Close)
 	return r
+}
+
+// prints has a child print, and returns when everybody has done what follows from that.
+func prints(child *testkit.Child, text string) {
+	child.Print(text)
+	synctest.Wait()
 }

@@ -21,8 +21,7 @@ func TestLoanEnds(t *testing.T) {
 		seen := must.Get(pool.As(term.Host("lab")).Find(string(h.ID())))(t)
 		r := reader(t, seen, term.ReaderOptions{})
 		time.Sleep(time.Hour - time.Second)
-		f.Print("public")
-		synctest.Wait()
+		prints(f, "public")
 		if got := events(t, r); len(got) != 1 || got[0].Data != "public" {
 			t.Errorf("a second before the end: %v", got)
 		}
@@ -162,8 +161,7 @@ func TestAShellThatGoesAstray(t *testing.T) {
 			Observe: func(a term.Act) { acts <- a },
 		}, term.Spec{Nonce: "n0", LendTo: []string{"lab", "desk"}})
 		goes := func(dir, nonce string) {
-			f.Print("\x1b]633;P;Cwd=" + dir + nonce + "\a")
-			synctest.Wait()
+			prints(f, "\x1b]633;P;Cwd="+dir+nonce+"\a")
 		}
 		goes("/work", ";n0")
 		goes("/private", "") // which anything may print

@@ -27,8 +27,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 		o.Unredacted = func(a term.Actor) bool { return a == term.Agent("cursor") }
 		h, f, pool := start(t, o, term.Spec{Env: secretEnv, Nonce: nonce, Name: "x " + value, Command: []string{"run", value}})
 		in := command("login "+value, "a "+value+" b \x1b]8;;file:x\a\r\n", 0) + "\x1b]0;" + value + "\a\x1b]633;P;Cwd=/srv/" + value + ";n0\a"
-		f.Print(in)
-		synctest.Wait()
+		prints(f, in)
 		for _, c := range []struct {
 			who    string
 			h      term.Handle
@@ -82,8 +81,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 func TestRedactionLivesWithItsReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
-		f.Print("a " + value)
-		synctest.Wait()
+		prints(f, "a "+value)
 		agent := seenBy(t, pool, "claude")
 		if h.Info(); h.HasRedaction() {
 			t.Error("secrets are looked for and nobody reads")
@@ -94,8 +92,7 @@ func TestRedactionLivesWithItsReaders(t *testing.T) {
 			if !h.HasRedaction() {
 				t.Error("no secrets are looked for and somebody reads")
 			}
-			f.Print(value)
-			synctest.Wait()
+			prints(f, value)
 			r.Close()
 			r.Close()
 			time.Sleep(50 * time.Second)

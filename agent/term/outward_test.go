@@ -78,8 +78,7 @@ func TestHostsSeeRedactedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		in := "a " + value + " b\x1b]8;;file:///x\ac\x1b]8;;\a \x1b[31mred\x1b[0m\r\n"
-		f.Print(in)
-		synctest.Wait()
+		prints(f, in)
 		want := "a ************* b\x1b_-----------\x1b\\c\x1b]8;;\a \x1b[31mred\x1b[0m\r\n"
 		if got := outwardText(t, hostOf(t, pool, "lab"), 0); got != want {
 			t.Errorf("the host sees %q, want %q", got, want)
@@ -99,8 +98,7 @@ func TestEarlierOutputIsRedacted(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
 		line := strings.Repeat("x", 60) + value + "\r\n"
 		lines := testkit.Load(3<<20, 1<<20) / len(line)
-		f.Print(strings.Repeat(line, lines))
-		synctest.Wait()
+		prints(f, strings.Repeat(line, lines))
 		must.Do(t, h.Lend("lab"))
 		time.Sleep(time.Second)
 		got := outwardText(t, hostOf(t, pool, "lab"), 0)
@@ -135,8 +133,7 @@ func TestHeldBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				host := hostOf(t, pool, "lab")
-				f.Print(c.first)
-				synctest.Wait()
+				prints(f, c.first)
 				if held := len(outwardText(t, host, 0)) < len(c.first); held != (c.held > 0) {
 					t.Errorf("held back: %v", held)
 				}
@@ -168,8 +165,7 @@ func TestHeldTextWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		r := reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward})
-		f.Print("hunter2")
-		synctest.Wait()
+		prints(f, "hunter2")
 		if err := h.Resize(term.Size{Cols: 100, Rows: 40}); err != nil { // a mark behind it
 			t.Fatal(err)
 		}

@@ -23,13 +23,11 @@ func TestLostIsCountedInTheView(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, smallLog, term.Spec{})
 			all, late := reader(t, h, term.ReaderOptions{}), reader(t, h, term.ReaderOptions{})
-			f.Print("begin")
-			synctest.Wait()
+			prints(f, "begin")
 			events(t, late)
 			seen := int64(0)
 			for range 200 {
-				f.Print(piece)
-				synctest.Wait()
+				prints(f, piece)
 				for _, e := range events(t, all) {
 					seen = e.Off + int64(len(e.Data))
 				}
@@ -54,11 +52,9 @@ func TestLostIsCountedInTheView(t *testing.T) {
 func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		f.Print("\xff\xff")
-		synctest.Wait()
+		prints(f, "\xff\xff")
 		must.Do(t, h.Resize(term.Size{Cols: 100, Rows: 30}))
-		f.Print("\xff\xff")
-		synctest.Wait()
+		prints(f, "\xff\xff")
 		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: term.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}
 		check.Equal(t, "events differ", want, events(t, reader(t, h, term.ReaderOptions{})))
 	})
@@ -93,14 +89,12 @@ func TestDroppedMarksCostNoText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
 		r := reader(t, h, term.ReaderOptions{View: term.ViewText})
-		f.Print("prompt$ ")
-		synctest.Wait()
+		prints(f, "prompt$ ")
 		events(t, r)
 		for i := range 300 {
 			f.Print(fmt.Sprintf("\x1b]633;P;Cwd=/d%d;n0\a", i))
 		}
-		f.Print("make\r\nbuilt\r\n")
-		synctest.Wait()
+		prints(f, "make\r\nbuilt\r\n")
 		_, _, err := r.TryNext(make([]byte, 64))
 		lagged, ok := errors.AsType[*term.LaggedError](err)
 		if !ok || lagged.Lost != 0 {

@@ -27,8 +27,7 @@ func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{})
-		f.Print("first\n")
-		synctest.Wait()
+		prints(f, "first\n")
 		if got := events(t, r); len(got) != 1 || got[0].Data != "first\n" {
 			t.Fatalf("events = %v, want the first line", got)
 		}
@@ -236,15 +235,13 @@ func TestReadyWaitsForTheAmount(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{})
 		ready := r.Ready(10)
-		f.Print("12345")
-		synctest.Wait()
+		prints(f, "12345")
 		select {
 		case <-ready:
 			t.Fatal("ready with 5 of 10 bytes")
 		default:
 		}
-		f.Print("67890")
-		synctest.Wait()
+		prints(f, "67890")
 		select {
 		case <-ready:
 		default:
@@ -266,8 +263,7 @@ func TestReadyWaitsForTheAmount(t *testing.T) {
 func TestTailStartsAtALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		f.Print("one\ntwo\nthree\n")
-		synctest.Wait()
+		prints(f, "one\ntwo\nthree\n")
 		for tail, want := range map[int64]string{3: "", 6: "three\n", 7: "three\n", 100: "one\ntwo\nthree\n", -1: ""} {
 			got := ""
 			for _, e := range events(t, reader(t, h, term.ReaderOptions{Tail: tail})) {
@@ -288,8 +284,7 @@ func TestMarksAreBounded(t *testing.T) {
 			must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i%1000), Rows: 24}))
 		}
 		f.Print(strings.Repeat("\x1b]633;A;n0\a", 5000))
-		f.Print(strings.Repeat("\xff\xfe.", 5000))
-		synctest.Wait()
+		prints(f, strings.Repeat("\xff\xfe.", 5000))
 		var lagged *term.LaggedError
 		if _, _, err := r.TryNext(make([]byte, 64)); !errors.As(err, &lagged) {
 			t.Errorf("after 2,000 sizes on a small log: %v, want a LaggedError", err)

@@ -30,8 +30,7 @@ func TestABugIsSurvived(t *testing.T) {
 					reader(t, h, term.ReaderOptions{View: term.ViewRaw}),
 					reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward}),
 				}
-				f.Print("before \xff")
-				synctest.Wait()
+				prints(f, "before \xff")
 				ends := make([]int64, len(readers))
 				for i, r := range readers {
 					_, ends[i] = readOn(t, r)

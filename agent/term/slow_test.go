@@ -52,8 +52,7 @@ func TestSlowReadersByOwner(t *testing.T) {
 func TestTextEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, child, pool := start(t, term.Options{}, term.Spec{})
-		child.Print("a\xff\x1b[cb")
-		synctest.Wait()
+		prints(child, "a\xff\x1b[cb")
 		if got := h.TextEnd(); got != int64(len("a\uFFFDb")) {
 			t.Errorf("the text ends at %d", got)
 		}

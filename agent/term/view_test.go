@@ -130,8 +130,7 @@ func TestReportsNeedTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce, Cwd: testkit.Abs("/home")})
 		f.Print("\x1b]633;P;Cwd=/evil\a\x1b]7;file:///evil\a\x1b]633;P;Cwd=/src;n0\a")
-		f.Print("\x1b]0;a \x1b]2;title\a" + "\x1b]2;" + strings.Repeat("é", 4000) + "\a")
-		synctest.Wait()
+		prints(f, "\x1b]0;a \x1b]2;title\a"+"\x1b]2;"+strings.Repeat("é", 4000)+"\a")
 		i := h.Info()
 		if i.Cwd != "/src" {
 			t.Errorf("cwd = %q, want /src: only a report with the nonce counts", i.Cwd)
@@ -231,8 +230,7 @@ func TestLargePiecesEndInFrontOfSequences(t *testing.T) {
 		r := reader(t, h, term.ReaderOptions{View: term.ViewOutward})
 		const one = "\x1b[1;31mred\x1b[0m\r\n"
 		want := strings.Repeat(one, 4000)
-		child.Print(want)
-		synctest.Wait()
+		prints(child, want)
 		var got strings.Builder
 		for buf := make([]byte, 16<<10); ; {
 			ev, ok, err := r.TryNext(buf)

@@ -25,8 +25,7 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 		}
 		lab := find("lab")
 		r, other := reader(t, lab, term.ReaderOptions{}), reader(t, find("other"), term.ReaderOptions{})
-		f.Print("public ")
-		synctest.Wait()
+		prints(f, "public ")
 		waiting := make(chan error)
 		go func() {
 			w, err := lab.Reader(term.ReaderOptions{Tail: -1})
@@ -39,8 +38,7 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 		}()
 		synctest.Wait()
 		must.Do(t, h.Unlend("lab"))
-		f.Print("secret")
-		synctest.Wait()
+		prints(f, "secret")
 		if ev, _, err := r.TryNext(make([]byte, 64)); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("a reader of before reads %q, %v; want nothing", ev.Data, err)
 		}
@@ -105,13 +103,11 @@ func TestSizesInARowAreOne(t *testing.T) {
 				must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i), Rows: uint16(1 + i)}))
 			}
 		}
-		f.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\aa")
-		synctest.Wait()
+		prints(f, "\x1b]633;E;make;n0\a\x1b]633;C;n0\aa")
 		drag()
 		first := events(t, early)
 		drag() // an unchanged size makes no mark; these make the first
-		f.Print("b")
-		synctest.Wait()
+		prints(f, "b")
 		sizes := []item{{Mark: term.MarkDetection}, {Mark: term.MarkCommandExecuted}, {Data: "a"}, {Mark: term.MarkResized}}
 		if fmt.Sprint(first) != fmt.Sprint(sizes) {
 			t.Errorf("after a drag: %v, want %v", first, sizes)

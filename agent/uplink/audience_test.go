@@ -147,14 +147,12 @@ func TestAudienceIsSent(t *testing.T) {
 		if a, _ := f.last(); !cmp.Equal(a, ahp.Audience{Grants: []ahp.Grant{{To: "bob"}}, HostGrants: true}) {
 			t.Errorf("announced to %+v", a)
 		}
-		child.Print("one")
-		synctest.Wait()
+		prints(child, "one")
 		must.Do(t, h.LendTo("lab", term.LoanChange{Audience: term.AudienceChange{Grant: []string{"group:web"}, FromNow: true}}))
 		if !w.link.AudienceTold(t.Context(), h) {
 			t.Error("the host was not told of the grant")
 		}
-		child.Print("two")
-		synctest.Wait()
+		prints(child, "two")
 		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}))
 		a, seen := f.last()
 		want := ahp.Audience{Grants: []ahp.Grant{{To: "group:web", From: 3}}, Denied: []string{"bob"}, HostGrants: true}

@@ -400,8 +400,7 @@ func TestTheBareProposalAfterACutIsReplayed(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
-		child.Print("one ")
-		synctest.Wait()
+		prints(child, "one ")
 		before := f.uri(t)
 		w.cut(false)
 		child.Print("two")
@@ -483,8 +482,7 @@ func TestRefusedOutputIsAProblem(t *testing.T) {
 		f.peer.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{Channel: f.uri(t), ServerSeq: 1, RejectionReason: &reason,
 			Action: ahp.AppendAction(nil, ahp.TerminalOutput{}), Origin: &ahp.Origin{ClientID: "laptop", ClientSeq: 1}})
 		synctest.Wait()
-		child.Print("more")
-		synctest.Wait()
+		prints(child, "more")
 		if got := w.link.Status().Terminals[0].Problem; got != "the host refused terminal/output: not yours" {
 			t.Errorf("problem = %q", got)
 		}

@@ -100,16 +100,14 @@ func TestForeignIntegrationsReachObservers(t *testing.T) {
 					if within {
 						child.Print("\x1b]633;A;n\a$ \x1b]633;B;n\a\x1b]633;E;ssh box;n\a\x1b]633;C;n\a")
 					}
-					child.Print(stream)
-					synctest.Wait()
+					prints(child, stream)
 					if foreign, signed := shownCommands(w.only()); foreign != want || signed != ours {
 						t.Errorf("within a signed command: %t\n got %s and %s\nwant %s and %s", within, foreign, signed, want, ours)
 					}
 					if !within {
 						return
 					}
-					child.Print("bye\r\n\x1b]633;D;3;n\a\x1b]633;A;n\a$ ")
-					synctest.Wait()
+					prints(child, "bye\r\n\x1b]633;D;3;n\a\x1b]633;A;n\a$ ")
 					if _, signed := shownCommands(w.only()); signed != "[ssh box: 3]" {
 						t.Errorf("in the end: %s", signed)
 					}
@@ -126,8 +124,7 @@ func TestForeignCommandsBehindALoss(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		w.online()
 		h, child := w.spawn(term.Spec{Nonce: "n"})
-		child.Print("\x1b]633;A;n\a$ \x1b]633;E;ssh box;n\a\x1b]633;C;n\ahello\r\n")
-		synctest.Wait()
+		prints(child, "\x1b]633;A;n\a$ \x1b]633;E;ssh box;n\a\x1b]633;C;n\ahello\r\n")
 		w.cut(true)
 		synctest.Wait()
 		child.Print("\x1b]633;A\a> \x1b]633;B\a\x1b]633;E;make\a\x1b]633;C\a")
@@ -144,8 +141,7 @@ func TestForeignCommandsBehindALoss(t *testing.T) {
 		if foreign, ours := shownCommands(w.only()); foreign != "[make: runs]" || ours != "[ssh box: runs]" {
 			t.Errorf("behind the loss: %s and %s", foreign, ours)
 		}
-		child.Print("\x1b]633;D;2\a\x1b]633;A\a> \x1b]633;D;0;n\a\x1b]633;A;n\a")
-		synctest.Wait()
+		prints(child, "\x1b]633;D;2\a\x1b]633;A\a> \x1b]633;D;0;n\a\x1b]633;A;n\a")
 		if foreign, ours := shownCommands(w.only()); foreign != "[make: 2]" || ours != "[ssh box: 0]" {
 			t.Errorf("in the end: %s and %s", foreign, ours)
 		}
@@ -159,8 +155,7 @@ func TestForeignIntegrationsCanBeIgnored(t *testing.T) {
 		w.online()
 		_, child := w.spawn(term.Spec{})
 		stream, _ := recorded(t, foreignStreams[0])
-		child.Print(stream)
-		synctest.Wait()
+		prints(child, stream)
 		if s := w.only(); len(s.Content) != 1 || s.SupportsCommandDetection {
 			t.Errorf("%d parts, detection %t", len(s.Content), s.SupportsCommandDetection)
 		}

@@ -71,15 +71,13 @@ func TestTheURIAfterALoss(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, grace, nil)
 				_, child := w.spawn(term.Spec{Nonce: "n0"})
-				child.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\abefore ")
-				synctest.Wait()
+				prints(child, "\x1b]633;E;make;n0\a\x1b]633;C;n0\abefore ")
 				first, _ := w.sole()
 				w.cut(true)
 				child.Print("during ")
 				test.while(w)
 				w.up()
-				child.Print("after\x1b]633;D;0;n0\a")
-				synctest.Wait()
+				prints(child, "after\x1b]633;D;0;n0\a")
 				info, state := w.sole()
 				want := ""
 				if test.former {
@@ -122,8 +120,7 @@ func endsWithTheConnection(t *testing.T, code jsonrpc.Code) {
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
 		for round := range 3 {
-			child.Print(fmt.Sprint(round, " "))
-			synctest.Wait()
+			prints(child, fmt.Sprint(round, " "))
 			last := f.uri(t)
 			f.forget()
 			w.cut(false)
@@ -147,8 +144,7 @@ func TestAnotherDaemonGoesOnWhereTheHostIs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, host.Options{Grace: 30 * time.Second}, nil)
 			_, child := w.spawn(term.Spec{})
-			child.Print("before ")
-			synctest.Wait()
+			prints(child, "before ")
 			first, _ := w.sole()
 			w.cut(true) // the first link stays down
 

@@ -139,6 +139,12 @@ func (w *world) cut(down bool) {
 // mend lets the link reach the host again.
 func (w *world) mend() { locked(&w.mu, func() { w.down = false }) }
 
+// prints has a child print, and returns when everybody has done what follows from that.
+func prints(child *testkit.Child, text string) {
+	child.Print(text)
+	synctest.Wait()
+}
+
 func locked(mu *sync.Mutex, do func()) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -119,8 +119,7 @@ func TestInputOfAnEndedLoanIsTakenBack(t *testing.T) {
 		_, other := w.spawn(term.Spec{})
 		time.Sleep(3 * time.Second)
 		c.stall()
-		other.Print("it blocks the network")
-		synctest.Wait()
+		prints(other, "it blocks the network")
 		look.Store(&pty.Look{Lines: true, Front: 1 << 22, Reading: proc.Reading{Waits: proc.WaitsForKeys}})
 		h.Input() // who looks finds another state, which the host is to be told
 		synctest.Wait()

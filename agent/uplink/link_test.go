@@ -19,8 +19,7 @@ func TestATerminalIsSeenAtTheHost(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		_, child := w.spawn(term.Spec{Name: "web", Nonce: "n0", Size: term.Size{Cols: 100, Rows: 30}})
 		child.Print("\x1b]633;A;n0\a$ \x1b]633;E;ls;n0\a\x1b]633;C;n0\afile\r\n\x1b]633;D;0;n0\a")
-		child.Print("\x1b]0;new title\a")
-		synctest.Wait()
+		prints(child, "\x1b]0;new title\a")
 		s := w.only()
 		if s.Title != "new title" || s.Cols != 100 || s.Rows != 30 || !strings.HasPrefix(s.Cwd, "file:///") || !strings.HasSuffix(s.Cwd, "/src") || s.ExecutionTarget != ahp.TargetClient {
 			t.Errorf("state = %+v", s)
@@ -45,14 +44,12 @@ func TestPrivateAndUnlentTerminalsDoNotExistAtTheHost(t *testing.T) {
 		_, child := w.spawn(term.Spec{Private: true})
 		child.Print("secret")
 		h, lent := w.spawn(term.Spec{})
-		lent.Print("hello")
-		synctest.Wait()
+		prints(lent, "hello")
 		if got := text(w.only()); got != "hello" {
 			t.Errorf("text = %q", got)
 		}
 		must.Do(t, h.Unlend("lab"))
-		lent.Print("after")
-		synctest.Wait()
+		prints(lent, "after")
 		if n := len(w.observe()); n != 0 {
 			t.Errorf("%d terminals at the host after unlend, want 0", n)
 		}
@@ -120,8 +117,7 @@ func TestCommandsAtTheCutAreNotRepeatedAndNotLost(t *testing.T) {
 				if i == at {
 					w.cut(false)
 				}
-				child.Print(s)
-				synctest.Wait()
+				prints(child, s)
 			}
 			w.online()
 			synctest.Wait()
@@ -137,8 +133,7 @@ func TestAfterTheGraceTimeAllIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{Grace: 10 * time.Second}, nil)
 		_, child := w.spawn(term.Spec{})
-		child.Print("before ")
-		synctest.Wait()
+		prints(child, "before ")
 		w.cut(true)
 		child.Print("during ")
 		time.Sleep(time.Minute)
@@ -147,8 +142,7 @@ func TestAfterTheGraceTimeAllIsSentAgain(t *testing.T) {
 		}
 		w.mend()
 		w.online()
-		child.Print("after")
-		synctest.Wait()
+		prints(child, "after")
 		if got := text(w.only()); got != "before during after" {
 			t.Errorf("text = %q, want everything once", got)
 		}
@@ -179,8 +173,7 @@ func TestAHostThatForgotGetsEverythingAgain(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		_, child := w.spawn(term.Spec{})
 		for i := range 5 {
-			child.Print(fmt.Sprintf("life %d ", i))
-			synctest.Wait()
+			prints(child, fmt.Sprintf("life %d ", i))
 			w.restartHost(host.Options{})
 			w.online()
 			time.Sleep(time.Minute)
@@ -196,8 +189,7 @@ func TestALossIsVisibleAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		_, child := w.spawn(term.Spec{})
-		child.Print("begin\r\n")
-		synctest.Wait()
+		prints(child, "begin\r\n")
 		w.cut(true)
 		for i := range 200 { // 200 KiB into a log of 64
 			child.Print(fmt.Sprintf("%01022d\r\n", i))

@@ -102,8 +102,7 @@ func TestAParkedTerminalGoesOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, parking, parks)
 				h, child := w.spawn(term.Spec{Nonce: "n0"})
-				child.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\abefore ")
-				synctest.Wait()
+				prints(child, "\x1b]633;E;make;n0\a\x1b]633;C;n0\abefore ")
 				first, _ := w.sole()
 				id, _ := w.door()
 				w.cut(true)
@@ -194,8 +193,7 @@ func TestHowLongATerminalIsParked(t *testing.T) {
 				if test.change > 0 {
 					lend(test.change)
 				}
-				child.Print("text")
-				synctest.Wait()
+				prints(child, "text")
 				w.cut(true)
 				pass(time.Minute)
 				kept := w.parked()
@@ -276,8 +274,7 @@ func TestAGapBehindParkedText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, parking, parks)
 		_, child := w.spawn(term.Spec{})
-		child.Print("kept\r\n")
-		synctest.Wait()
+		prints(child, "kept\r\n")
 		w.cut(true)
 		time.Sleep(time.Minute)
 		for range 100 {

@@ -26,8 +26,7 @@ func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 		}}
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
-		child.Print("hello")
-		synctest.Wait()
+		prints(child, "hello")
 		if got := w.link.Status().Terminals[0].Problem; !strings.Contains(got, "too many terminals") {
 			t.Errorf("problem = %q", got)
 		}
@@ -80,8 +79,7 @@ func TestARefusedTitleDoesNotStopTheOutput(t *testing.T) {
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
 		f.refuse(t, f.uri(t), ahp.TerminalTitleChanged{Title: "x"}, "unknown action")
-		child.Print("more")
-		synctest.Wait()
+		prints(child, "more")
 		if got := f.text[f.uri(t)]; got != "more" {
 			t.Errorf("text %q, want the output", got)
 		}
@@ -110,8 +108,7 @@ func TestNonsenseAcknowledgementsOpenNoWindow(t *testing.T) {
 		w := fakeWorld(t, f, nil)
 		_, child := w.spawn(term.Spec{})
 		f.ack(t, 0)
-		child.Print("hello")
-		synctest.Wait()
+		prints(child, "hello")
 		f.ack(t, 5)
 		for _, n := range []int64{1 << 60, 6, 3} {
 			f.ack(t, n)
@@ -137,8 +134,7 @@ func TestNothingOfTheSessionIsTooLongForTheHost(t *testing.T) {
 		deep := strings.Repeat("/目录", 500)
 		child.Print("\x1b]633;P;Cwd=" + deep + ";n0\a")
 		child.Print("\x1b]633;E;cat " + strings.Repeat("\xff", 30<<10) + ";n0\a\x1b]633;C;n0\a")
-		child.Print("out")
-		synctest.Wait()
+		prints(child, "out")
 		if st := w.link.Status().Terminals[0]; st.Problem != "" {
 			t.Errorf("problem = %q", st.Problem)
 		}
@@ -199,8 +195,7 @@ func TestABrokenReconnectStartsAgain(t *testing.T) {
 				f := &fakeHost{target: ahp.TargetClient, odd: map[string]any{ahp.MethodReconnect: answer}}
 				w := fakeWorld(t, f, literal)
 				_, child := w.spawn(term.Spec{})
-				child.Print("hello")
-				synctest.Wait()
+				prints(child, "hello")
 				w.cut(false)
 				time.Sleep(time.Minute)
 				if s := w.link.Status(); s.State != uplink.StateOnline {

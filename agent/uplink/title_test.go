@@ -31,8 +31,7 @@ func TestTitlesArePaced(t *testing.T) {
 		w.online()
 		_, child := w.spawn(term.Spec{Name: "web"})
 		began := time.Now()
-		child.Print("\x1b]0;first\a")
-		synctest.Wait()
+		prints(child, "\x1b]0;first\a")
 		if told := c.titles(began); len(told) != 1 {
 			t.Errorf("the first of all: %q, want to be told at once", told)
 		}
@@ -57,10 +56,8 @@ func TestTitlesArePaced(t *testing.T) {
 		// After a pause a title is sent at once, and the next one waits; a change and its
 		// reversal are no change.
 		quiet := time.Now()
-		child.Print("\x1b]0;again\a")
-		synctest.Wait()
-		child.Print("\x1b]0;soon\a")
-		synctest.Wait()
+		prints(child, "\x1b]0;again\a")
+		prints(child, "\x1b]0;soon\a")
 		child.Print("\x1b]0;again\a")
 		time.Sleep(time.Second)
 		if told := c.titles(quiet); len(told) != 1 || !strings.Contains(told[0], `"again"`) {
@@ -75,18 +72,15 @@ func TestTheLastTitleIsSent(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		w.online()
 		_, child := w.spawn(term.Spec{Name: "web"})
-		child.Print("\x1b]0;one\a")
-		synctest.Wait()
-		child.Print("\x1b]0;two\a")
-		synctest.Wait()
+		prints(child, "\x1b]0;one\a")
+		prints(child, "\x1b]0;two\a")
 		w.cut(false)
 		w.online()
 		time.Sleep(time.Minute)
 		if s := w.only(); s.Title != "two" {
 			t.Errorf("after the link came back it shows %q, want two", s.Title)
 		}
-		child.Print("\x1b]0;three\a")
-		synctest.Wait()
+		prints(child, "\x1b]0;three\a")
 		child.Print("\x1b]0;failed\a")
 		child.End(1)
 		synctest.Wait()
@@ -103,8 +97,7 @@ func TestATitleThatWaitsOutlivesTheConnection(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		w.online()
 		_, child := w.spawn(term.Spec{Name: "web"})
-		child.Print("\x1b]0;one\a")
-		synctest.Wait()
+		prints(child, "\x1b]0;one\a")
 		child.Print("\x1b]0;two\aoutput after it")
 		time.Sleep(10 * time.Millisecond) // it is acknowledged
 		w.cut(false)

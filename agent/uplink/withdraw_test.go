@@ -36,8 +36,7 @@ func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)
 		h, child := w.spawn(term.Spec{})
-		child.Print("one ")
-		synctest.Wait()
+		prints(child, "one ")
 		before := f.uri(t)
 		answer := f.delay(ahp.MethodDisposeTerminal)
 		unlend(t, h)
@@ -45,8 +44,7 @@ func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 		code := int64(-1)
 		f.say(t, before, ahp.TerminalExited{ExitCode: &code})
 		answer()
-		child.Print("two")
-		synctest.Wait()
+		prints(child, "two")
 		if child.Killed() || h.Info().Exit != nil {
 			t.Fatal("the child was killed")
 		}
@@ -196,11 +194,9 @@ func TestNothingIsSentAfterUnlendHasReturned(t *testing.T) {
 			f := &fakeHost{target: ahp.TargetClient}
 			w := fakeWorld(t, f, literal)
 			h, child := w.spawn(term.Spec{})
-			child.Print("public")
-			synctest.Wait()
+			prints(child, "public")
 			must.Do(t, h.Unlend("lab"))
-			child.Print("secret")
-			synctest.Wait()
+			prints(child, "secret")
 			if got := f.text[f.uri(t)]; got != "public" {
 				t.Fatalf("round %d: the host has %q", round, got)
 			}
@@ -294,8 +290,7 @@ func TestUnlendDoesNotWaitForAnotherWithdrawal(t *testing.T) {
 		defer answer()
 		unlend(t, first)
 		unlend(t, second)
-		child.Print("secret")
-		synctest.Wait()
+		prints(child, "secret")
 		if f.text[uri] != "" || len(f.disposed) != 2 {
 			t.Errorf("after unlend %q was sent; disposed of %v, want both", f.text[uri], f.disposed)
 		}
