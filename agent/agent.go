@@ -23,6 +23,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/start"
 	"tether/agent/term"
+	"tether/internal/checkout"
 	"tether/internal/idle"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -124,6 +125,9 @@ type Agent struct {
 	login    func() *shell.Cache // of the login environment
 	again    chan struct{}       // 1: the login environment is not known, see askLoginAgain
 
+	checkouts checkout.Finder
+	knowing   told
+
 	watched  watchLog
 	degraded degraded               // each part reports its own causes
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
@@ -209,6 +213,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		Dirs: a.cfg.Dirs, Secrets: a.cfg.Secrets, Uplink: a.settings.Uplink, Version: a.cfg.Version, Machine: machineName(), Logger: &a.log,
 		Audit: a.policy.Audit, Report: a.degraded.report, Up: a.auditUp, Timeout: a.cfg.Timeout, Watch: a.cfg.Watch,
 		Watched: a.watched.note, HostGrants: a.settings.Lend.HostGrants, Park: time.Duration(a.settings.Lend.Park),
+		Checkout: a.lentCheckout,
 	})
 	if err != nil {
 		return err
@@ -260,7 +265,7 @@ func (a *Agent) openPool(ctx context.Context) error {
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
 	a.openOutward(&o)
-	o.Lendable = a.hosts.Lendable
+	o.Lendable, o.Checkout = a.hosts.Lendable, a.checkouts.AsOf
 	a.holders = &holders{
 		opts:    opts,
 		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, keepFor: max(o.KeepFor, leastKeep), log: &a.log, report: a.degraded.report, adopted: a.adopted,
@@ -327,7 +332,8 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	var server *local.Server
 	teller := a.newTeller(&server)
 	server = local.NewServer(local.Options{Notifier: teller, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
-		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir})
+		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir,
+		Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"tether/agent/localapi"
+	"tether/vocab"
 )
 
 // OpenLog is openLog.
@@ -15,3 +16,6 @@ func (d *degraded) List() []localapi.Degraded { return d.list() }
 
 // HolderKey returns the holders' key.
 var HolderKey = holderKey
+
+// TellsCheckout reports whether a host may know of a checkout, see tellsCheckout.
+func (a *Agent) TellsCheckout(host string, c vocab.Checkout) bool { return a.tellsCheckout(host, c) }

@@ -22,7 +22,7 @@ type Metadata struct {
 	Name      string           `json:"name,omitempty"`
 	Running   string           `json:"running,omitempty"` // command line that a shell runs now
 	Command   []string         `json:"command,omitempty"`
-	Checkout  *vocab.Checkout  `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists of terminals of this machine
+	Checkout  *vocab.Checkout  `json:"checkout,omitempty"`  // the git work tree that Cwd is in; only in lists
 	Awaits    vocab.InputState `json:"awaits,omitempty"`    // awaiting_input or awaiting_secret: the program waits for typed input
 	Ready     vocab.ReadyState `json:"ready,omitempty"`     // starting, ready, failed or stopped; absent if the user has not said when the terminal is ready
 	AwaySince int64            `json:"awaySince,omitempty"` // Unix time in ms since when its machine is not connected and no output comes
@@ -87,6 +87,7 @@ func metadataOf(i Info) Metadata {
 func listed(i Info) Metadata {
 	m := metadataOf(i)
 	m.Name, m.Running, m.Status = screen.Clean(i.Name), screen.Clean(i.Running), "running"
+	m.Checkout = cleanCheckout(i.Checkout)
 	if i.Exit != nil {
 		m.Status = "exited"
 	}
@@ -128,27 +129,37 @@ const (
 )
 
 func (s *Set) listTool() tool {
-	about := listOwn
+	about, schema := listOwn, `{"type":"object","properties":{},"additionalProperties":false}`
 	if s.control == nil {
 		about = listRead + listAway
+	}
+	placed, _ := s.opts.Terminals.(Placed)
+	if placed != nil {
+		schema = `{"type":"object","properties":{"changes":{"type":"boolean","description":"also say whether files that git tracks have changed: \"changes\" of each checkout; takes up to some seconds"}},"additionalProperties":false}`
 	}
 	return tool{Tool: Tool{
 		Name: "list_terminals", Title: "List terminals",
 		Description: about + listExit,
-		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		InputSchema: json.RawMessage(schema),
 		ReadOnly:    true, Idempotent: true,
 		Long: true,
 		Hint: "is the dev server running, list terminals, processes, shells, background tasks",
 	}, call: func(_ context.Context, c call) (Result, error) {
-		if err := c.decode(&struct{}{}); err != nil {
+		var in struct {
+			Changes bool `json:"changes"`
+		}
+		if err := c.decode(&in); err != nil {
 			return Result{}, err
 		}
 		plain, all := []Metadata{}, []details{}
-		placed, _ := s.opts.Terminals.(Placed)
+		var checkouts map[string]*vocab.Checkout
+		if placed != nil {
+			checkouts = placed.Checkouts(in.Changes)
+		}
 		for _, i := range s.opts.Terminals.List() {
 			m, d := listed(i), detailsOf(i)
-			if placed != nil {
-				m.Checkout = cleanCheckout(placed.Checkout(i.ID))
+			if c := checkouts[i.ID]; c != nil {
+				m.Checkout = cleanCheckout(c)
 				d.Checkout = m.Checkout
 			}
 			plain, all = append(plain, m), append(all, d)
@@ -158,10 +169,12 @@ func (s *Set) listTool() tool {
 }
 
 func cleanCheckout(c *vocab.Checkout) *vocab.Checkout {
-	if c != nil {
-		c.Show(screen.Clean)
+	if c == nil {
+		return nil
 	}
-	return c
+	shown := *c
+	shown.Show(screen.Clean)
+	return &shown
 }
 
 // Command is a command in the words of the tools.
@@ -169,7 +182,7 @@ type Command vocab.Command
 
 // cleanCommand returns a command with its line cleaned by screen.Clean.
 func cleanCommand(c vocab.Command) *Command {
-	c.Show(screen.Clean)
+	c.Show(screen.Clean) // its checkout, too
 	return (*Command)(&c)
 }
 
@@ -186,5 +199,7 @@ func (c *Command) MarshalJSON() ([]byte, error) {
 		DurationMs int64  `json:"durationMs,omitempty"`
 		Start      int64  `json:"start"`
 		End        int64  `json:"end"`
-	}{c.N, all.Text(), c.Exit, c.Running, c.Verified, c.Within, all.Ms(), c.Start, c.End})
+
+		Checkout *vocab.Checkout `json:"checkout,omitempty"`
+	}{c.N, all.Text(), c.Exit, c.Running, c.Verified, c.Within, all.Ms(), c.Start, c.End, c.Checkout})
 }

@@ -18,13 +18,14 @@ type Terminals interface {
 	Open(id string) (Terminal, error)
 }
 
-// Placed is a Terminals of this machine, which can tell what a terminal's directory
-// shows.
+// Placed is a Terminals of this machine, which can tell what the terminals' directories
+// show.
 type Placed interface {
 	Terminals
-	// Checkout returns the git work tree that the terminal's directory is in, nil if it
-	// is in none or must not be told.
-	Checkout(id string) *vocab.Checkout
+	// Checkouts returns the git work trees that the directories are in, by terminal,
+	// without those that must not be told. With changes it takes some seconds and says
+	// whether files have changed, otherwise some milliseconds.
+	Checkouts(changes bool) map[string]*vocab.Checkout
 }
 
 // Controller is a Terminals whose principal may start terminals and control them.
@@ -113,6 +114,9 @@ type Info struct {
 	Detection   bool        // the shell reports its commands
 	Start, End  int64       // offsets of the readable output: [Start, End)
 	Exit        *vocab.Exit // nil while it runs
+	// Checkout is the git work tree of Cwd as its machine reports it to a host; nil if it
+	// is in none or not told, and for terminals of this machine, see Placed.
+	Checkout *vocab.Checkout
 	// State is unknown, but for readiness, outside of List. Its Prompt is never set.
 	vocab.State
 	// Away is the time since when output has not come because the terminal's machine is

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"tether/vocab"
 )
 
 // ExtensionVersion is the version of the client-terminals extension that this package
@@ -203,6 +206,41 @@ func FindCommands(m Meta) int64 {
 		return 0
 	}
 	return n
+}
+
+// Bounds of a checkout, in bytes.
+const (
+	maxCheckoutPath   = 4 << 10
+	maxCheckoutBranch = 255
+	maxCheckoutCommit = 64
+)
+
+// AddCheckout stores the git work tree of a terminal's directory in the _meta of a
+// CreateTerminalParams, and returns the _meta. The zero value is left out.
+func AddCheckout(m Meta, c vocab.Checkout) Meta {
+	if c == (vocab.Checkout{}) {
+		return m
+	}
+	if m == nil {
+		m = Meta{}
+	}
+	m[CheckoutKey] = marshal(c)
+	return m
+}
+
+// FindCheckout returns the work tree that AddCheckout stored, the zero value if there is
+// none or it is invalid.
+func FindCheckout(m Meta) vocab.Checkout {
+	var c vocab.Checkout
+	if json.Unmarshal(m[CheckoutKey], &c) != nil || !validCheckout(c) {
+		return vocab.Checkout{}
+	}
+	return c
+}
+
+func validCheckout(c vocab.Checkout) bool {
+	return len(c.Repository) <= maxCheckoutPath && len(c.Worktree) <= maxCheckoutPath && len(c.Branch) <= maxCheckoutBranch &&
+		len(c.Commit) <= maxCheckoutCommit && strings.Trim(c.Commit, "0123456789abcdef") == "" && c.Changes == ""
 }
 
 // FindTime returns the time that AddTime stored under key, or the zero time. The value

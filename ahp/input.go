@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"tether/internal/jsonspan"
+	"tether/vocab"
 )
 
 // MethodState is an owner's notification to a host whose marker has States, see
-// [ClientTerminals]. It says how the program in the foreground uses its keyboard, and
-// whether a declared terminal is ready. Params are StateParams. The owner sends it after
-// all earlier output. It replaces the former state.
+// [ClientTerminals]. It says how the program in the foreground uses its keyboard, whether
+// a declared terminal is ready, and which checkout the terminal's directory shows. Params
+// are StateParams. The owner sends it after all earlier output. It replaces the former
+// state.
 const MethodState = "x-tether/state"
 
 // AwaitsKey is in a terminal's entry in the catalogue while its program waits for input:
@@ -58,6 +60,9 @@ type StateParams struct {
 	Ready      string `json:"ready,omitempty"`      // a state of readiness; "": there is no condition
 	ReadySince int64  `json:"readySince,omitempty"` // when Ready became so, as InputSince
 	ReadyWhy   string `json:"readyWhy,omitempty"`   // which condition holds, or why none holds; secrets are masked
+
+	// Checkout is the git work tree of the terminal's directory; the zero value for none.
+	Checkout vocab.Checkout `json:"checkout,omitzero"`
 }
 
 // NewState returns params which say that the program has been in that state of input
@@ -97,6 +102,9 @@ func (p *StateParams) Validate() error {
 	}
 	if err := checkLength("readyWhy", p.ReadyWhy, maxReadyWhy); err != nil {
 		return err
+	}
+	if !validCheckout(p.Checkout) {
+		p.Checkout = vocab.Checkout{}
 	}
 	if ReadinessOf(p.Ready) == 0 {
 		p.Ready = ""
@@ -174,6 +182,9 @@ func AppendState(dst []byte, p StateParams) []byte {
 	if p.Ready != "" {
 		dst = fmt.Appendf(dst, `,"ready":%q,"readySince":%d,"readyWhy":`, p.Ready, p.ReadySince)
 		dst = jsonspan.AppendQuoteString(dst, p.ReadyWhy)
+	}
+	if p.Checkout != (vocab.Checkout{}) {
+		dst = append(append(dst, `,"checkout":`...), marshal(p.Checkout)...)
 	}
 	return append(dst, "}}"...)
 }

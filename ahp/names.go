@@ -58,6 +58,9 @@ const (
 	// end of a command takes one position in the offsets that a host's agents count; with
 	// the number, offsets are the same at every host.
 	CommandsKey = "tether/commands"
+	// CheckoutKey is in createTerminal: the git work tree of the terminal's directory, as
+	// {"repository","worktree","branch","commit"}. A later one comes in MethodState.
+	CheckoutKey = "tether/checkout"
 	// HoldsKey is in createTerminal: true if the child waits for slow readers, so that
 	// the host may pace it by the slowest observer.
 	HoldsKey = "tether/holds"

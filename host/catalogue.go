@@ -216,6 +216,9 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	if ready := t.readyLocked(); ready != "" {
 		i.Readiness = t.input.Readiness
 	}
+	if c := t.input.checkout; c != (vocab.Checkout{}) {
+		i.Checkout = &c
+	}
 	if t.parked != nil {
 		i.KeptUntil, i.Dropped = t.parked.until, t.parked.dropped
 	}

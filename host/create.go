@@ -122,6 +122,9 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		}
 		h.updateLocked(t, stateOf(p))
 	}
+	if h.setCheckoutLocked(t, ahp.FindCheckout(p.Meta)) {
+		h.rowChangedLocked(t)
+	}
 	t.holds, t.keep = ahp.FindHolds(p.Meta), termsOf(ahp.FindPark(p.Meta))
 	t.oweAckNowLocked()
 	return nil

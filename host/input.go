@@ -13,9 +13,10 @@ import (
 // input is the owner's report of how the program in the foreground uses its keyboard, and
 // of a declared terminal's readiness. Guarded by the host's mutex.
 type input struct {
-	vocab.State                   // Input is "" until the owner reports one
-	said, readySaid int64         // when Input and Ready began, by the owner's clock
-	moved           change.Signal // raised when anything in input changes
+	vocab.State                    // Input is "" until the owner reports one
+	said, readySaid int64          // when Input and Ready began, by the owner's clock
+	checkout        vocab.Checkout // of the terminal's directory; the zero value for none
+	moved           change.Signal  // raised when anything in input changes
 }
 
 // inputSaid handles the report of a terminal's owner. It ignores reports from anybody
@@ -37,6 +38,10 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	before, was := t.awaitsLocked(), in.Ready
 	another := ahp.Awaits(p.Input) != ahp.AwaitsNothing && in.said != p.InputSince // other nodes report it as another question
 	input, ready := vocab.InputState(p.Input), vocab.ReadyState(p.Ready)
+	placed := h.setCheckoutLocked(t, p.Checkout)
+	if placed {
+		h.rowChangedLocked(t)
+	}
 	if in.Input == input && in.said == p.InputSince && was == ready && in.readySaid == p.ReadySince {
 		return
 	}
@@ -52,6 +57,15 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 		h.rowChangedLocked(t)
 		h.listChangedLocked(t)
 	}
+}
+
+// setCheckoutLocked sets the checkout of a terminal's directory as its owner reports it.
+// It reports whether that is another one.
+func (h *Host) setCheckoutLocked(t *terminal, c vocab.Checkout) bool {
+	c.Show(screen.Clean)
+	was := t.input.checkout
+	t.input.checkout = c
+	return was != c
 }
 
 // endInputLocked clears the state of input of an exited terminal, and sets its readiness

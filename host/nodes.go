@@ -12,6 +12,7 @@ import (
 	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/jsonrpc"
+	"tether/vocab"
 )
 
 // A host may be one of several nodes, which share their terminals (package cluster). The
@@ -293,8 +294,9 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing}, Created: t.created, Away: t.bound == nil, Holds: t.holds,
 		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
-	if in := &t.input; in.Input != "" || in.Ready != "" {
+	if in := &t.input; in.Input != "" || in.Ready != "" || in.checkout != (vocab.Checkout{}) {
 		p := ahp.NewState("", string(in.Input), in.InputSince)
+		p.Checkout = in.checkout
 		if in.Ready != "" {
 			p.SetReady(string(in.Ready), in.ReadySince, in.ReadyWhy)
 		}

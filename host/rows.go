@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/internal/change"
 	"tether/screen"
+	"tether/vocab"
 )
 
 const (
@@ -45,21 +46,23 @@ func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) Summary {
 // row is a terminal as the page lists it.
 type row struct {
 	Summary
-	URI      string `json:"uri"`
-	Title    string `json:"title"`
-	Cwd      string `json:"cwd,omitempty"`
-	Running  string `json:"running,omitempty"` // the command line that a shell runs now
-	URL      string `json:"url,omitempty"`     // of its machine, that the program has printed
-	Awaits   string `json:"awaits,omitempty"`  // awaiting_input or awaiting_secret, while it waits for typed input
-	Ready    string `json:"ready,omitempty"`   // starting, ready, failed or stopped, if the owner has said when it is ready
-	ExitCode *int   `json:"exitCode,omitempty"`
-	Target   string `json:"target"`            // client or server
-	Claim    string `json:"claim"`             // name of the claim's holder
-	Created  int64  `json:"created"`           // Unix time in ms
-	Away     int64  `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
-	AwayWhy  string `json:"awayWhy,omitempty"` // why, if its machine may still be connected
-	Until    int64  `json:"until,omitempty"`   // until when the host keeps a parked terminal; Unix time in ms
-	Dropped  string `json:"dropped,omitempty"` // why its text was dropped
+	URI      string          `json:"uri"`
+	Title    string          `json:"title"`
+	Cwd      string          `json:"cwd,omitempty"`
+	Checkout *vocab.Checkout `json:"checkout,omitempty"` // the git work tree of Cwd
+	Label    string          `json:"label,omitempty"`    // of Checkout, for people: feat/login@3f2a91c
+	Running  string          `json:"running,omitempty"`  // the command line that a shell runs now
+	URL      string          `json:"url,omitempty"`      // of its machine, that the program has printed
+	Awaits   string          `json:"awaits,omitempty"`   // awaiting_input or awaiting_secret, while it waits for typed input
+	Ready    string          `json:"ready,omitempty"`    // starting, ready, failed or stopped, if the owner has said when it is ready
+	ExitCode *int            `json:"exitCode,omitempty"`
+	Target   string          `json:"target"`            // client or server
+	Claim    string          `json:"claim"`             // name of the claim's holder
+	Created  int64           `json:"created"`           // Unix time in ms
+	Away     int64           `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
+	AwayWhy  string          `json:"awayWhy,omitempty"` // why, if its machine may still be connected
+	Until    int64           `json:"until,omitempty"`   // until when the host keeps a parked terminal; Unix time in ms
+	Dropped  string          `json:"dropped,omitempty"` // why its text was dropped
 }
 
 // Kept returns, for a parked terminal, since when its machine is away and until when the
@@ -87,7 +90,10 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 	if i.Exit != nil && t.state.Lifecycle.ExitCode != nil {
 		r.ExitCode = &i.Exit.Code
 	}
-	r.Awaits, r.Ready = t.awaitsLocked().String(), t.readyLocked()
+	r.Awaits, r.Ready, r.Checkout = t.awaitsLocked().String(), t.readyLocked(), i.Checkout
+	if i.Checkout != nil {
+		r.Label = i.Checkout.Label()
+	}
 	if !i.Away.IsZero() {
 		r.Away, r.AwayWhy = i.Away.UnixMilli(), i.AwayWhy
 	}

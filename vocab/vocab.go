@@ -37,6 +37,9 @@ type Command struct {
 	Within     int       `json:"within,omitempty"` // n of the verified command during which this one ran, such as ssh with a shell at its other end
 	Start      int64     `json:"start"`            // raw offset of its output
 	End        int64     `json:"end"`              // raw offset after it
+	// Checkout is the git work tree of its directory when it started; absent if there was
+	// none, or it is not known.
+	Checkout *Checkout `json:"checkout,omitempty"`
 }
 
 // Text returns the command line, "" if the shell did not report it.
@@ -55,10 +58,14 @@ func (c *Command) Ms() int64 {
 	return int64(*c.DurationMs)
 }
 
-// Show replaces the command line by what show makes of it. Copies of c keep theirs.
+// Show replaces the texts by what show makes of them. Copies of c keep theirs.
 func (c *Command) Show(show func(string) string) {
 	if c.Line != nil {
 		c.Line = new(show(*c.Line))
+	}
+	if c.Checkout != nil {
+		c.Checkout = new(*c.Checkout)
+		c.Checkout.Show(show)
 	}
 }
 

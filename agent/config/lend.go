@@ -28,6 +28,9 @@ type Lend struct {
 	// Park bounds how long hosts may keep terminals for their own doors while this
 	// machine is away; 0s: not at all.
 	Park Duration `toml:"park" range:"0s..720h"`
+	// Checkout tells hosts the git repository, work tree, branch and commit of a
+	// terminal's directory.
+	Checkout bool `toml:"checkout"`
 	// Clipboard lets programs in lent terminals set observers' clipboards.
 	Clipboard bool `toml:"clipboard"`
 	// FileLinks lets links to files through.
@@ -65,7 +68,7 @@ const (
 
 func defaultLend() Lend {
 	return Lend{
-		Default: LendYes, Notice: true, Shares: true, Images: 2 << 20, Redact: true,
+		Default: LendYes, Notice: true, Shares: true, Checkout: true, Images: 2 << 20, Redact: true,
 		RedactEnv: []string{"*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*", "*CREDENTIAL*",
 			"*_PASS", "PASS", "SSHPASS", "PGPASS", "*DBPASS", "*USERPASS", "*ROOTPASS", "*ADMINPASS", "*_PW", "*BINDPW", "*_PWD", "*_KEY", "*WRITEKEY", "*_PAT", "*_AUTH", "*AUTH_CONFIG", "*_DSN", "DSN", "*_URL", "*_URI", "*_PROXY", "*BEARER*", "*WEBHOOK*", "*PASSPHRASE*", "*CONNECTION_STRING*",
 			"*_COOKIE", "*_SALT", "*_PIN", "*_OTP", "*_JWT", "JWT", "*_PEM"},
@@ -152,6 +155,15 @@ func (l *Lend) effect(q Lending, home string) string {
 		return l.Default
 	}
 	return found
+}
+
+// Never reports whether a rule forbids lending to the host from one of the directories,
+// whatever the rule's other conditions.
+func (l *Lend) Never(host string, dirs []string, home string) bool {
+	return slices.ContainsFunc(l.Rules, func(r LendRule) bool {
+		return r.Effect == LendNever && (len(r.Hosts) == 0 || slices.Contains(r.Hosts, host)) &&
+			slices.ContainsFunc(r.Directories, func(d string) bool { return r.about(d, dirs, home) })
+	})
 }
 
 func (r *LendRule) fits(q Lending, home string) bool {

@@ -29,6 +29,7 @@ type links struct {
 	desk       func(host) *toolcall.Desk                          // set before the first link
 	up         func(name string, more int)                        // is told that a host has accepted this machine, and how often since it was told last; set before the first link
 	watched    func(name string, id term.ID, who []vocab.Watcher) // may be nil; set before the first link
+	checkout   func(host, dir string) vocab.Checkout
 	hostGrants bool
 	park       time.Duration
 	atMost     func(time.Duration) time.Duration // bounds a wait; set before the first link
@@ -110,6 +111,7 @@ func (l *links) start(h host, e client.Endpoint) {
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: l.machine, OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 		Anew: anew, Tools: desk, Up: l.cameUp(h.Name), HostGrants: l.hostGrants, Park: l.park, Watched: l.watchedAt(h.Name),
+		Checkout: l.checkoutFor(h.Name),
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r
@@ -129,6 +131,15 @@ func (l *links) watchedAt(name string) func(term.ID, []vocab.Watcher) {
 		return nil
 	}
 	return func(id term.ID, who []vocab.Watcher) { l.watched(name, id, who) }
+}
+
+// checkoutFor returns the function that finds the checkouts that a host may know, nil if
+// it may know none.
+func (l *links) checkoutFor(name string) func(dir string) vocab.Checkout {
+	if l.checkout == nil {
+		return nil
+	}
+	return func(dir string) vocab.Checkout { return l.checkout(name, dir) }
 }
 
 // stop ends the link of that name, if there is one, and waits for its end. Before, it

@@ -36,6 +36,9 @@ type Options struct {
 	// Watched, if not nil, is told who watches a terminal at a host whenever the host
 	// says so. It must not block.
 	Watched func(host string, id term.ID, who []vocab.Watcher)
+	// Checkout, if not nil, returns the git work tree that a directory shows, the zero
+	// value if there is none or the host must not know it. It must not block for long.
+	Checkout func(host, dir string) vocab.Checkout
 	// HostGrants accepts grants by administrators of a host.
 	HostGrants bool
 	// Park bounds how long hosts may keep terminals while this machine is away.
@@ -81,7 +84,7 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	p.pool, p.tools = pool, tools
 	p.links = &links{
 		pool: pool, version: p.opts.Version, machine: p.opts.Machine, settings: p.opts.Uplink, log: p.opts.Logger, watch: p.opts.Watch,
-		desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, hostGrants: p.opts.HostGrants, park: p.opts.Park, atMost: p.atMost, all: map[string]*running{},
+		desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, checkout: p.opts.Checkout, hostGrants: p.opts.HostGrants, park: p.opts.Park, atMost: p.atMost, all: map[string]*running{},
 	}
 	for _, h := range p.store.list() {
 		p.links.start(h, p.store.endpoint(h))

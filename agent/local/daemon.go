@@ -26,6 +26,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 			CountTerminal(&status.Terminals, h)
 		}
 	}
+	status.Checkouts = s.checkoutsInUse(s.access(r).List())
 	return reply(w, status)
 }
 

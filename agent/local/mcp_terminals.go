@@ -40,19 +40,20 @@ func (a *agentTerminals) List() []agenttools.Info {
 	return all
 }
 
-// Checkout implements agenttools.Placed. Of a directory that is masked for the agent, it
+// Checkouts implements agenttools.Placed. Of a directory that is masked for the agent, it
 // finds none.
-func (a *agentTerminals) Checkout(id string) *vocab.Checkout {
-	h, err := a.find(id)
-	if err != nil {
-		return nil
+func (a *agentTerminals) Checkouts(changes bool) map[string]*vocab.Checkout {
+	var list []term.Handle
+	for _, h := range a.access.List() {
+		list = append(list, a.shown(h))
 	}
-	c, ok := a.server.checkouts.Find(a.shown(h).Info().Cwd)
-	if !ok {
-		return nil
+	all, tells := map[string]*vocab.Checkout{}, a.server.opts.TellsCheckout
+	for id, c := range a.server.checkoutsOf(changes, list...) {
+		if a.host == "" || tells == nil || tells(a.host, *c) {
+			all[string(id)] = c
+		}
 	}
-	c.Show(h.Redaction().Redact)
-	return &c
+	return all
 }
 
 // Open implements agenttools.Terminals.

@@ -202,11 +202,24 @@ func TestListTellsCheckouts(t *testing.T) {
 		<-w.children
 	}
 	var got []struct{ Checkout *vocab.Checkout }
-	w.agent("claude").decode("list_terminals", nil, &got)
-	if len(got) != 3 || got[0].Checkout == nil || *got[0].Checkout != (vocab.Checkout{Repository: dir, Worktree: dir, Branch: "main"}) ||
-		got[1].Checkout == nil || got[1].Checkout.Worktree != filepath.Join(dir, "web") || !strings.HasPrefix(got[1].Checkout.Branch, "fix-ghp_*") || got[2].Checkout != nil {
+	agent := w.agent("claude")
+	testkit.Eventually(t, testkit.Patience, "the checkouts are known", func() bool { // the first list does not wait for disks
+		got = nil
+		agent.decode("list_terminals", args{"changes": true}, &got)
+		return len(got) == 3 && got[0].Checkout != nil && got[1].Checkout != nil
+	})
+	if *got[0].Checkout != (vocab.Checkout{Repository: dir, Worktree: dir, Branch: "main", Changes: vocab.ChangesNo}) ||
+		got[1].Checkout.Worktree != filepath.Join(dir, "web") || !strings.HasPrefix(got[1].Checkout.Branch, "fix-ghp_*") || got[2].Checkout != nil {
 		all, _ := json.Marshal(got)
 		t.Errorf("%s", all)
+	}
+	list := must.Get(w.client.List(t.Context()))(t)
+	status := must.Get(w.client.Status(t.Context()))(t)
+	if c := list.Terminals[0].Checkout; c == nil || c.Branch != "main" || c.Changes != "" || !strings.Contains(c.Worktree, hushedToken) {
+		t.Errorf("the person's list: %+v", c)
+	}
+	if n := len(status.Checkouts); n != 3 || len(status.Checkouts[0].Terminals) != 1 {
+		t.Errorf("the person's status: %+v", status.Checkouts)
 	}
 }
 

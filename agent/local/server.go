@@ -27,6 +27,7 @@ import (
 	"tether/internal/jsonspan"
 	"tether/mcp"
 	"tether/problems"
+	"tether/vocab"
 )
 
 // Daemon is the rest of the daemon that this door needs. All methods are safe for
@@ -102,6 +103,11 @@ type Options struct {
 	Agents *Agents
 	// Identity has the person's changes to the tables of programs; nil means none.
 	Identity *Identity
+	// Checkouts finds the git work trees of directories; nil means a finder of its own.
+	// TellsCheckout, if not nil, reports whether a host, and agents there, may know that
+	// a terminal is in a checkout. It must not block for long.
+	Checkouts     *checkout.Finder
+	TellsCheckout func(host string, c vocab.Checkout) bool
 	// Sandbox, if not nil, returns the command that runs an agent's own program in its
 	// sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
@@ -159,8 +165,6 @@ type Server struct {
 	proxied  proxied
 	agents   mcp.Servers          // for each agent that has connected
 	matching *agenttools.Matching // problems, for clients over HTTP
-
-	checkouts checkout.Finder
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -173,6 +177,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.Identity == nil {
 		o.Identity = &Identity{}
+	}
+	if o.Checkouts == nil {
+		o.Checkouts = new(checkout.Finder)
 	}
 	o.agentDefaults()
 	s := &Server{opts: o, system: thisSystem(), log: zerolog.Nop(), agents: mcp.Servers{Max: maxAgents}}

@@ -17,7 +17,7 @@ import (
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	q := paramsOf(r)
-	withPorts := q.Get("ports") == "1"
+	withPorts, changes := q.Get("ports") == "1", q.Get("changes") == "1"
 	if err := q.unknown(); err != nil {
 		return err
 	}
@@ -31,9 +31,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	if withPorts {
 		ports, _ = listening(list...) // on error, list without ports
 	}
+	checkouts := s.checkoutsOf(changes, list...)
 	for _, h := range list {
 		t := s.terminal(h, seen)
-		t.Listening = ports[h.ID()]
+		t.Listening, t.Checkout = ports[h.ID()], checkouts[h.ID()]
 		all.Terminals = append(all.Terminals, t)
 	}
 	slices.SortFunc(all.Terminals, newestFirst)
@@ -125,11 +126,12 @@ func (s *Server) onTerminal(h func(http.ResponseWriter, *http.Request, term.Hand
 
 func (s *Server) info(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	q := paramsOf(r)
-	withPorts := q.Get("ports") == "1"
+	withPorts, changes := q.Get("ports") == "1", q.Get("changes") == "1"
 	if err := q.unknown(); err != nil {
 		return err
 	}
 	t := s.terminal(h, s.views(r))
+	t.Checkout = s.checkoutsOf(changes, h)[h.ID()]
 	if withPorts {
 		ports, err := listening(h)
 		if err != nil {

@@ -1,6 +1,10 @@
 package localapi
 
-import "time"
+import (
+	"time"
+
+	"tether/vocab"
+)
 
 // Status is what the daemon knows of itself, its hosts and its terminals. It asks nobody
 // for it.
@@ -25,6 +29,14 @@ type Status struct {
 	Connections   []Connections  `json:"connections,omitempty"` // by caller; agents see only their own
 	Sandbox       *SandboxStatus `json:"sandbox,omitempty"`     // if any agent has one
 	Unredacted    *Unredacted    `json:"unredacted,omitempty"`  // agents that are shown terminals without masks
+
+	Checkouts []CheckoutInUse `json:"checkouts,omitempty"` // the git work trees of running terminals
+}
+
+// CheckoutInUse is a git work tree with the terminals whose directories are in it.
+type CheckoutInUse struct {
+	vocab.Checkout
+	Terminals []string `json:"terminals"` // ids
 }
 
 // Unredacted says which agents are shown secrets as they were printed.

@@ -38,6 +38,9 @@ type Terminal struct {
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
 	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell
+	// Checkout is the git work tree of the directory, only in lists. Its texts are empty
+	// if a file system does not answer.
+	Checkout *vocab.Checkout `json:"checkout,omitempty"`
 }
 
 // TerminalList is the answer to a list.

@@ -25,6 +25,11 @@ func (c *Client) ListPorts(ctx context.Context) (localapi.TerminalList, error) {
 	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals?ports=1", nil)
 }
 
+// ListChanges does what ListPorts does, and says in which checkouts files have changed.
+func (c *Client) ListChanges(ctx context.Context) (localapi.TerminalList, error) {
+	return ask[localapi.TerminalList](ctx, c, http.MethodGet, "/v1/terminals?ports=1&changes=1", nil)
+}
+
 // Spawn starts a terminal. It refuses a request that the daemon does not understand
 // because it is older than this program.
 func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.Terminal, error) {

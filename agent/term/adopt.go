@@ -52,11 +52,11 @@ func (a *adoption) end() {
 	a.caught, a.recalled = nil, nil
 }
 
-// recallTimes gives a command that is scanned again the times that an earlier daemon
-// recorded.
+// recallTimes gives a command that is scanned again the times and the checkout that an
+// earlier daemon recorded.
 func (a *adoption) recallTimes(c *vocab.Command) {
 	if was, ok := a.recalled[c.N]; ok && was.Start == c.Start {
-		c.Started = was.Started
+		c.Started, c.Checkout = was.Started, was.Checkout
 		if !c.Running && !was.Running {
 			c.DurationMs = was.DurationMs
 		}
@@ -167,7 +167,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 		t.restore(raw, text, &n)
 	}
 	t.takeScreens(past.Screens, raw, t.expectSizes(r.Sizes, raw, &past))
-	t.recall(r.Commands, &n)
+	t.recall(&r, &n)
 	t.expect(&r, raw)
 	return t
 }
@@ -252,7 +252,8 @@ func (p *Past) place() (raw, text int64, n note) {
 
 // recall remembers the commands that began before the log, and the times of those that
 // will be scanned again.
-func (t *Terminal) recall(all []recordedOutput, n *note) {
+func (t *Terminal) recall(r *record, n *note) {
+	all := r.Commands
 	for _, c := range n.Open {
 		if !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == c.N }) {
 			all = append(all, c)
@@ -261,6 +262,9 @@ func (t *Terminal) recall(all []recordedOutput, n *note) {
 	slices.SortFunc(all, func(a, b recordedOutput) int { return a.N - b.N })
 	for i := range all {
 		c := all[i].command()
+		if at := all[i].Checkout; at > 0 && at <= len(r.Checkouts) {
+			c.Checkout = &r.Checkouts[at-1]
+		}
 		t.adoption.recalled[c.N] = c
 		if int64(c.N) > n.Tracker.IDs {
 			continue // its beginning will be scanned again

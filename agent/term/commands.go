@@ -130,6 +130,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 			c := vocab.Command{N: int(e.ID), Line: lineOf(e), Running: true, Started: now, Start: e.Off, Verified: e.Verified, Within: int(e.Within)}
 			t.adoption.recallTimes(&c)
 			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
+			t.placeLocked(c)
 		case shellint.CommandClosed:
 			open := t.commands.find(int(e.ID))
 			if open == nil {
@@ -147,6 +148,29 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 			t.commands.name(e)
 		}
 	}
+}
+
+// foreseeLocked has the checkout of the terminal's directory looked for, so that lists
+// know it.
+func (t *Terminal) foreseeLocked() {
+	if find := t.pool.opts.Checkout; find != nil {
+		find(t.display.cwd, time.Now(), func(vocab.Checkout) {})
+	}
+}
+
+// placeLocked arranges that the checkout in which a command has begun is added to it.
+func (t *Terminal) placeLocked(c vocab.Command) {
+	if t.pool.opts.Checkout == nil || t.adoption.underWay() || c.Within > 0 { // a command within ssh has its directory elsewhere
+		return
+	}
+	t.pool.opts.Checkout(t.display.cwd, c.Started, func(is vocab.Checkout) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if one := t.commands.find(c.N); one != nil && one.Start == c.Start {
+			one.Checkout = &is
+			t.keepLaterLocked()
+		}
+	})
 }
 
 // announceAfter is how long a command without a known line is not announced: it may be

@@ -5,8 +5,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // A command outlives more commands within it than are remembered: it stays listed and
@@ -43,6 +47,49 @@ func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 		}
 		if i := h.Info(); i.Running != nil {
 			t.Errorf("running in the end: %+v", i.Running)
+		}
+	})
+}
+
+// Each command of a shell has the checkout of the directory in which it began. Hosts and
+// agents there are not told of it, and a command within ssh has none.
+func TestCommandsKnowTheirCheckout(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
+	synctest.Test(t, func(t *testing.T) {
+		find := func(dir string, at time.Time, tell func(vocab.Checkout)) {
+			if time.Since(at) < time.Second && dir != "/" {
+				go tell(vocab.Checkout{Repository: "/app", Worktree: dir, Branch: "of" + dir})
+			}
+		}
+		h, f, pool := start(t, term.Options{Checkout: find}, term.Spec{Nonce: "n", Cwd: "/app"})
+		command := func(line, dir string) {
+			f.Print("\x1b]633;A;n\a$ \x1b]633;B;n\a\x1b]633;E;" + line + ";n\a\x1b]633;C;n\a\x1b]633;D;0;n\a\x1b]633;P;Cwd=" + dir + ";n\a")
+			synctest.Wait()
+		}
+		command("cd /two", "/two")
+		command("cd /", "/")
+		command("ls", "/two")
+		f.Print("\x1b]633;A;n\a$ \x1b]633;B;n\a\x1b]633;E;ssh box;n\a\x1b]633;C;n\a\x1b]633;A\a> \x1b]633;B\a\x1b]633;E;ls\a\x1b]633;C\ax\x1b]633;D;0\a")
+		synctest.Wait()
+		of := func(all []vocab.Command) (branches []string) {
+			for _, c := range all {
+				branch := "-"
+				if c.Checkout != nil {
+					branch = c.Checkout.Branch
+				}
+				branches = append(branches, branch)
+			}
+			return branches
+		}
+		if got := fmt.Sprint(of(must.Get(h.Commands())(t))); got != "[of/app of/two - of/two -]" {
+			t.Errorf("the checkouts are %s", got)
+		}
+		must.Do(t, h.Lend("lab"))
+		for _, actor := range []term.Actor{term.Host("lab"), term.AgentAt("lab", "bot")} {
+			lent := must.Get(pool.As(actor).Terminal(h.ID()))(t)
+			if got := fmt.Sprint(of(must.Get(lent.Commands())(t))); got != "[- - - - -]" {
+				t.Errorf("%v is told %s", actor, got)
+			}
 		}
 	})
 }

@@ -77,6 +77,11 @@ func (h Handle) Commands() ([]vocab.Command, error) {
 		return nil, err
 	}
 	all := h.t.commandList()
+	if h.actor.Role == RoleHost || h.actor.At() != "" { // the link tells hosts of checkouts, if they may know
+		for i := range all {
+			all[i].Checkout = nil
+		}
+	}
 	if h.masked {
 		rules := h.Redaction()
 		for i := range all {

@@ -120,6 +120,7 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 		dir := clip.Text(strings.ToValidUTF8(m.Text, "\uFFFD"), maxCwd)
 		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.display.cwd {
 			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: dir})
+			t.foreseeLocked()
 			t.recheckLendingLocked()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/redact"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // Options configures a Pool. Zero values mean the defaults stated.
@@ -41,6 +42,10 @@ type Options struct {
 	// Recovered, if not nil, is called after a panic that the terminal has survived. It
 	// must not block for long.
 	Recovered func(Recovery)
+	// Checkout, if not nil, finds the git work tree that a directory showed at a time
+	// that has just passed, and calls tell with it from another goroutine. It must not
+	// block.
+	Checkout func(dir string, at time.Time, tell func(vocab.Checkout))
 	// IgnoreUnsigned ignores marks without the terminal's nonce when it looks for
 	// commands.
 	IgnoreUnsigned bool

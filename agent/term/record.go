@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"tether/internal/clip"
@@ -46,9 +47,10 @@ type record struct {
 	Secrets   []string         `json:"secrets,omitempty"`
 	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
 	Lent      []recordedLoan   `json:"lent,omitempty"`
-	Attached  int              `json:"attached,omitempty"` // people
-	Commands  []recordedOutput `json:"commands,omitempty"` // the newest 200, fewer if the meta would be too large
-	Sizes     []recordedSize   `json:"sizes,omitempty"`    // at the oldest output, and later ones, the newest 256
+	Attached  int              `json:"attached,omitempty"`  // people
+	Commands  []recordedOutput `json:"commands,omitempty"`  // the newest 200, fewer if the meta would be too large
+	Checkouts []vocab.Checkout `json:"checkouts,omitempty"` // of the newest commands, at most maxRecordedCheckouts
+	Sizes     []recordedSize   `json:"sizes,omitempty"`     // at the oldest output, and later ones, the newest 256
 	// Exit is present when a daemon has recorded the exit and told the attached people of
 	// this machine. How the child ended is known to the holder.
 	Exit *recordedExit `json:"exit,omitempty"`
@@ -152,6 +154,7 @@ type recordedOutput struct {
 	Done     bool   `json:"done,omitempty"`
 	Verified bool   `json:"verified,omitempty"`
 	Within   int    `json:"within,omitempty"`
+	Checkout int    `json:"checkout,omitempty"` // place in the record's checkouts, from 1
 }
 
 // Bounds of a record, in bytes. A holder takes 64 KiB.
@@ -160,6 +163,8 @@ const (
 	maxLinkState      = 1 << 10
 	maxRecordedLine   = 1 << 10
 	maxRecordedNumber = 200 // of commands
+
+	maxRecordedCheckouts = 16 // their paths are long
 )
 
 var roleNames = map[Role]string{RoleUser: "user", RoleAgent: "agent"}
@@ -192,6 +197,9 @@ func (t *Terminal) recordedLocked() []byte {
 	for i := from; i < t.commands.list.len(); i++ {
 		r.Commands = append(r.Commands, outputOf(t.commands.list.at(i)))
 	}
+	for i := len(r.Commands) - 1; i >= 0; i-- {
+		r.Commands[i].Checkout = r.placeOf(t.commands.list.at(from + i).Checkout)
+	}
 	for {
 		data, err := json.Marshal(r)
 		if err == nil && len(data) <= maxRecord || len(r.Commands)+len(r.Command) == 0 {
@@ -204,6 +212,22 @@ func (t *Terminal) recordedLocked() []byte {
 		}
 		r.Commands = r.Commands[(len(r.Commands)+1)/2:]
 	}
+}
+
+// placeOf returns the place of a command's checkout in r.Checkouts, which takes it up; 0
+// if there is none, or no room.
+func (r *record) placeOf(c *vocab.Checkout) int {
+	if c == nil {
+		return 0
+	}
+	if i := slices.Index(r.Checkouts, *c); i >= 0 {
+		return i + 1
+	}
+	if len(r.Checkouts) >= maxRecordedCheckouts {
+		return 0
+	}
+	r.Checkouts = append(r.Checkouts, *c)
+	return len(r.Checkouts)
 }
 
 func outputOf(c *vocab.Command) recordedOutput {

@@ -116,6 +116,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	if s.Attaches {
 		t.expectSeatLocked()
 	}
+	t.foreseeLocked()
 	if len(s.LendTo) > 0 {
 		t.prepare()
 	}

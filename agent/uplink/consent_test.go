@@ -65,8 +65,11 @@ func (c *capture) since(at time.Time) []string {
 }
 
 // captured is a world whose link's connections go through c.
-func captured(t *testing.T, c *capture, to term.Options) *world {
+func captured(t *testing.T, c *capture, to term.Options, more ...func(*uplink.Options)) *world {
 	return newWorldOf(t, host.Options{}, to, func(o *uplink.Options) {
+		for _, change := range more {
+			change(o)
+		}
 		o.Connect = func(ctx context.Context, _ client.Endpoint, co client.Options) (*client.Conn, error) {
 			near, far := testkit.Channels()
 			h := host.New(host.Options{})

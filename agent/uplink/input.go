@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // inputPause is the least time between two states of input of a terminal that are sent to
@@ -17,7 +18,15 @@ type inputReport struct {
 	changed <-chan struct{} // closed when the state may have changed; nil: it may have changed already, or was never asked for
 	last    ahp.StateParams
 	at      time.Time
+
+	checkout vocab.Checkout
+	placed   time.Time // when the checkout was last looked for
+	moved    bool      // it may have changed since
 }
+
+// checkoutEvery is how often the checkout of a terminal is looked for that prints
+// nothing: another program may have changed the branch.
+const checkoutEvery = 15 * time.Second
 
 // owesInput reports whether the state of input may have changed since it was sent, so
 // that it must be sent again.
@@ -30,15 +39,38 @@ func (p *publisher) owesInput() bool {
 		p.input.changed = nil
 	default:
 	}
-	return p.input.changed == nil
+	return p.input.changed == nil || p.checkoutLeft() <= 0
+}
+
+// checkoutLeft returns after how long the checkout is looked for again.
+func (p *publisher) checkoutLeft() time.Duration {
+	if p.s.link.opts.Checkout == nil {
+		return checkoutEvery
+	}
+	every := checkoutEvery
+	if p.input.moved {
+		every = inputPause
+	}
+	return every - time.Since(p.input.placed)
+}
+
+// checkout returns the checkout of the terminal's directory as the host may see it, and
+// looks for it again if that is due. It finds none of a directory that is masked.
+func (p *publisher) checkout() vocab.Checkout {
+	if find := p.s.link.opts.Checkout; find != nil && p.checkoutLeft() <= 0 {
+		p.input.placed, p.input.moved = time.Now(), false
+		p.input.checkout = find(p.info().Cwd)
+		p.input.checkout.Show(p.le.h.Outward().Redact)
+	}
+	return p.input.checkout
 }
 
 // inputLeft returns how long the next state has to wait.
 func (p *publisher) inputLeft() time.Duration { return inputPause - time.Since(p.input.at) }
 
-// tellInput tells the host how the program in the foreground uses its keyboard, once all
-// output so far was sent. It does not send the prompt's text: that is in the output,
-// where secrets are masked.
+// tellInput tells the host how the program in the foreground uses its keyboard, and the
+// checkout of its directory, once all output so far was sent. It does not send the
+// prompt's text: that is in the output, where secrets are masked.
 func (p *publisher) tellInput(ctx context.Context) error {
 	if !p.owesInput() || p.inputLeft() > 0 || p.reader.Pending() > 0 {
 		return nil
@@ -52,6 +84,7 @@ func (p *publisher) tellInput(ctx context.Context) error {
 	if i := p.le.h.Info(); i.Ready != "" {
 		said.SetReady(string(i.Ready), i.ReadySince, p.le.h.Outward().Redact(i.ReadyWhy))
 	}
+	said.Checkout = p.checkout()
 	last := p.input.last
 	if said.Input == last.Input && ahp.Awaits(said.Input) == ahp.AwaitsNothing {
 		last.InputSince = said.InputSince // an older time only says that something was printed since

@@ -51,6 +51,10 @@ type Options struct {
 	// Watched, if not nil, is called with a terminal's watchers whenever the host reports
 	// them, and without any when the connection has ended. It must not block.
 	Watched func(term.ID, []vocab.Watcher)
+	// Checkout, if not nil, returns the git work tree that a terminal's directory shows,
+	// for the host: the zero value if there is none or the host must not know it. It must
+	// not block for long.
+	Checkout func(dir string) vocab.Checkout
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is not
 	// answered within one Heartbeat is given up.
 	Heartbeat time.Duration

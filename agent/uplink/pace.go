@@ -104,6 +104,9 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, pause time.
 			pause = sooner(pause, left)
 		}
 	}
+	if p.s.marker.States && p.s.link.opts.Checkout != nil {
+		pause = sooner(pause, max(p.checkoutLeft(), inputPause)) // it waits until the output was sent
+	}
 	var ready <-chan struct{}
 	if p.room(inflight) > 0 {
 		ready = p.reader.Ready(int(least))

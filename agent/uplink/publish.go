@@ -201,6 +201,7 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 			return nil
 		}
 		p.open = slices.DeleteFunc(p.open, func(n int) bool { return n == m.Command.N })
+		p.input.moved = true // it may have changed the branch
 	case term.MarkDetection:
 		p.detection = true
 	case term.MarkExited:
@@ -209,6 +210,7 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 		}
 	case term.MarkCwd:
 		p.cwd = ahp.FileURI(m.Text)
+		p.input.moved = true
 	case term.MarkResized:
 		p.size = m.Size
 	}

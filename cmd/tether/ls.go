@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func lsCommand(a *app) *cobra.Command {
-	var asJSON, everything, watchers bool
+	var asJSON, everything, watchers, wide, changes bool
 	c := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "list the terminals", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -26,7 +27,11 @@ func lsCommand(a *app) *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), listTimeout)
 			defer cancel()
 			done := a.progress(ctx, "waiting for the daemon")
-			all, err := client.ListPorts(ctx)
+			list := client.ListPorts
+			if changes {
+				list = client.ListChanges
+			}
+			all, err := list(ctx)
 			done()
 			if err != nil {
 				return stuck(d, err)
@@ -40,16 +45,18 @@ func lsCommand(a *app) *cobra.Command {
 			if len(all.Crowded) > 0 {
 				a.notice("agents have the maximum of connections to the daemon: %s", display.Connections(all.Crowded))
 			}
-			lent := display.Lent
+			how := listing{all: everything, wide: wide || changes, lent: display.Lent}
 			if watchers {
-				lent = display.LentInFull
+				how.lent = display.LentInFull
 			}
-			a.printTerminals(all.Terminals, all.Declared, everything, lent)
+			a.printTerminals(all.Terminals, all.Declared, how)
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&everything, "all", "a", false, "include all exited terminals; an interactive list shows only the last few")
+	c.Flags().BoolVarP(&wide, "wide", "w", false, "show the git checkout of each terminal, and cut no line; without it, checkouts are shown if several are in use")
+	c.Flags().BoolVar(&changes, "changes", false, "as --wide, and say in which checkouts files have changed; takes up to some seconds")
 	c.Flags().BoolVar(&watchers, "watchers", false, "say who watches each shared terminal, and since when")
 	return c
 }
@@ -57,10 +64,16 @@ func lsCommand(a *app) *cobra.Command {
 // shownExited is how many exited terminals an interactive list shows.
 const shownExited = 5
 
+// listing says how terminals are listed.
+type listing struct {
+	all  bool                           // exited terminals too; else an interactive list shows only the newest
+	wide bool                           // with checkouts, in lines of any width
+	lent func(localapi.Terminal) string // says with whom a terminal is shared
+}
+
 // printTerminals lists the terminals, then the declared ones that are not running. An
-// interactive list fits the window, and shows only the newest exited terminals unless all
-// is set. lent says with whom one is shared.
-func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, all bool, lent func(localapi.Terminal) string) {
+// interactive list fits the window.
+func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Declared, how listing) {
 	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
 		return
@@ -69,20 +82,36 @@ func (a *app) printTerminals(list []localapi.Terminal, declared []localapi.Decla
 	if tty.Is(a.stdoutFile) {
 		cols, _ := a.size()
 		width = int(cols)
-		if !all {
+		if !how.all {
 			list, hidden = foldExited(list, shownExited)
 		}
 	}
+	if how.wide {
+		width = 0
+	}
 	t := display.Columns{Least: []int{0, 8, 0, 0, 6, 8, 10}, Rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"}}}
+	checkouts := []string{"CHECKOUT"}
 	for _, x := range list {
 		state, since := display.StateOf(x)
-		t.Rows = append(t.Rows, []string{x.ID, display.Printable(x.Name, 0), state, display.Ago(time.Since(since)), display.OwnerOf(x), lent(x),
+		t.Rows = append(t.Rows, []string{x.ID, display.Printable(x.Name, 0), state, display.Ago(time.Since(since)), display.OwnerOf(x), how.lent(x),
 			display.Command(x)})
+		checkouts = append(checkouts, display.Checkout(x, list))
 	}
 	for _, d := range declared {
 		if d.State != "running" {
 			t.Rows = append(t.Rows, []string{"(declared)", d.Name, display.Declared(d), display.Ago(time.Since(d.Since)), "you", "-",
 				display.Printable(cmp.Or(d.Line, display.ShellLine(d.Command)), display.MaxCommand)})
+		}
+	}
+	if how.wide || display.SeveralCheckouts(list) {
+		const after = 2 // columns
+		t.Least = slices.Insert(t.Least, after, 8)
+		for i := range t.Rows {
+			checkout := "-"
+			if i < len(checkouts) {
+				checkout = checkouts[i]
+			}
+			t.Rows[i] = slices.Insert(t.Rows[i], after, checkout)
 		}
 	}
 	fmt.Fprintln(a.stdout, strings.Join(t.Lines(width), "\n"))

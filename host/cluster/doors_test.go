@@ -21,6 +21,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // agent is a session of an MCP client at a node.
@@ -217,6 +218,7 @@ func TestStateAtEveryNode(t *testing.T) {
 		t.Helper()
 		p := ahp.NewState(lent, input, time.Now())
 		p.SetReady(ready, time.Now(), "why")
+		p.Checkout = vocab.Checkout{Repository: "/app", Worktree: "/app", Branch: "of-" + ready}
 		must.Do(t, m.conn.Peer().SendRaw(t.Context(), ahp.AppendState(nil, p)))
 	}
 	want := func(awaits, ready string) {
@@ -231,7 +233,8 @@ func TestStateAtEveryNode(t *testing.T) {
 			read, _ := there.call("read_terminal", map[string]any{"terminalId": id})["awaits"].(string)
 			listed, _ := l["awaits"].(string)
 			shown, _ := l["ready"].(string)
-			return read == awaits && listed == awaits && shown == ready
+			checkout, _ := l["checkout"].(map[string]any)
+			return read == awaits && listed == awaits && shown == ready && (ready == "" || checkout["branch"] == "of-"+ready)
 		})
 		if first := firstEvent(t, b); strings.Contains(first, `"awaits":"`+awaits+`"`) != (awaits != "") || strings.Contains(first, `"ready":"`+ready+`"`) != (ready != "") {
 			t.Errorf("the page is told %s", first)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/internal/checkout"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/vocab"
 )
@@ -19,7 +20,7 @@ const hash = "0123456789012345678901234567890123456789"
 // A file system that hangs stops only who asks it, is left alone for a minute, and makes
 // no list wait.
 func TestAFileSystemThatHangs(t *testing.T) {
-	skipOnWindows(t)
+	testkit.Unix(t, testkit.Paths)
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		sys := &fake{files: map[string]string{
@@ -65,7 +66,7 @@ func TestAFileSystemThatHangs(t *testing.T) {
 
 // A slow file system is not one that hangs, however many ask it.
 func TestASlowFileSystem(t *testing.T) {
-	skipOnWindows(t)
+	testkit.Unix(t, testkit.Paths)
 	synctest.Test(t, func(t *testing.T) {
 		sys := &fake{files: map[string]string{}, slow: 20 * time.Millisecond}
 		var dirs []string
@@ -88,7 +89,7 @@ func TestASlowFileSystem(t *testing.T) {
 
 // Git's files may be hostile.
 func TestHostileFiles(t *testing.T) {
-	skipOnWindows(t)
+	testkit.Unix(t, testkit.Paths)
 	long := strings.Repeat("x", 1<<20)
 	loop := map[string]string{"/a/.git/HEAD": "ref: refs/heads/a"}
 	for i := range 10 {
@@ -144,7 +145,7 @@ func TestHostileFiles(t *testing.T) {
 
 // Real files, too: those that nobody may read, and a directory in the place of one.
 func TestUnreadableFiles(t *testing.T) {
-	skipOnWindows(t)
+	testkit.Unix(t, testkit.Paths)
 	r := temp(t)
 	r.write("none/.git/HEAD", "ref: refs/heads/main\n")
 	r.write("dir/.git/HEAD/x", "")
@@ -170,7 +171,7 @@ func TestUnreadableFiles(t *testing.T) {
 
 // With thousands of work trees and refs, a list costs what it asks for.
 func TestThousandsOfWorkTrees(t *testing.T) {
-	skipOnWindows(t)
+	testkit.Unix(t, testkit.Paths)
 	synctest.Test(t, func(t *testing.T) {
 		sys := &fake{files: map[string]string{"/app/.git/HEAD": "ref: refs/heads/main\n"}}
 		var packed strings.Builder
@@ -203,7 +204,7 @@ func TestThousandsOfWorkTrees(t *testing.T) {
 
 // A command's checkout is the one at its start, also if it changes that at once.
 func TestAsOf(t *testing.T) {
-	skipOnWindows(t)
+	testkit.Unix(t, testkit.Paths)
 	r := temp(t)
 	head := filepath.Join(r.dir, ".git", "HEAD")
 	r.write(".git/HEAD", "ref: refs/heads/old\n")
@@ -230,12 +231,5 @@ func TestAsOf(t *testing.T) {
 		if got := ask(time.Now().Add(time.Minute)); got != "new" {
 			t.Errorf("changed before its start: %s", got)
 		}
-	}
-}
-
-func skipOnWindows(t *testing.T) {
-	t.Helper()
-	if filepath.Separator != '/' {
-		t.Skip("paths of this test are those of Unix")
 	}
 }

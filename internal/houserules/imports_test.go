@@ -21,6 +21,7 @@ const layers = `
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/webproxy < internal/deliver;
 	internal/jsonspan < ahp, jsonrpc;
+	vocab < ahp;
 	jsonrpc, internal/webproxy, platform/rawio < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
 	internal/lazyregexp < ahp, agent/redact, problems, internal/flagerror, internal/manual, internal/version, cmd/tether/internal/tunnel;
@@ -60,7 +61,7 @@ const layers = `
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
 	vocab, internal/clip, platform/volume < internal/checkout;
-	internal/checkout < agent/local;
+	internal/checkout < agent/local, agent;
 	agent/localapi, agent/term, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;

@@ -174,6 +174,6 @@ func (m *model) list() {
 // matches reports whether a field of a terminal contains the text: id, name, title,
 // directory, owner or command. It ignores case.
 func matches(t localapi.Terminal, text string) bool {
-	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, display.OwnerOf(t), display.ShellLine(jsonspan.Words(t.Command, t.CommandBytes))}, "\n"))
+	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, display.Checkout(t, nil), display.OwnerOf(t), display.ShellLine(jsonspan.Words(t.Command, t.CommandBytes))}, "\n"))
 	return strings.Contains(shown, strings.ToLower(text))
 }

@@ -44,7 +44,7 @@ func (m *model) picture() string {
 	}
 	room := m.room()
 	list, hidden := m.listed(room / 2)
-	lines := append([]string{m.summary(), m.bold("  " + row("NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"))}, list...)
+	lines := append([]string{m.summary(), m.bold("  " + row("NAME", m.placed("CHECKOUT"), "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"))}, list...)
 	if hidden > 0 {
 		lines[1] += fmt.Sprintf("  (%d more)", hidden)
 	}
@@ -142,7 +142,7 @@ func (m *model) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {
 		state, since := display.StateOf(t)
-		line := row(display.Printable(display.NameOf(t), 0), state, display.Ago(time.Since(since)), display.OwnerOf(t), display.Lent(t), display.Command(t))
+		line := row(display.Printable(display.NameOf(t), 0), m.placed(display.Checkout(t, m.all)), state, display.Ago(time.Since(since)), display.OwnerOf(t), display.Lent(t), display.Command(t))
 		if t.ID == m.chosen {
 			line = m.reverse("> " + line)
 		} else {
@@ -155,7 +155,7 @@ func (m *model) listLines() []string {
 	}
 	for _, d := range m.state.declared {
 		if d.State != "running" {
-			lines = append(lines, "  "+row(d.Name, display.Declared(d), display.Ago(time.Since(d.Since)), "you", "-", "(declared)"))
+			lines = append(lines, "  "+row(d.Name, m.placed("-"), display.Declared(d), display.Ago(time.Since(d.Since)), "you", "-", "(declared)"))
 		}
 	}
 	if folded := len(m.all) - len(m.state.terminals); folded > 0 {
@@ -169,8 +169,16 @@ func (m *model) listLines() []string {
 
 // row returns a line of the list. The columns have fixed widths, so that they do not move
 // when their text changes.
-func row(name, state, since, owner, lent, command string) string {
-	return strings.Join([]string{display.Fit(name, 24), display.Fit(state, 14), display.Fit(since, 5), display.Fit(owner, 8), display.Fit(lent, 16), command}, " ")
+func row(name, placed, state, since, owner, lent, command string) string {
+	return strings.Join([]string{display.Fit(name, 24) + placed, display.Fit(state, 14), display.Fit(since, 5), display.Fit(owner, 8), display.Fit(lent, 16), command}, " ")
+}
+
+// placed returns a checkout as a column, "" unless terminals are in several.
+func (m *model) placed(checkout string) string {
+	if !display.SeveralCheckouts(m.all) {
+		return ""
+	}
+	return " " + display.Fit(checkout, 24)
 }
 
 // rule returns the line above the preview.
