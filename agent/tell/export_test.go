@@ -59,11 +59,8 @@ func Request(ctx context.Context, m Message, url string, form Form) (*http.Reque
 	return m.request(ctx, receiver{Name: "phone", URL: url, Form: form})
 }
 
-// Guess and Clip are guess and clip.
-var (
-	Guess = guess
-	Clip  = clip
-)
+// Guess is guess.
+var Guess = guess
 
 // Told returns what an event adds to a rule.
 func Told(n config.Notify, home string, began time.Time, find func(string) (Terminal, bool), ev events.Event) []string {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Form is the form in which a service takes messages.
@@ -37,19 +36,6 @@ func formNames() string {
 
 // maxText bounds the text of a message, in characters.
 const maxText = 500
-
-// clip returns the beginning of a text, with at most n characters.
-func clip(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	for i := range text {
-		if n--; n == 0 {
-			return strings.TrimRight(text[:i], " \n") + "…"
-		}
-	}
-	return text
-}
 
 // message is what is sent.
 type message struct {

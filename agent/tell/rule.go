@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/config"
+	"tether/internal/clip"
 )
 
 const (
@@ -134,7 +135,7 @@ func (r *rule) resume(k keptRule) {
 // summary returns the text about news, of which lines has the first and the last.
 func summary(lines []string, count int) string {
 	if count == 1 {
-		return clip(lines[0], maxText)
+		return clip.Chars(lines[0], maxText)
 	}
 	left := count - len(lines)
 	shown := make([]string, 0, maxLines+1)
@@ -142,7 +143,7 @@ func summary(lines []string, count int) string {
 		if left > 0 && i == len(lines)-1 {
 			shown = append(shown, fmt.Sprintf("(%d left out)", left))
 		}
-		shown = append(shown, clip(line, min(maxLine, (maxText-40)/len(lines))))
+		shown = append(shown, clip.Chars(line, min(maxLine, (maxText-40)/len(lines))))
 	}
-	return clip(strings.Join(shown, "\n"), maxText)
+	return clip.Chars(strings.Join(shown, "\n"), maxText)
 }

@@ -159,10 +159,4 @@ func TestLength(t *testing.T) {
 			}
 		})
 	}
-	if got := tell.Clip("日本語", 3); got != "日本語" {
-		t.Errorf("a text that fits became %q", got)
-	}
-	if got := tell.Clip("日本語です", 3); got != "日本…" {
-		t.Errorf("a text that does not fit became %q", got)
-	}
 }

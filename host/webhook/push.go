@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"tether/events"
 	"tether/host"
@@ -219,18 +218,10 @@ func noteOf(body []byte) (n note, ok bool) {
 	}
 	name := text("name") // at a host, with the machine's
 	n.terminal = text("terminalId")
-	n.Title = shorten(screen.Clean(name), maxNoteTitle)
-	n.Text = shorten(screen.Clean(strings.TrimPrefix(events.Text(&ev), name+": ")), maxNoteText)
+	n.Title = clip.Chars(screen.Clean(name), maxNoteTitle)
+	n.Text = clip.Chars(screen.Clean(strings.TrimPrefix(events.Text(&ev), name+": ")), maxNoteText)
 	n.Tag, n.Open = n.terminal+" "+ev.Name, "/#"+n.terminal
 	return n, n.terminal != ""
-}
-
-// shorten returns text of at most n characters.
-func shorten(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return clip.Text(text, len(string([]rune(text)[:n-1]))) + "…"
 }
 
 // pushRequest returns the request to the push service of the message's browser.

@@ -6,7 +6,10 @@
 //	err = fmt.Errorf("%s is no size", clip.Marked(given, 60))
 package clip
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Text returns the beginning of s, at most n bytes, cut between two characters. Text that
 // is no UTF-8 there is cut after n bytes.
@@ -28,6 +31,20 @@ func Marked(s string, n int) string {
 		return s
 	}
 	return Text(s, n) + "…"
+}
+
+// Chars returns s with at most n characters. A cut is marked by "…", which counts, in
+// place of blanks.
+func Chars(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n--; n == 0 {
+			return strings.TrimRight(s[:i], " \n") + "…"
+		}
+	}
+	return ""
 }
 
 // Last returns the last n lines of p, which is all of it if it has no more. A line

@@ -63,3 +63,15 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestChars(t *testing.T) {
+	for _, c := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü€", 4, "äöü€"}, {"日本語です", 3, "日本…"}, {"äöü€x", 4, "äöü…"}, {"a b c", 3, "a…"}, {"abc", 1, "…"}, {"a\xffbc", 3, "a\xff…"}, {"abc", 0, ""}} {
+		if got := clip.Chars(c.s, c.n); got != c.want {
+			t.Errorf("Chars(%q, %d) is %q, want %q", c.s, c.n, got, c.want)
+		}
+	}
+}
