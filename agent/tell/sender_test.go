@@ -178,3 +178,19 @@ func TestQueue(t *testing.T) {
 		}
 	})
 }
+
+// A message that was taken while the daemon ends is not left to the next one.
+func TestTakenAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := tell.NewSender(ctx, "phone", func(context.Context, tell.Message) deliver.Result {
+			cancel()
+			return taken
+		}, func(string) {})
+		s.Put(text(1))
+		synctest.Wait()
+		if n := s.Left(); n > 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}

@@ -2,15 +2,11 @@ package tell_test
 
 import (
 	"context"
-	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -178,10 +174,4 @@ func TestAwayAtAReceiver(t *testing.T) {
 	}
 	run("refused")
 	run("lab: the host is away: connection refused")
-	if _, err := os.Stat(keep); !errors.Is(err, fs.ErrNotExist) {
-		data, _ := os.ReadFile(keep)
-		if strings.Contains(string(data), "refused") {
-			t.Errorf("it is kept although it was taken: %s", data)
-		}
-	}
 }
