@@ -28,7 +28,7 @@ const layers = `
 	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/rawio, platform/roam, platform/browser, platform/notify, platform/volume;
+	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/rawio, platform/roam, platform/browser, platform/notify, platform/volume, platform/socket;
 	platform/rawio < platform/pty, platform/ipc;
 	platform/proc < platform/pty, platform/shell, platform/limits;
 	platform/secret < platform/ipc, platform/proc;

@@ -9,6 +9,7 @@ import (
 var (
 	ParseLsofClient = parseLsofClient
 	ParseLsof       = parseLsof
+	ParseLsofDirs   = parseLsofDirs
 	Owners          = owners
 	Sorted          = sorted
 )

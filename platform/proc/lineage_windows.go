@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -79,6 +80,49 @@ func commandLine(process windows.Handle) string {
 		return ""
 	}
 	return (*windows.NTUnicodeString)(unsafe.Pointer(&buf[0])).String()
+}
+
+func directories(pids []int) map[int]string {
+	all := map[int]string{}
+	for _, pid := range pids {
+		h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.PROCESS_VM_READ, false, uint32(pid))
+		if err != nil {
+			continue
+		}
+		if dir := directoryIn(h); dir != "" {
+			all[pid] = dir
+		}
+		windows.CloseHandle(h)
+	}
+	return all
+}
+
+// directoryIn reads a process's working directory from its memory, "" if it cannot, such
+// as that of a process of 32 bits. Addresses are numbers here, as they are those of
+// another process.
+func directoryIn(h windows.Handle) string {
+	read := func(from uintptr, into unsafe.Pointer, size uintptr) bool {
+		var n uintptr
+		return from != 0 && windows.ReadProcessMemory(h, from, (*byte)(into), size, &n) == nil && n == size
+	}
+	var basic [unsafe.Sizeof(windows.PROCESS_BASIC_INFORMATION{}) / unsafe.Sizeof(uintptr(0))]uintptr
+	const peb = unsafe.Offsetof(windows.PROCESS_BASIC_INFORMATION{}.PebBaseAddress) / unsafe.Sizeof(uintptr(0))
+	var parameters uintptr
+	var path struct {
+		length, room uint16
+		buffer       uintptr
+	}
+	const at = unsafe.Offsetof(windows.RTL_USER_PROCESS_PARAMETERS{}.CurrentDirectory)
+	if windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&basic), uint32(unsafe.Sizeof(basic)), nil) != nil || basic[peb] == 0 ||
+		!read(basic[peb]+unsafe.Offsetof(windows.PEB{}.ProcessParameters), unsafe.Pointer(&parameters), unsafe.Sizeof(parameters)) || parameters == 0 ||
+		!read(parameters+at, unsafe.Pointer(&path), unsafe.Sizeof(path)) || path.length < 2 {
+		return ""
+	}
+	text := make([]uint16, path.length/2)
+	if !read(path.buffer, unsafe.Pointer(&text[0]), uintptr(len(text)*2)) {
+		return ""
+	}
+	return filepath.Clean(windows.UTF16ToString(text))
 }
 
 // Privileged reports false: it is asked where processes have controlling terminals.

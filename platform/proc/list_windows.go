@@ -67,5 +67,20 @@ func lookup(pid int) (Info, error) {
 	return Info{ID: ID{Pid: pid, Start: start}, Zombie: err == nil && state == windows.WAIT_OBJECT_0}, nil
 }
 
-// mine is called only for processes with a tag.
-func mine(Info) bool { return false }
+// mine reports whether the process runs as our user; one that may not be inspected does
+// not.
+func mine(p Info) bool {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(p.Pid))
+	if err != nil {
+		return false
+	}
+	defer windows.CloseHandle(h)
+	var token windows.Token
+	if err := windows.OpenProcessToken(h, windows.TOKEN_QUERY, &token); err != nil {
+		return false
+	}
+	defer token.Close()
+	its, err := token.GetTokenUser()
+	own, err2 := windows.GetCurrentProcessToken().GetTokenUser()
+	return err == nil && err2 == nil && its.User.Sid.Equals(own.User.Sid)
+}

@@ -25,6 +25,27 @@ type Terminal struct {
 // user, which takes some milliseconds, on macOS some hundred, and 5 s at most.
 func Listeners(terminals []Terminal) (map[string][]Listener, error) { return listeners(terminals) }
 
+// Held is a TCP socket on which a process of this user listens.
+type Held struct {
+	Listener
+	// In are the IDs of those of the terminals that the process is in, the innermost last
+	// where the system tells.
+	In []string
+}
+
+// AllListeners returns the TCP sockets on which this user's processes listen, each once
+// for each process that has it open. It takes as long as Listeners does.
+func AllListeners(terminals []Terminal) ([]Held, error) { return allListeners(terminals) }
+
+// Directories returns the working directories of processes, by their numbers, as far as
+// they may be looked at. On macOS it may take 5 s.
+func Directories(pids []int) map[int]string {
+	if len(pids) == 0 {
+		return nil
+	}
+	return directories(pids)
+}
+
 // Bound is a TCP socket that listens on a certain port.
 type Bound struct {
 	Addr netip.Addr // as in Listener

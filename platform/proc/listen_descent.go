@@ -18,6 +18,30 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	return sorted(some, owners(all, terminals)), nil
 }
 
+func allListeners(terminals []Terminal) (some []Held, err error) {
+	sockets, err := sockets()
+	if err != nil || len(sockets) == 0 {
+		return nil, err
+	}
+	all, err := List()
+	if err != nil {
+		return nil, err
+	}
+	in := owners(all, terminals)
+	known := map[int]bool{} // whether a process is this user's
+	for _, l := range sockets {
+		own, looked := known[l.Pid]
+		if !looked {
+			own = mine(Info{ID: ID{Pid: l.Pid}})
+			known[l.Pid] = own
+		}
+		if h := (Held{l, in[l.Pid]}); own && !slices.ContainsFunc(some, func(o Held) bool { return o.Listener == l }) {
+			some = append(some, h)
+		}
+	}
+	return some, nil
+}
+
 func onPort(port int, terminals []Terminal) (some []Bound, err error) {
 	sockets, err := sockets()
 	if err != nil {

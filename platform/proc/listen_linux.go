@@ -107,7 +107,7 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 		return nil, nil
 	}
 	own := map[string]bool{}
-	err = scanMarked(terminals, func(pid int, _ []string) {
+	err = scanMarked(terminals, false, func(pid int, _ []string) {
 		eachOpen(pid, func(link []byte) { own[string(link)] = true })
 	})
 	var some []Bound
@@ -118,8 +118,9 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 }
 
 // scanMarked calls visit for each process of this user in one of the terminals, with the
-// IDs of those. It looks at nothing else of all others, which may be many.
-func scanMarked(terminals []Terminal, visit func(pid int, ids []string)) error {
+// IDs of those; if all is set, also for the other processes. Otherwise it looks at
+// nothing else of those, which may be many.
+func scanMarked(terminals []Terminal, all bool, visit func(pid int, ids []string)) error {
 	wanted := map[string]bool{}
 	for _, t := range terminals {
 		wanted[t.ID] = true
@@ -131,7 +132,7 @@ func scanMarked(terminals []Terminal, visit func(pid int, ids []string)) error {
 			continue // it is not a process
 		}
 		ids := slices.DeleteFunc(marksOf(pid).Terminals, func(id string) bool { return !wanted[id] })
-		if len(ids) > 0 && mine(Info{ID: ID{Pid: pid}}) {
+		if (all || len(ids) > 0) && mine(Info{ID: ID{Pid: pid}}) {
 			visit(pid, ids)
 		}
 	}
@@ -145,13 +146,36 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	}
 	var some []Listener
 	in := map[int][]string{}
-	err = scanMarked(terminals, func(pid int, ids []string) {
+	err = scanMarked(terminals, false, func(pid int, ids []string) {
 		in[pid] = ids
 		for _, at := range all.of(pid) {
 			some = append(some, Listener{pid, at})
 		}
 	})
 	return sorted(some, in), err
+}
+
+func allListeners(terminals []Terminal) (some []Held, err error) {
+	all, err := readListening()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	err = scanMarked(terminals, true, func(pid int, ids []string) {
+		for _, at := range all.of(pid) {
+			some = append(some, Held{Listener{pid, at}, ids})
+		}
+	})
+	return some, err
+}
+
+func directories(pids []int) map[int]string {
+	all := map[int]string{}
+	for _, pid := range pids {
+		if dir, err := os.Readlink(procFile(pid, "cwd")); err == nil {
+			all[pid] = dir
+		}
+	}
+	return all
 }
 
 // of returns the listening addresses that a process has open.

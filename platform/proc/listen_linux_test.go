@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,17 @@ func TestListens(t *testing.T) {
 			if got, err := proc.Listens(proc.Terminal{ID: c.id}, c.port); err != nil || got != c.want {
 				t.Errorf("%s: %s listens on %d: %t, %v; want %t", network, c.id, c.port, got, err, c.want)
 			}
+		}
+		held, err := proc.AllListeners([]proc.Terminal{terminal, {ID: "pty-other"}})
+		for pid, in := range map[int][]string{os.Getpid(): nil, child.Process.Pid: {terminal.ID}} {
+			i := slices.IndexFunc(held, func(h proc.Held) bool { return h.Pid == pid && int(h.Addr.Port()) == port })
+			if i < 0 || !slices.Equal(held[i].In, in) {
+				t.Errorf("%s: %v, %v: lacks process %d in %q", network, held, err, pid, in)
+			}
+		}
+		here, _ := os.Getwd()
+		if dirs := proc.Directories([]int{child.Process.Pid, 1 << 30}); len(dirs) != 1 || dirs[child.Process.Pid] != here {
+			t.Errorf("directories: %v", dirs)
 		}
 		all, err := proc.Listeners([]proc.Terminal{terminal})
 		want := []proc.Listener{{Pid: child.Process.Pid, Addr: l.Addr().(*net.TCPAddr).AddrPort()}}

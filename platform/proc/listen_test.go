@@ -46,6 +46,14 @@ func TestParseLsof(t *testing.T) {
 	}
 }
 
+func TestParseLsofDirs(t *testing.T) {
+	out := "p1\nfcwd\nn/home/me/src\np2\nfcwd\nn/home/me/a\\nb\np3\nfcwd\nncwd: unknown\np4\nn\n\nx\nn/\n"
+	want := map[int]string{1: "/home/me/src", 4: "/"}
+	if diff := cmp.Diff(want, proc.ParseLsofDirs([]byte(out))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // The real lsof, where there is one, is understood.
 func TestLsof(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)

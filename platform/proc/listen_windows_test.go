@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,18 @@ func TestListensOnWindows(t *testing.T) {
 				t.Errorf("of %s: %v, want %v of process %d in it", id, all[id], at, child.Process.Pid)
 			}
 		}
+	}
+	held, err := proc.AllListeners([]proc.Terminal{it})
+	for _, at := range want {
+		if err != nil || !slices.ContainsFunc(held, func(h proc.Held) bool {
+			return h.Listener == proc.Listener{Pid: child.Process.Pid, Addr: at} && slices.Equal(h.In, []string{"it"})
+		}) {
+			t.Errorf("this user's: %v, %v; want %v in it", held, err, at)
+		}
+	}
+	here, _ := os.Getwd()
+	if got := proc.Directories([]int{child.Process.Pid})[child.Process.Pid]; !strings.EqualFold(got, here) {
+		t.Errorf("the directory is %q, want %q", got, here)
 	}
 	for port, want := range map[int]bool{int(want[0].Port()): true, 1: false} {
 		if got, err := proc.Listens(it, port); err != nil || got != want {

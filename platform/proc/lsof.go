@@ -74,3 +74,20 @@ func parseLsofClient(out []byte, client, server netip.AddrPort) []int {
 	}
 	return all
 }
+
+// parseLsofDirs returns the directories of processes. lsof writes control characters in
+// them as escapes: such a directory is left out.
+func parseLsofDirs(out []byte) map[int]string {
+	all := map[int]string{}
+	pid := 0
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(line, "p"):
+			pid, _ = strconv.Atoi(line[1:])
+		case strings.HasPrefix(line, "n/") && pid > 0 && !strings.Contains(line, `\`):
+			all[pid] = line[1:]
+		}
+	}
+	return all
+}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,6 +26,18 @@ func sockets() ([]Listener, error) {
 		return nil, fmt.Errorf("list listening sockets with lsof: %w", err)
 	}
 	return parseLsof(out), nil
+}
+
+func directories(pids []int) map[int]string {
+	var numbers []string
+	for _, pid := range pids {
+		numbers = append(numbers, strconv.Itoa(pid))
+	}
+	out, err := lsof("-d", "cwd", "-p", strings.Join(numbers, ","))
+	if err != nil {
+		return nil
+	}
+	return parseLsofDirs(out)
 }
 
 // lsof returns the output of lsof for these conditions. Every macOS has it; the system
