@@ -11,7 +11,7 @@ import (
 var files embed.FS
 
 // order is that in which the files' matchers are tried: formats of many tools come last.
-var order = []string{"compiled", "jvm", "scripted", "javascript", "success", "generic"}
+var order = []string{"ports", "compiled", "jvm", "scripted", "javascript", "success", "generic"}
 
 // known are the matchers of the directory.
 var known = sync.OnceValue(func() []Matcher {

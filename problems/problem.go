@@ -13,7 +13,7 @@ const (
 )
 
 // Problem is one complaint of a tool. Nothing in it comes from outside the lines that its
-// matcher matched.
+// matcher matched, except Taken.
 type Problem struct {
 	Tool     string   `json:"tool"`                // the matcher's owner
 	File     string   `json:"file,omitempty"`      // absolute where its directory is known, otherwise as the tool named it; "" if it named none
@@ -29,6 +29,9 @@ type Problem struct {
 	First    int64    `json:"first"` // offset of the lines that were matched first
 	Last     int64    `json:"last"`  // offset after the last matched lines
 	Count    int      `json:"count"` // how often the same was printed
+	// Taken says who has the port that was not free. It is set by who knows that, not by
+	// a Tracker.
+	Taken string `json:"taken,omitempty"`
 
 	command string // the command line that printed it
 	weak    bool   // see Matcher.Weak
