@@ -77,12 +77,16 @@ func (a *Agent) ReadyPort(id string) int {
 	if i < 0 {
 		return 0
 	}
-	r := all[i].Spec.Ready
+	h, err := a.pool.As(term.User).Terminal(term.ID(id))
+	if err != nil {
+		return 0
+	}
+	r := all[i].Spec.At(h.Info().Port).Ready
 	if r.HTTP != "" {
 		port, _ := agenttools.URLPort(r.HTTP) // loading has checked it
 		return port
 	}
-	return r.Port
+	return max(0, int(r.Port))
 }
 
 // MayRestart implements local.Declarer.
@@ -165,8 +169,12 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 	if err != nil {
 		return "", nil, err
 	}
+	port := ""
+	if d.Port != 0 {
+		port = d.Port.String()
+	}
 	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{Actor: term.User, Audience: d.Audience, SpawnRequest: localapi.SpawnRequest{
-		Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Limits: limits, ForwardBrowser: d.ForwardBrowser,
+		Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Limits: limits, ForwardBrowser: d.ForwardBrowser, Port: port,
 	}})
 	if err != nil {
 		return "", nil, err

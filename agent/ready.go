@@ -32,6 +32,12 @@ func (t *declaredTerminal) Started() time.Time {
 	return h.Info().Started
 }
 
+// Port implements declared.Terminal.
+func (t *declaredTerminal) Port() int {
+	h, _ := t.newest()
+	return h.Info().Port
+}
+
 // SetReady implements declared.Terminal.
 func (t *declaredTerminal) SetReady(state vocab.ReadyState, why string) {
 	h, _ := t.newest()
@@ -46,7 +52,7 @@ func (t *declaredTerminal) Await(ctx context.Context, d config.Declared, late bo
 	}
 	switch {
 	case r.Port != 0:
-		return until(ctx, ports, func() error { return t.listens(ctx, r.Port) })
+		return until(ctx, ports, func() error { return t.listens(ctx, int(r.Port)) })
 	case r.Pattern != "":
 		if until(ctx, others, func() error { return t.prints(ctx, r.Pattern) }) != nil {
 			return fmt.Errorf("no line matches %q", r.Pattern)

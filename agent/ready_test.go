@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +21,7 @@ import (
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/platform/proc"
+	"tether/platform/secret"
 )
 
 // listens is a server that, once the gate sends no more, listens on an address, and
@@ -85,7 +88,7 @@ func TestReadiness(t *testing.T) {
 		// late is what makes it hold, after the program listens; nil: that does.
 		late func(port int, file string) error
 	}{
-		"port":    {func(port int, _ string) config.Ready { return config.Ready{Port: port} }, nil},
+		"port":    {func(port int, _ string) config.Ready { return config.Ready{Port: config.Port(port)} }, nil},
 		"pattern": {func(int, string) config.Ready { return config.Ready{Pattern: "^listens on 127"} }, nil},
 		"http": {func(port int, _ string) config.Ready {
 			return config.Ready{HTTP: "http://localhost:" + strconv.Itoa(port) + "/health"}
@@ -143,6 +146,37 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// A declared terminal with a port gets it in its command and its condition, and keeps it
+// when it is restarted.
+func TestDeclaredPort(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := home(t)
+	text := fmt.Sprintf("[[terminal]]\nname = \"web\"\ncommand = [%q, \"listens\", \"127.0.0.1:{port}\", \"127.0.0.1:1\"]\nport = \"auto\"\nready = {port = \"{port}\"}\n", self)
+	err = errors.Join(secret.Dir(dirs.Config), os.WriteFile(config.Path(dirs), []byte(text), 0o600))
+	settings, err2 := config.Load(config.Path(dirs))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, agent.Config{Dirs: dirs, Settings: &settings})
+	first := 0
+	for range 3 {
+		web := d.awaitReady("web", "ready")
+		x, err := d.client.Find(t.Context(), web.ID)
+		if err != nil || x.Port < 3000 || web.ReadyWhy != "it listens on port "+strconv.Itoa(x.Port) || x.Command[2] != "127.0.0.1:"+strconv.Itoa(x.Port) {
+			t.Errorf("port %d, %q, %q, %v", x.Port, x.Command, web.ReadyWhy, err)
+		}
+		if first = cmp.Or(first, x.Port); x.Port != first {
+			t.Errorf("port %d, and %d before", x.Port, first)
+		}
+		if _, err := d.client.Declare(t.Context(), localapi.DeclareRequest{Do: localapi.DeclareRestart, Names: []string{"web"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Another program on the port does not make it ready, and the limit of time says so.
 func TestSomebodyElsesPort(t *testing.T) {
 	if _, err := proc.Listens(proc.Terminal{Pid: os.Getpid()}, 1); err != nil {
@@ -153,7 +187,7 @@ func TestSomebodyElsesPort(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	settings := config.Default()
 	settings.Terminal = []config.Declared{
-		{Name: "db", Command: testkit.Sleep(), Ready: config.Ready{Port: port, Timeout: config.Duration(time.Second)}},
+		{Name: "db", Command: testkit.Sleep(), Ready: config.Ready{Port: config.Port(port), Timeout: config.Duration(time.Second)}},
 		{Name: "web", Command: testkit.Sleep(), Needs: []string{"db"}},
 	}
 	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})

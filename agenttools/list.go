@@ -29,6 +29,7 @@ type Metadata struct {
 	AwayWhy   string           `json:"awayWhy,omitempty"`   // why no output comes, if the machine itself may be connected
 	KeptUntil int64            `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
 	Dropped   string           `json:"dropped,omitempty"`   // why the host does not keep its output any more
+	Port      int              `json:"port,omitempty"`      // TCP port that it was given at its start
 	Notice    string           `json:"notice,omitempty"`    // something that is not as asked
 	Exited    bool             `json:"exited,omitempty"`
 	*ExitFields
@@ -67,7 +68,7 @@ func metadataOf(i Info) Metadata {
 	if i.Machine != "" {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
-	m.Ready, m.Notice = i.Ready, i.Notice
+	m.Ready, m.Notice, m.Port = i.Ready, i.Notice, i.Port
 	m.Dropped = i.Dropped
 	if !i.Away.IsZero() {
 		m.AwaySince, m.AwayWhy = millis(i.Away), i.AwayWhy

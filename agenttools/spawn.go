@@ -21,13 +21,15 @@ type Spawned struct{ Metadata }
 func (s *Set) spawnTool() tool {
 	return tool{Tool: Tool{
 		Name: "spawn_background_terminal", Title: "Spawn a background terminal",
-		Description: "Spawn a background terminal for running dev servers, watchers, tests etc. The command is executed directly, without a shell; for pipes and the like use [\"sh\",\"-c\",\"…\"], on Windows [\"cmd\",\"/c\",\"…\"]. It is yours: the user does not see it among their own terminals until you promote it, but may look at it and end it. It ends after some minutes without any output or input. Some commands are blocked, some wait for the user's approval: when you are told to call again, repeat the call unchanged. There are limits to how many you may spawn.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{"cwd":{"type":"string","description":"absolute path of the working directory"},"command":{"type":"array","items":{"type":"string"},"minItems":1,"description":"program and arguments, such as [\"npm\",\"run\",\"dev\"]"}},"required":["cwd","command"],"additionalProperties":false}`),
+		Description: "Spawn a background terminal for running dev servers, watchers, tests etc. The command is executed directly, without a shell; for pipes and the like use [\"sh\",\"-c\",\"…\"], on Windows [\"cmd\",\"/c\",\"…\"]. Ask for a port of its own for a server. It is yours: the user does not see it among their own terminals until you promote it, but may look at it and end it. It ends after some minutes without any output or input. Some commands are blocked, some wait for the user's approval: when you are told to call again, repeat the call unchanged. There are limits to how many you may spawn.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"cwd":{"type":"string","description":"absolute path of the working directory"},"command":{"type":"array","items":{"type":"string"},"minItems":1,"description":"program and arguments, such as [\"npm\",\"run\",\"dev\"]"},` +
+			`"port":{"type":"string","description":"\"auto\" for a free TCP port, the same as before if that is free, or a number: set as PORT and in place of {port} in the arguments, such as [\"npx\",\"vite\",\"--port\",\"{port}\"]; the answer has it"}},"required":["cwd","command"],"additionalProperties":false}`),
 		Destructive: true, OpenWorld: true,
 	}, call: func(ctx context.Context, c call) (Result, error) {
 		var in struct {
-			Cwd     string   `json:"cwd"`
-			Command []string `json:"command"`
+			Cwd     string          `json:"cwd"`
+			Command []string        `json:"command"`
+			Port    json.RawMessage `json:"port"` // a string, or the number that models like to write
 		}
 		if err := c.decode(&in); err != nil {
 			return Result{}, err
@@ -36,7 +38,8 @@ func (s *Set) spawnTool() tool {
 			return Result{}, err
 		}
 		defer c.Progress(ctx, "starting, perhaps once the user has approved it")()
-		i, err := s.control.Spawn(ctx, SpawnRequest{Cwd: in.Cwd, Command: in.Command})
+		port := strings.TrimPrefix(strings.Trim(string(in.Port), `"`), "null")
+		i, err := s.control.Spawn(ctx, SpawnRequest{Cwd: in.Cwd, Command: in.Command, Port: port})
 		if err != nil {
 			return Result{}, err
 		}

@@ -54,6 +54,10 @@ type Locator interface {
 	// *ClosedError says that it may not connect at present, any other error that it may
 	// never.
 	Reach(port int, url bool) ([]string, error)
+	// PortUsers says who has each of these ports, as far as the principal may know it; ""
+	// says that nobody has. It is nil if the system does not tell, or the principal must
+	// not know.
+	PortUsers(ports []int) map[int]string
 }
 
 // ClosedError says that no program to which a wait may connect listens on a port.
@@ -83,6 +87,7 @@ var (
 type SpawnRequest struct {
 	Cwd     string   // directory to start in, as the agent gave it
 	Command []string // argv, not empty
+	Port    string   // "auto", a number, or "" for none
 }
 
 // Owner says whose a terminal is.
@@ -110,6 +115,7 @@ type Info struct {
 	Cols, Rows  int
 	Pid         int
 	Notice      string      // something that is not as asked, in one line
+	Port        int         // TCP port that it was given at its start, 0 for none
 	Running     string      // command line that a shell runs now
 	Detection   bool        // the shell reports its commands
 	Start, End  int64       // offsets of the readable output: [Start, End)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ func (f *fakeTerminals) Spawn(_ context.Context, r agenttools.SpawnRequest) (age
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.info.Cwd, t.info.Command = r.Cwd, r.Command
+	t.info.Port, _ = strconv.Atoi(r.Port)
 	return t.info, nil
 }
 
@@ -117,6 +119,14 @@ func (f *fakeTerminals) Listens(id string, _ int) (yes, known bool) {
 }
 
 func (f *fakeTerminals) Reach(int, bool) ([]string, error) { return agenttools.Loopbacks(), nil }
+
+func (f *fakeTerminals) PortUsers(ports []int) map[int]string {
+	users := map[int]string{}
+	for _, port := range ports {
+		users[port] = f.owner
+	}
+	return users
+}
 
 func (f *fakeTerminals) Write(ctx context.Context, id string, p []byte) error {
 	t, err := f.own(id)

@@ -37,6 +37,9 @@ func TestContract(t *testing.T) {
 	}{
 		{"list", "list_terminals", m{}, "[" + user + "," + strings.Replace(user, "abc123", "quiet", 1) + "]", false},
 		{"spawn", "spawn_background_terminal", m{"cwd": "/path/to/project", "command": []string{"npm", "run", "dev"}}, spawned, false},
+		{"spawn at a port", "spawn_background_terminal", m{"cwd": "/path/to/project", "command": []string{"npm", "run", "dev"}, "port": "3000"}, strings.Replace(spawned, "]}", `],"port":3000}`, 1), false},
+		{"spawn at a number", "spawn_background_terminal", m{"cwd": "/path/to/project", "command": []string{"npm", "run", "dev"}, "port": 3000.0}, strings.Replace(spawned, "]}", `],"port":3000}`, 1), false},
+		{"spawn without one", "spawn_background_terminal", m{"cwd": "/path/to/project", "command": []string{"npm", "run", "dev"}, "port": nil}, spawned, false},
 		{"promote", "promote_terminal", m{"terminalId": "pty-xyz789"}, promoted, false},
 		{"promote again", "promote_terminal", m{"terminalId": "pty-xyz789"}, "Terminal is already visible to the user", true},
 		{"kill a promoted one", "kill_terminal", m{"terminalId": "pty-xyz789"}, "Cannot kill visible or user-owned terminals", true},

@@ -191,7 +191,7 @@ func (d *decoder) value(v reflect.Value, f *field, raw any, path []string) {
 			return
 		}
 	case string:
-		if t == typeSize || t == typeDuration || t.Kind() == reflect.String {
+		if t == typeSize || t == typeDuration || t == typePort || t.Kind() == reflect.String {
 			d.text(v, f, x, path)
 			return
 		}
@@ -242,6 +242,16 @@ func (d *decoder) text(v reflect.Value, f *field, s string, path []string) {
 			return
 		}
 		d.number(v, f, int64(n), path)
+	case typePort:
+		if !slices.Contains(f.words, s) {
+			d.wrong(path, "%s must be %s", shown(s), f.allowed(v.Type()))
+			return
+		}
+		for port, word := range portWords {
+			if word == s {
+				v.SetInt(int64(port))
+			}
+		}
 	default:
 		if f.words != nil && !slices.Contains(f.words, s) {
 			d.wrong(path, "%s must be one of %s", shown(s), f.allowed(v.Type()))

@@ -77,6 +77,8 @@ func written(v reflect.Value) string {
 	switch t := v.Type(); {
 	case t == typeSize, t == typeDuration:
 		return `"` + literal(t, v.Int()) + `"`
+	case t == typePort && v.Int() < 0:
+		return quoted(literal(t, v.Int()))
 	case t.Kind() == reflect.Int:
 		return literal(t, v.Int())
 	case t.Kind() == reflect.Bool:

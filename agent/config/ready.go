@@ -15,10 +15,10 @@ import (
 // Ready says when a declared terminal is ready. At most one of the conditions is there;
 // without any, it is ready when it runs.
 type Ready struct {
-	Port    int      `toml:"port" range:"1..65535"` // a program of the terminal listens on it
-	Pattern string   `toml:"pattern"`               // RE2, that a line matches
-	HTTP    string   `toml:"http"`                  // URL of this machine that answers with status 200
-	Command []string `toml:"command"`               // argv of a program that exits with status 0
+	Port    Port     `toml:"port" range:"1..65535" oneof:"{port}"` // a program of the terminal listens on it; GivenPort is Declared.Port
+	Pattern string   `toml:"pattern"`                              // RE2, that a line matches
+	HTTP    string   `toml:"http"`                                 // URL of this machine that answers with status 200
+	Command []string `toml:"command"`                              // argv of a program that exits with status 0
 	// Timeout bounds the time from the start until the terminal is ready; 0 means
 	// ReadyTimeout.
 	Timeout Duration `toml:"timeout" range:"1s..1h"`
@@ -50,7 +50,7 @@ func (r *Ready) Within() time.Duration {
 func (r *Ready) String() string {
 	switch {
 	case r.Port != 0:
-		return "it listens on port " + strconv.Itoa(r.Port)
+		return "it listens on port " + r.Port.String()
 	case r.Pattern != "":
 		return "a line matches " + strconv.Quote(r.Pattern)
 	case r.HTTP != "":

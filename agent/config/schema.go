@@ -21,6 +21,7 @@ type bounds struct{ lo, hi int64 }
 var (
 	typeSize     = reflect.TypeFor[Size]()
 	typeDuration = reflect.TypeFor[Duration]()
+	typePort     = reflect.TypeFor[Port]()
 )
 
 // fieldsOf returns the fields of a section's type in order. It panics for tags that make
@@ -70,6 +71,8 @@ func mustNumber(t reflect.Type, s string) int64 {
 // allowed describes the values that the field accepts.
 func (f *field) allowed(t reflect.Type) string {
 	switch {
+	case t == typePort:
+		return f.words[0] + ", or " + literal(t, f.bounds.lo) + " to " + literal(t, f.bounds.hi)
 	case len(f.words) > 0:
 		return strings.Join(f.words, ", ")
 	case f.bounds.lo == f.bounds.hi:
@@ -85,6 +88,8 @@ func literal(t reflect.Type, n int64) string {
 		return Size(n).String()
 	case typeDuration:
 		return Duration(n).String()
+	case typePort:
+		return Port(n).String()
 	}
 	return strconv.FormatInt(n, 10)
 }
@@ -96,6 +101,8 @@ func kind(t reflect.Type) string {
 		return "size"
 	case t == typeDuration:
 		return "duration"
+	case t == typePort:
+		return "port"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

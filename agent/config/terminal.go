@@ -35,6 +35,8 @@ type Declared struct {
 	// ForwardBrowser sets what makes its dev server print errors of the page, see
 	// localapi.SpawnRequest.
 	ForwardBrowser bool `toml:"forward_browser"`
+	// Port is the TCP port that the terminal gets; AutoPort stands for a free one.
+	Port Port `toml:"port" range:"1..65535" oneof:"auto"`
 	// Needs names declared terminals that must be ready before this one starts.
 	Needs []string `toml:"needs"`
 	// Agents lists what agents on this machine may do with it: AgentsRestart.
@@ -122,8 +124,11 @@ func (d *Declared) problems(at string) []Problem {
 	if d.Private && len(d.Agents) > 0 {
 		problem("agents", "a private terminal is hidden from agents")
 	}
-	if err := d.Ready.check(); err != nil {
+	given := d.At(somePort)
+	if err := given.Ready.check(); err != nil {
 		problem("ready", "%s", printable(err.Error()))
+	} else if d.Port == 0 && given.Ready.String() != d.Ready.String() {
+		problem("ready", `{port} needs port = "auto" or a number beside it`)
 	}
 	if text := strings.Join(slices.Concat([]string{d.Line, d.Cwd}, d.Command, d.Env, d.Ready.Command), ""); strings.ContainsRune(text, 0) {
 		problem("command", "a NUL byte is in its values")

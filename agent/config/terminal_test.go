@@ -104,11 +104,18 @@ ready = {port = 5173, timeout = "30s"}
 name = "db"
 line = "postgres"
 ready = {command = ["pg_isready", "-q"]}
+
+[[terminal]]
+name = "api"
+line = "api --port {port}"
+port = "auto"
+ready = {port = "{port}"}
 `))
 	want := config.Default()
 	want.Terminal = []config.Declared{
 		{Name: "web", Line: "npm run dev", Needs: []string{"db"}, Agents: []string{"restart"}, Ready: config.Ready{Port: 5173, Timeout: config.Duration(30 * time.Second)}},
 		{Name: "db", Line: "postgres", Ready: config.Ready{Command: []string{"pg_isready", "-q"}}},
+		{Name: "api", Line: "api --port {port}", Port: config.AutoPort, Ready: config.Ready{Port: config.GivenPort}},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v\n%s", err, diff)
@@ -121,6 +128,20 @@ ready = {command = ["pg_isready", "-q"]}
 	back, err := config.Parse("f", []byte(b.String()))
 	if diff := cmp.Diff(got, back); err != nil || diff != "" {
 		t.Errorf("read back: %v\n%s\n%s", err, diff, b.String())
+	}
+}
+
+// The given port takes its place in the condition and the variables, and nowhere else.
+func TestDeclaredAtPort(t *testing.T) {
+	d := config.Declared{Name: "web", Line: "x {port}", Env: []string{"URL=http://localhost:{port}/"}, Port: config.AutoPort,
+		Ready: config.Ready{Port: config.GivenPort, HTTP: "http://localhost:{port}/", Command: []string{"check", "{port}"}}}
+	want := config.Declared{Name: "web", Line: "x {port}", Env: []string{"URL=http://localhost:3000/", "PORT=3000"}, Port: config.AutoPort,
+		Ready: config.Ready{Port: 3000, HTTP: "http://localhost:3000/", Command: []string{"check", "3000"}}}
+	if diff := cmp.Diff(want, d.At(3000)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(d, d.At(0)); diff != "" || d.Env[0] != "URL=http://localhost:{port}/" {
+		t.Errorf("without a port: %s", diff)
 	}
 }
 
@@ -139,9 +160,17 @@ func TestProblemsOfReady(t *testing.T) {
 		"http of this machine":   {web + `ready = {http = "https://web.localhost:5173/health"}`, ""},
 		"IPv6":                   {web + `ready = {http = "http://[::1]:5173"}`, ""},
 		"two conditions":         {web + `ready = {port = 1, pattern = "x"}`, "f:4: terminal.0.ready: give one of port, pattern, http and command"},
-		"a port that is none":    {web + `ready = {port = 70000}`, "f:4: terminal.0.ready.port: 70000 is out of range: 1 to 65535 (it is ready when it listens on this TCP port)"},
+		"a port that is none":    {web + `ready = {port = 70000}`, "f:4: terminal.0.ready.port: 70000 is out of range: {port}, or 1 to 65535 (it is ready when it listens on this TCP port)"},
 		"a wrong pattern":        {web + `ready = {pattern = "("}`, "f:4: terminal.0.ready: pattern: error parsing regexp: missing closing ): `(`"},
 		"a time for nothing":     {web + `ready = {timeout = "5s"}`, "f:4: terminal.0.ready: timeout needs a condition: port, pattern, http or command"},
+		"the given port":         {web + "port = \"auto\"\nenv = [\"URL=http://localhost:{port}\"]\nready = {http = \"http://localhost:{port}/\"}", ""},
+		"a given number":         {web + "port = 3000\nready = {port = \"{port}\"}", ""},
+		"a port, not given":      {web + `ready = {port = "{port}"}`, `f:4: terminal.0.ready: {port} needs port = "auto" or a number beside it`},
+		"a URL, not given":       {web + `ready = {http = "http://localhost:{port}/"}`, `f:4: terminal.0.ready: {port} needs port = "auto" or a number beside it`},
+		"a word for a port":      {web + `port = "free"`, `f:4: terminal.0.port: "free" must be auto, or 1 to 65535 (the TCP port that it gets)`},
+		"another word":           {web + "port = 1\nready = {port = \"auto\"}", `f:5: terminal.0.ready.port: "auto" must be {port}, or 1 to 65535 (it is ready when it listens on this TCP port)`},
+		"a large port":           {web + `port = 65536`, "f:4: terminal.0.port: 65536 is out of range: auto, or 1 to 65535 (the TCP port that it gets)"},
+		"a part of a port":       {web + `port = 1.5`, "f:4: terminal.0.port: 1.5 is not a port: auto, or 1 to 65535 (the TCP port that it gets)"},
 		"no program":             {web + `ready = {command = []}`, `f:4: terminal.0.ready: command names no program; write command = ["pg_isready", "-q"]`},
 		"another machine":        {web + `ready = {http = "http://example.com/"}`, `f:4: terminal.0.ready: http: "example.com" is not this machine; name localhost or 127.0.0.1`},
 		"another address":        {web + `ready = {http = "http://10.0.0.1/"}`, `f:4: terminal.0.ready: http: "10.0.0.1" is not this machine; name localhost or 127.0.0.1`},

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,4 +80,45 @@ func (d Duration) String() string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// Port is a TCP port, written as a number, or as the one word that its key allows.
+type Port int
+
+const (
+	AutoPort  Port = -1 // of Declared.Port: a free port
+	GivenPort Port = -2 // of Ready.Port: the port that the terminal was given
+)
+
+// portPlace stands for the given port in other values.
+const portPlace = "{port}"
+
+var portWords = map[Port]string{AutoPort: "auto", GivenPort: portPlace}
+
+// String returns the number or the word.
+func (p Port) String() string {
+	return cmp.Or(portWords[p], strconv.Itoa(int(p)))
+}
+
+// somePort stands for the given port while nobody knows it.
+const somePort = 1
+
+// At returns the declaration with the port that the terminal was given in its condition
+// and its variables; 0 changes nothing.
+func (d Declared) At(port int) Declared {
+	if port == 0 {
+		return d
+	}
+	number := strconv.Itoa(port)
+	if d.Ready.Port == GivenPort {
+		d.Ready.Port = Port(port)
+	}
+	d.Ready.HTTP = strings.ReplaceAll(d.Ready.HTTP, portPlace, number)
+	d.Env, d.Ready.Command = append(slices.Clone(d.Env), "PORT="+number), slices.Clone(d.Ready.Command)
+	for _, texts := range [][]string{d.Env, d.Ready.Command} {
+		for i, text := range texts {
+			texts[i] = strings.ReplaceAll(text, portPlace, number)
+		}
+	}
+	return d
 }

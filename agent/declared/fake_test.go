@@ -98,6 +98,8 @@ func (t *terminal) ID() string { return t.id }
 
 func (t *terminal) Started() time.Time { return t.began }
 
+func (t *terminal) Port() int { return 3000 }
+
 func (t *terminal) Await(ctx context.Context, d config.Declared, _ bool) error {
 	select {
 	case <-t.holds:

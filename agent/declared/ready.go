@@ -17,7 +17,7 @@ const leastLook = 2 * time.Second
 // beginReady sets the state of t, which has just begun to run. A terminal that an earlier
 // daemon has found ready stays ready.
 func (e *entry) beginReady(t Terminal) {
-	switch r := e.startedSpec().Ready; {
+	switch r := e.startedSpec(t).Ready; {
 	case r.IsZero():
 	case e.wasReady(t.ID()):
 		e.setReady(t, vocab.ReadyYes, r.String())
@@ -29,7 +29,7 @@ func (e *entry) beginReady(t Terminal) {
 // becomeReady waits until t is ready and records that. It returns then, or when ctx ends.
 // When the time for the condition is over, it records that and goes on waiting.
 func (e *entry) becomeReady(ctx context.Context, t Terminal) {
-	spec := e.startedSpec()
+	spec := e.startedSpec(t)
 	r := spec.Ready
 	if r.IsZero() || e.wasReady(t.ID()) {
 		return
@@ -59,14 +59,15 @@ func (e *entry) wasReady(id string) bool {
 	return k.Ready && k.ID == id
 }
 
-// startedSpec returns the declaration of the running terminal, as far as it is known.
-func (e *entry) startedSpec() (d config.Declared) {
+// startedSpec returns the declaration of the running terminal, as far as it is known, at
+// its port.
+func (e *entry) startedSpec(t Terminal) (d config.Declared) {
 	e.change(func() {
 		if d = e.spec; e.startedAs != nil {
 			d = *e.startedAs
 		}
 	})
-	return d
+	return d.At(t.Port())
 }
 
 func (e *entry) setReady(t Terminal, s vocab.ReadyState, why string) {

@@ -27,6 +27,8 @@ type Terminal interface {
 	ID() string
 	// Started is when the terminal began to run.
 	Started() time.Time
+	// Port is the TCP port that it was given, 0 for none.
+	Port() int
 	// Over reports whether the terminal has ended.
 	Over() bool
 	// Wait returns when the terminal has ended, or ctx's error.

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/agent/ports"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/platform/pty"
@@ -30,6 +31,7 @@ func errorFor(err error) *localapi.Error {
 	var ambiguous *term.AmbiguousError
 	var spec *term.SpecError
 	var failed *pty.StartError
+	var taken *ports.TakenError
 	var unstarted *start.Error
 	var size *http.MaxBytesError
 	switch {
@@ -49,6 +51,8 @@ func errorFor(err error) *localapi.Error {
 		e.Code, e.Hint = localapi.CodeDenied, "it was started with --private, which cannot be changed"
 	case errors.As(err, &unstarted):
 		e.Code, e.Message, e.Hint = startCodes[unstarted.Kind], unstarted.Message, unstarted.Hint
+	case errors.As(err, &taken):
+		e.Code, e.Hint = localapi.CodeExists, "tether ports says what listens where"
 	case errors.As(err, &failed):
 		e.Code, e.Hint = localapi.CodeCannotStart, startHint(failed)
 	case errors.Is(err, term.ErrExited), errors.Is(err, term.ErrEnding):

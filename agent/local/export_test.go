@@ -220,3 +220,8 @@ const (
 	HistorySize       = historySize
 	AckWindow         = ackWindow
 )
+
+// PortUsersAt is what an agent of a session at a host is told of ports.
+func PortUsersAt(s *Server, host string, ports []int) map[int]string {
+	return (&agentTerminals{server: s, access: s.opts.Access(term.AgentAt(host, "x")), host: host}).PortUsers(ports)
+}

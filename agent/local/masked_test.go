@@ -67,6 +67,7 @@ func tellsNone(t *testing.T, who, what string) {
 var agentRoutes = map[string][]string{
 	"GET /v1/status":                   {"/v1/status"},
 	"GET /v1/whoami":                   {"/v1/whoami"},
+	"GET /v1/ports":                    {"/v1/ports"},
 	"GET /v1/terminals":                {"/v1/terminals", "/v1/terminals?ports=1"},
 	"POST /v1/terminals":               {""},
 	"GET /v1/terminals/{ref}":          {"/v1/terminals/ID", "/v1/terminals/OWN"},

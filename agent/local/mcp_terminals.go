@@ -94,7 +94,7 @@ func (a *agentTerminals) Spawn(ctx context.Context, r agenttools.SpawnRequest) (
 		return agenttools.Info{}, fmt.Errorf("cwd %.60q is not an absolute path", r.Cwd)
 	}
 	req := start.Request{Actor: a.access.Actor(), Named: a.named, Background: true, Idle: true, Again: true,
-		SpawnRequest: localapi.SpawnRequest{Door: a.door, Command: r.Command, Cwd: filepath.Clean(r.Cwd)}}
+		SpawnRequest: localapi.SpawnRequest{Door: a.door, Command: r.Command, Cwd: filepath.Clean(r.Cwd), Port: r.Port}}
 	if a.host != "" {
 		req.LendTo = []string{a.host}
 	}

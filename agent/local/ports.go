@@ -21,11 +21,7 @@ func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, erro
 	all := map[term.ID][]localapi.Listening{}
 	for id, some := range found {
 		for _, l := range some {
-			x := localapi.Listening{Port: int(l.Addr.Port()), Address: l.Addr.Addr().String(), Pid: l.Pid}
-			if a := l.Addr.Addr(); a.IsLoopback() || a.IsUnspecified() {
-				x.URL = fmt.Sprintf("http://localhost:%d", x.Port)
-			}
-			all[term.ID(id)] = append(all[term.ID(id)], x)
+			all[term.ID(id)] = append(all[term.ID(id)], listeningOf(l))
 		}
 	}
 	for _, some := range all {
@@ -34,6 +30,14 @@ func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, erro
 		})
 	}
 	return all, nil
+}
+
+func listeningOf(l proc.Listener) localapi.Listening {
+	x := localapi.Listening{Port: int(l.Addr.Port()), Address: l.Addr.Addr().String(), Pid: l.Pid}
+	if a := l.Addr.Addr(); a.IsLoopback() || a.IsUnspecified() {
+		x.URL = fmt.Sprintf("http://localhost:%d", x.Port)
+	}
+	return x
 }
 
 // running returns the terminals that run, as package proc looks for their processes.

@@ -300,6 +300,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET " + whoamiPath:                s.whoami,
 		"GET /v1/status":                   s.status,
 		"GET /v1/terminals":                s.list,
+		"GET /v1/ports":                    s.userPorts,
 		"POST /v1/terminals":               withBody(s.spawn),
 		"GET /v1/terminals/{ref}":          s.onTerminal(s.info),
 		"POST /v1/terminals/{ref}/kill":    s.onTerminal(s.kill),

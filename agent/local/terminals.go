@@ -3,11 +3,13 @@ package local
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/agent/ports"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/jsonspan"
@@ -176,7 +178,7 @@ func terminalFrom(i term.Info) localapi.Terminal {
 	t := localapi.Terminal{
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private, Notice: i.Notice,
-		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
+		LentTo: i.LentTo, Pid: i.Pid, Port: i.Port, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
 		Exit: i.Exit, CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
 		State: vocab.State{Readiness: i.Readiness},
 	}
@@ -198,7 +200,12 @@ func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
 	s.noteAgent(r.Actor) // here, because an agent at a host does not come through this door
-	return s.opts.Starter.Start(ctx, r)
+	h, err := s.opts.Starter.Start(ctx, r)
+	if taken, ok := errors.AsType[*ports.TakenError](err); ok {
+		asks := agentTerminals{server: s, access: s.opts.Access(r.Actor)}
+		taken.By = asks.PortUsers([]int{taken.Port})[taken.Port]
+	}
+	return h, err
 }
 
 // startRequest returns the request of an actor at a door, without checking it.

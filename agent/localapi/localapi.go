@@ -68,10 +68,11 @@ const (
 	FeatureBytes  = "bytes"  // fields for text that is not UTF-8
 	FeatureLimits = "limits" // limits of SpawnRequest and DeclareRequest
 	FeatureMarks  = "marks"  // sizes, losses and the exit in followed output
+	FeaturePort   = "port"   // SpawnRequest.Port
 
 	FeatureForwardBrowser = "forward-browser" // SpawnRequest.ForwardBrowser
 
-	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits + ", " + FeatureMarks + ", " + FeatureForwardBrowser // all of this program
+	Features = FeatureFeed + ", " + FeatureBytes + ", " + FeatureLimits + ", " + FeatureMarks + ", " + FeatureForwardBrowser + ", " + FeaturePort // all of this program
 )
 
 // Files next to the socket. A daemon holds a lock on LockName from its start to its end.

@@ -37,6 +37,7 @@ type Terminal struct {
 	vocab.State
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
+	Port         int            `json:"port,omitempty"`      // the TCP port that it was given at its start, with PORT
 	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell
 	// Checkout is the git work tree of the directory, only in lists. Its texts are empty
 	// if a file system does not answer.
@@ -72,6 +73,9 @@ type SpawnRequest struct {
 	Rows    uint16   `json:"rows,omitempty"`
 	Private bool     `json:"private,omitempty"`
 	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means the owner's configured value
+	// Port asks for a TCP port: "auto" for a free one, or a number. The command gets it
+	// as PORT, and in place of each {port} in its arguments. With FeaturePort.
+	Port string `json:"port,omitempty"`
 	// LendTo names hosts; absent means the default host, if there is one and the terminal
 	// is not private.
 	LendTo []string `json:"lend_to,omitempty"`
@@ -123,11 +127,24 @@ type Listening struct {
 	URL     string `json:"url,omitempty"` // for a browser here; if bound to a loopback address or to all
 }
 
-// Ports are the listening ports of a terminal, as tether ports prints them.
+// Ports are the listening ports of a terminal, or of this user's programs, in the order
+// of their numbers.
 type Ports struct {
-	SchemaVersion int         `json:"schema_version"`
-	ID            string      `json:"id"`
-	Ports         []Listening `json:"ports"`
+	SchemaVersion int        `json:"schema_version"`
+	ID            string     `json:"id,omitempty"` // of the terminal for which they were requested
+	Ports         []UserPort `json:"ports"`
+}
+
+// UserPort is a TCP port on which a program of this user listens. One of the answer for
+// a certain terminal has only what Listening has.
+type UserPort struct {
+	Listening
+	Command   []string        `json:"command,omitempty"`   // the program's arguments, if the system tells; at most 50, cut to 500 bytes each
+	Directory string          `json:"directory,omitempty"` // the program's, else its terminal's
+	Checkout  *vocab.Checkout `json:"checkout,omitempty"`  // the git work tree that the directory is in
+	Terminal  string          `json:"terminal,omitempty"`  // id of the terminal that the program is in
+	Name      string          `json:"name,omitempty"`      // the terminal's
+	Outside   bool            `json:"outside,omitempty"`   // the program is in no running terminal
 }
 
 // Screen is a terminal's screen.
@@ -173,9 +190,10 @@ type Problem struct {
 	Code      string `json:"code,omitempty"`       // the tool's own code for the problem
 	Href      string `json:"href,omitempty"`       // the page about the code to which the tool links it
 	Message   string `json:"message"`
-	First     int64  `json:"first"` // raw offset of the first lines that reported it
-	Last      int64  `json:"last"`  // raw offset after the last lines that reported it
-	Count     int    `json:"count"` // how often it was reported
+	First     int64  `json:"first"`           // raw offset of the first lines that reported it
+	Last      int64  `json:"last"`            // raw offset after the last lines that reported it
+	Count     int    `json:"count"`           // how often it was reported
+	Taken     string `json:"taken,omitempty"` // who has the port that was not free, or that it is free now
 }
 
 // ProblemList is the answer to a question about a terminal's problems.

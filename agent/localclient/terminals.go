@@ -71,7 +71,16 @@ func (c *Client) Commands(ctx context.Context, ref string) (localapi.CommandList
 // Ports returns the ports on which the programs of a terminal listen.
 func (c *Client) Ports(ctx context.Context, ref string) (localapi.Ports, error) {
 	t, err := ask[localapi.Terminal](ctx, c, http.MethodGet, terminalPath(ref, "?ports=1"), nil)
-	return localapi.Ports{SchemaVersion: localapi.SchemaVersion, ID: t.ID, Ports: append([]localapi.Listening{}, t.Listening...)}, err
+	p := localapi.Ports{SchemaVersion: localapi.SchemaVersion, ID: t.ID, Ports: []localapi.UserPort{}}
+	for _, l := range t.Listening {
+		p.Ports = append(p.Ports, localapi.UserPort{Listening: l})
+	}
+	return p, err
+}
+
+// AllPorts returns the ports on which this user's programs listen.
+func (c *Client) AllPorts(ctx context.Context) (localapi.Ports, error) {
+	return ask[localapi.Ports](ctx, c, http.MethodGet, "/v1/ports", nil)
 }
 
 // Screen returns a terminal's present screen, its rows also with colours if requested.

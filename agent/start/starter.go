@@ -3,10 +3,13 @@ package start
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"tether/agent/policy"
+	"tether/agent/ports"
 	"tether/agent/term"
 )
 
@@ -24,6 +27,8 @@ type Options struct {
 	// Confine, if not nil, changes an agent's command so that it runs in its configured
 	// sandbox and limits.
 	Confine func(term.Actor, *term.Spec) error
+	// Ports gives ports to requests that ask for one; nil refuses them.
+	Ports *ports.Keeper
 	// AgentIdle is how long an agent's terminal may be without output and input if
 	// Request.Idle is set, default 5 min.
 	AgentIdle time.Duration
@@ -43,16 +48,24 @@ func New(o Options) *Starter {
 
 // Start asks the policy and, if it allows the request, starts the program. It blocks
 // while it reads the login's environment and while the person answers; ctx ends both.
-// Errors: a *policy.Refusal, an *Error, a *term.SpecError, a *pty.StartError, ctx's, and
-// those of Options.Spec and the pool.
+// Errors: a *policy.Refusal, an *Error, a *term.SpecError, a *pty.StartError, a
+// *ports.TakenError, ctx's, and those of Options.Spec and the pool.
 func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
-	return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) {
+	port, err := s.givePort(&r)
+	if err != nil {
+		return term.Handle{}, err
+	}
+	h, err := s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) {
 		spec, err := s.opts.Spec(ctx, r)
 		if err != nil {
 			return term.Handle{}, err
 		}
-		return s.launch(r, spec)
+		return s.launch(r, spec, port)
 	})
+	if err != nil {
+		port.Release()
+	}
+	return h, err
 }
 
 // Prepare is Start in two steps, for a caller that must know the terminal's id before the
@@ -60,14 +73,58 @@ func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
 // written the shell's scripts: if start is not called, or the policy refuses, they stay
 // until the daemon starts again.
 func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start func() (term.Handle, error), err error) {
+	port, err := s.givePort(&r)
+	if err != nil {
+		return "", nil, err
+	}
+	port.Begin(nil) // start may never be called
 	spec, err := s.opts.Spec(ctx, r)
 	if err != nil {
+		port.Release()
 		return "", nil, err
 	}
 	spec.ID = cmp.Or(spec.ID, term.NewID())
 	return spec.ID, func() (term.Handle, error) {
-		return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) { return s.launch(r, spec) })
+		return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) { return s.launch(r, spec, port) })
 	}, nil
+}
+
+// givePort keeps the port for which the request asks, and completes the request with it:
+// from here on the command is the one that runs.
+func (s *Starter) givePort(r *Request) (*ports.Kept, error) {
+	switch {
+	case r.Port == "":
+		return nil, nil
+	case s.opts.Ports == nil:
+		return nil, bad("this daemon gives no ports")
+	}
+	if err := ports.Check(r.Port); err != nil {
+		return nil, bad("%v", err)
+	}
+	port, err := s.opts.Ports.Keep(r.Port, r.Cwd, usualName(r))
+	if err != nil {
+		return nil, err
+	}
+	r.Command, r.Line = port.Fill(r.Command...), port.Fill(r.Line)[0]
+	if r.Door == policy.DoorConfig {
+		r.SetEnv = port.Fill(r.SetEnv...)
+	}
+	r.SetEnv = append(slices.Clip(r.SetEnv), "PORT="+strconv.Itoa(port.Port))
+	return port, nil
+}
+
+// usualName returns the name that the request's terminal has if no other terminal has it.
+func usualName(r *Request) string {
+	parts := nameOf(r)
+	switch {
+	case r.Name != "":
+		return r.Name
+	case parts.What != "":
+		return parts.Where + "-" + parts.What
+	case r.Line != "" || len(r.Command) == 0:
+		return r.Line
+	}
+	return filepath.Base(r.Command[0])
 }
 
 // asked returns the request for the policy. For an agent it contains all variables that
@@ -98,9 +155,12 @@ func (s *Starter) changedEnv(ctx context.Context, env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool { return known[e] })
 }
 
-// launch spawns the admitted program.
-func (s *Starter) launch(r Request, spec term.Spec) (term.Handle, error) {
+// launch spawns the admitted program, with the port that was kept for it.
+func (s *Starter) launch(r Request, spec term.Spec, port *ports.Kept) (term.Handle, error) {
 	spec.Unsigned = r.Unsigned
+	if port != nil {
+		spec.Port = port.Port
+	}
 	switch {
 	case r.ByAgent() && r.Idle:
 		spec.IdleTimeout = s.opts.AgentIdle
@@ -115,5 +175,9 @@ func (s *Starter) launch(r Request, spec term.Spec) (term.Handle, error) {
 			return term.Handle{}, err
 		}
 	}
-	return s.opts.Access(r.Actor).Spawn(spec)
+	h, err := s.opts.Access(r.Actor).Spawn(spec)
+	if err == nil {
+		port.Begin(func() bool { return h.Info().Exit != nil })
+	}
+	return h, err
 }

@@ -3,7 +3,9 @@ package start_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/agent/ports"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -48,7 +51,7 @@ func open(t *testing.T, rules func(*config.Policy)) *world {
 	specs := &start.Specs{Environment: login, HideEnv: []string{"SECRET"}, Scripts: t.TempDir(), Report: func(string, string) {}, Logger: &log,
 		LendTo: func(r start.Request) ([]string, error) { return r.LendTo, nil }}
 	w := &world{specs: specs}
-	w.Starter = start.New(start.Options{Access: pool.As, Policy: engine, Environment: login,
+	w.Starter = start.New(start.Options{Access: pool.As, Ports: ports.New(ports.Options{Free: func(int) bool { return true }}), Policy: engine, Environment: login,
 		Spec: func(ctx context.Context, r start.Request) (term.Spec, error) {
 			s, err := specs.Spec(ctx, r)
 			w.spec = s
@@ -192,4 +195,60 @@ func invalid(err error) bool {
 func errorAs[E error](err error) E {
 	e, _ := errors.AsType[E](err)
 	return e
+}
+
+// A command gets the port for which its request asks, the policy judges the command with
+// the port in it, and the port is free again after a refusal and after the end.
+func TestPort(t *testing.T) {
+	w := open(t, func(p *config.Policy) {
+		p.Rules = []config.PolicyRule{{Name: "no", Effect: "deny", Argv: []string{"serve", "3001"}}, {Name: "yes", Effect: "allow", Argv: []string{"serve"}}}
+	})
+	request := func(actor term.Actor, port string, words ...string) start.Request {
+		return start.Request{Actor: actor, SpawnRequest: localapi.SpawnRequest{Door: policy.DoorCLI, Command: words, Cwd: testkit.Abs("/"), Port: port, SetEnv: []string{"PORT=1", "URL=:{port}"}}}
+	}
+	h, err := w.Start(t.Context(), request(term.User, "3000", "serve", "--port={port}", "{port}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := h.Info(); i.Port != 3000 || !slices.Equal(i.Command, []string{"serve", "--port=3000", "3000"}) {
+		t.Errorf("port %d, command %q", i.Port, i.Command)
+	}
+	if env := w.spec.Env; !slices.Contains(env, "PORT=3000") || !slices.Contains(env, "URL=:{port}") || slices.Contains(env, "PORT=1") {
+		t.Errorf("the environment is %q", env)
+	}
+	if _, err := w.Start(t.Context(), request(term.User, "3000", "serve")); fmt.Sprint(err) != "port 3000 was just given to another terminal" {
+		t.Errorf("the same port again: %v", err)
+	}
+	if err := h.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = w.Start(t.Context(), request(term.User, "3000", "serve")); err != nil {
+		t.Errorf("the same port after the end: %v", err)
+	}
+	var refused *policy.Refusal
+	for range 2 { // the first refusal has given the port back
+		if _, err := w.Start(t.Context(), request(term.Agent("bob"), "3001", "serve", "{port}")); !errors.As(err, &refused) {
+			t.Errorf("a command that the policy denies: %v", err)
+		}
+	}
+	configured := request(term.User, "auto", "serve")
+	configured.Door, configured.Line, configured.Command = policy.DoorConfig, "serve {port}", nil
+	_, begin, err := w.Prepare(t.Context(), configured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err = begin(); err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(h.Info().Port)
+	if !slices.Contains(w.spec.Env, "URL=:"+port) || !strings.Contains(strings.Join(h.Info().Command, " "), "serve "+port) {
+		t.Errorf("of the configuration, at %s: %q, %q", port, h.Info().Command, w.spec.Env)
+	}
+	h, err = w.Start(t.Context(), request(term.User, "", "serve", "{port}"))
+	if err != nil || h.Info().Port != 0 || h.Info().Command[1] != "{port}" || !slices.Contains(w.spec.Env, "PORT=1") {
+		t.Errorf("without a port: %v, %q", err, h.Info().Command)
+	}
+	if _, err := w.Start(t.Context(), request(term.User, "free", "serve")); fmt.Sprint(err) != `port "free" must be auto or 1 to 65535` {
+		t.Errorf("a word: %v", err)
+	}
 }

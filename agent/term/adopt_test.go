@@ -398,7 +398,7 @@ func TestStrangeRecord(t *testing.T) {
 func TestRecordFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
-		pool, h, l := keeping(t, v, term.Options{}, term.Spec{Name: "build", LendTo: []string{"a"}, OnSlow: term.Hold, Nonce: "n"})
+		pool, h, l := keeping(t, v, term.Options{}, term.Spec{Name: "build", LendTo: []string{"a"}, OnSlow: term.Hold, Nonce: "n", Port: 3000})
 		host, err := pool.As(term.Host("a")).Find("build")
 		must.Do(t, err)
 		must.Do(t, errors.Join(host.SaveLinkState(t.Context(), "uri"), h.Lend("b"), h.Resize(term.Size{Cols: 90, Rows: 30})))

@@ -34,6 +34,7 @@ type Info struct {
 	// Unsigned says that no person is known to have started it: its door saw no sign of a
 	// person.
 	Unsigned bool
+	Port     int    // the TCP port that it was given, 0 for none
 	Notice   string // see Spec; not known to the next daemon
 	Pid      int
 	Started  time.Time

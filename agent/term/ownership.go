@@ -83,6 +83,7 @@ type origin struct {
 	private   bool
 	leased    bool
 	unsigned  bool
+	port      int
 	notice    string
 	onSlow    OnSlow           // never ByOwner
 	idleAfter time.Duration    // how long it may be idle; 0: for ever
@@ -95,7 +96,7 @@ type origin struct {
 func (p *Pool) originOf(owner Actor, s Spec) origin {
 	o := origin{
 		name: s.Name, command: slices.Clone(s.Command), cwd: s.Cwd, started: time.Now(), door: s.Door,
-		private: s.Private, leased: s.Leased, unsigned: s.Unsigned, notice: s.Notice, onSlow: p.opts.onSlow(s.OnSlow, owner), idleAfter: s.IdleTimeout, endAfter: s.TimeLimit,
+		private: s.Private, leased: s.Leased, unsigned: s.Unsigned, port: s.Port, notice: s.Notice, onSlow: p.opts.onSlow(s.OnSlow, owner), idleAfter: s.IdleTimeout, endAfter: s.TimeLimit,
 		scanning: shellint.Options{Nonce: s.nonceOf()}, clipboard: p.opts.Outward.Clipboard(),
 	}
 	if p.opts.Secrets != nil && s.Env != nil {

@@ -40,6 +40,7 @@ type record struct {
 	LimitMs      int64          `json:"limit_ms,omitempty"` // how long an agent's terminal may run
 	Leased       bool           `json:"leased,omitempty"`   // it ends when the program that requested it has ended
 	Unsigned     bool           `json:"unsigned,omitempty"` // its starter showed no sign of a person
+	Port         int            `json:"port,omitempty"`     // the TCP port that it was given
 	Nonce        string         `json:"nonce,omitempty"`    // of the shell's marks
 	Door         string         `json:"door,omitempty"`     // through which it was started
 	// Secrets are values that no host may see. A holder has them in its memory anyway, in
@@ -177,7 +178,7 @@ func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.origin.name, Short: t.origin.short, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.ownership.owner.Role], t.ownership.owner.Name}, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter.Name, Private: t.origin.private,
-		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
+		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned, Port: t.origin.port,
 		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
 	r.Command, r.CommandBytes = jsonspan.Pack(r.Command)

@@ -49,6 +49,7 @@ type Spec struct {
 	Door string
 	// Unsigned is stored for Info.
 	Unsigned bool
+	Port     int // stored for Info
 	// Notice says in one line what is not as asked, for whoever starts the terminal; ""
 	// if nothing.
 	Notice string

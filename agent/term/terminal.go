@@ -140,7 +140,7 @@ func (t *Terminal) Info() Info {
 func (t *Terminal) infoLocked() Info {
 	o, end := &t.origin, t.stream.log.End()
 	i := Info{
-		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Notice: o.notice,
+		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
 		Title: cmp.Or(t.display.title, o.name), Cwd: t.display.cwd, Size: t.display.size,
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.holder != nil, Holds: t.origin.onSlow == Hold,

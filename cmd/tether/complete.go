@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/localclient"
+	"tether/agent/ports"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/jsonspan"
 )
@@ -21,7 +22,7 @@ type completer func(context.Context, *localclient.Client) ([]string, error)
 
 // addCompletions lets shells complete the arguments that a command's usage names:
 // terminals (ID), declared terminals and hosts (NAME), and approval requests. It also
-// lets them complete the hosts of --host.
+// lets them complete the hosts of --host, and --port auto.
 func addCompletions(root *cobra.Command, a *app) {
 	for _, c := range root.Commands() {
 		addCompletions(c, a)
@@ -32,12 +33,15 @@ func addCompletions(root *cobra.Command, a *app) {
 			c.ValidArgsFunction = a.completing(declaredNames)
 		case c.Name() == "approve":
 			c.ValidArgsFunction = a.completing(questionNames)
-		case strings.HasPrefix(args, "ID"):
+		case strings.HasPrefix(args, "ID"), strings.HasPrefix(args, "[ID"):
 			c.ValidArgsFunction = a.completing(terminalNames)
 		case c.HasParent() && c.Parent().Name() == "notify" && args != "":
 			c.ValidArgsFunction = a.completing(receiverNames)
 		case strings.HasPrefix(args, "NAME"), c.Name() == "watch":
 			c.ValidArgsFunction = a.completing(hostNames)
+		}
+		if f := c.Flags().Lookup("port"); f != nil && f.Value.Type() == "string" {
+			_ = c.RegisterFlagCompletionFunc("port", cobra.FixedCompletions([]cobra.Completion{ports.Auto}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 		}
 		if c.Flags().Lookup("host") != nil {
 			_ = c.RegisterFlagCompletionFunc("host", a.completing(hostNames)) // cannot fail: the flag exists

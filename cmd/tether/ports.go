@@ -2,23 +2,31 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/cmd/tether/internal/display"
 )
 
 func portsCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "ports ID", Short: "list the TCP ports on which a terminal's programs listen", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `list the TCP ports on which a terminal's programs listen, and their URLs for a
-browser on this machine. tether ls shows the URLs, too. On macOS and Windows the
-list lacks programs that were started from the terminal but have left it, such as
-daemons.`,
-		Example: "  tether ports web\n  tether ports --json web | jq -r '.ports[0].url'",
+		Use: "ports [ID]", Short: "list the TCP ports on which your programs, or a terminal's, listen", Args: someArgs(0, 1, "the id or name of a terminal"),
+		Long: `list the TCP ports on which your programs listen: in which terminal, checkout and
+directory, also those outside tether; with an ID, those of that terminal and their URLs
+for a browser on this machine. tether ls shows the URLs, too. On macOS and Windows a
+program that was started from a terminal but has left it, such as a daemon, counts as
+outside.`,
+		Example: "  tether ports\n  tether ports web\n  tether ports --json web | jq -r '.ports[0].url'",
 		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, args []string) error {
+			if len(args) == 0 {
+				return a.allPorts(c.Context(), client, asJSON)
+			}
 			done := a.progress(c.Context(), "looking for ports")
 			p, err := client.Ports(c.Context(), args[0])
 			done()
@@ -41,4 +49,41 @@ daemons.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// allPorts prints what this user's programs listen on.
+func (a *app) allPorts(ctx context.Context, client *localclient.Client, asJSON bool) error {
+	done := a.progress(ctx, "looking for ports")
+	all, err := client.AllPorts(ctx)
+	done()
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return a.printJSON(all)
+	case len(all.Ports) == 0:
+		a.notice("no program listens on a TCP port")
+		return nil
+	}
+	w := a.table("PORT\tADDRESS\tTERMINAL\tCHECKOUT\tPROGRAM\tDIRECTORY")
+	for _, p := range all.Ports {
+		in, checkout := "(outside tether)", "-"
+		if p.Terminal != "" {
+			in = display.Printable(p.Name, 40) + " " + p.Terminal
+		}
+		if p.Checkout != nil {
+			checkout = display.Printable(p.Checkout.Label(), 60)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s (%d)\t%s\n", p.Port, p.Address, in, checkout, programOf(p), p.Pid, cmp.Or(display.Printable(p.Directory, 0), "-"))
+	}
+	return w.Flush()
+}
+
+// programOf returns a program's name and, for an interpreter, what it runs.
+func programOf(p localapi.UserPort) string {
+	if len(p.Command) == 0 {
+		return "unknown"
+	}
+	words := append([]string{p.Command[0][strings.LastIndexAny(p.Command[0], `/\`)+1:]}, p.Command[1:]...)
+	return display.Printable(display.ShellLine(words), 50)
 }

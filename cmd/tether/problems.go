@@ -60,6 +60,9 @@ func (a *app) printProblems(list localapi.ProblemList) {
 		if p.Count > 1 {
 			line += fmt.Sprintf(" (%d times)", p.Count)
 		}
+		if p.Taken != "" {
+			line += "; " + p.Taken
+		}
 		fmt.Fprintln(a.stdout, display.Printable(line, 2000))
 	}
 	switch {

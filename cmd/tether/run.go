@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/agent/ports"
 	"tether/cmd/tether/internal/attach"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -75,6 +77,7 @@ func spawnFlags(c *cobra.Command, r *localapi.SpawnRequest, detach *bool) {
 	f.BoolVarP(detach, "detach", "d", false, "print the terminal's id and leave the terminal running")
 	f.BoolVar(&r.Private, "private", false, "hide the terminal from all hosts and agents")
 	f.StringSliceVar(&r.LendTo, "host", nil, "lend the terminal to the paired host `NAME` instead of the default host")
+	f.StringVar(&r.Port, "port", "", "give the command the TCP `PORT` auto (a free one, the same next time if it is free) or a number: as the variable PORT, and in place of {port} in its arguments")
 	f.StringVar(&r.OnSlow, "on-slow", "", "the `MODE` for slow hosts: lag (the host misses output) or hold (the command waits for a while); default: as configured")
 	f.Bool("login-env", false, "use the environment of a fresh login instead of the current one; tether env shows it")
 	f.BoolVar(&r.NoIntegration, "no-integration", false, "start shells without the scripts that report commands")
@@ -85,6 +88,11 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	if err != nil {
 		return err
 	}
+	if c.Flags().Changed("port") {
+		if err := ports.Check(r.Port); err != nil {
+			return usage(c, "--%v", err)
+		}
+	}
 	dir, err := directory(r.Cwd)
 	if err != nil {
 		return err
@@ -92,6 +100,11 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	client, err := a.ensured(c)
 	if err != nil {
 		return err
+	}
+	if r.Port != "" {
+		if has, err := client.Has(c.Context(), localapi.FeaturePort); err != nil || !has {
+			return cmp.Or(err, error(&hinted{errors.New("the running daemon is older than this program and cannot give ports"), "replace it, and terminals run on: tether daemon --replace --background"}))
+		}
 	}
 	r.Cwd = dir
 	if !loginEnv {
@@ -117,6 +130,9 @@ func (a *app) run(c *cobra.Command, r localapi.SpawnRequest, detach bool) error 
 	}
 	if t.Notice != "" {
 		a.notice("%s", t.Notice)
+	}
+	if t.Port != 0 {
+		a.notice("port %d", t.Port)
 	}
 	if len(t.LentTo) == 0 && !t.Private {
 		a.sayNobody(c, client, t)

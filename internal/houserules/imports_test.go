@@ -47,7 +47,8 @@ const layers = `
 	internal/rotated < agent/audit;
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
-	agent/localapi, agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
+	internal/checkout, platform/secret, platform/socket < agent/ports;
+	agent/localapi, agent/policy, agent/ports, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	screen < internal/plain;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;

@@ -3,6 +3,8 @@ package display
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,8 +64,8 @@ func OwnerOf(t localapi.Terminal) string {
 const shownNames = 8
 
 // Command returns a terminal's command line as a list shows it. The URLs on which its
-// programs listen stand before it: whoever looks at a list in a narrow window needs them
-// more than the end of the line.
+// programs listen stand before it, and whether the port that it was given is missing:
+// whoever looks at a list in a narrow window needs them more than the end of the line.
 func Command(t localapi.Terminal) string {
 	var urls []string
 	for _, l := range t.Listening {
@@ -74,7 +76,21 @@ func Command(t localapi.Terminal) string {
 	if len(urls) > maxURLs {
 		urls = append(urls[:maxURLs], "…")
 	}
+	if t.Port != 0 && len(t.Listening) > 0 && !slices.ContainsFunc(t.Listening, func(l localapi.Listening) bool { return l.Port == t.Port }) {
+		urls = append([]string{fmt.Sprintf("asked for %d, listens on %s", t.Port, portsOf(t.Listening))}, urls...)
+	}
 	return strings.Join(append(urls, Printable(ShellLine(jsonspan.Words(t.Command, t.CommandBytes)), MaxCommand)), "  ")
+}
+
+// portsOf lists ports in words, each once.
+func portsOf(all []localapi.Listening) string {
+	var numbers []string
+	for _, l := range all {
+		if n := strconv.Itoa(l.Port); !slices.Contains(numbers, n) && len(numbers) < maxURLs {
+			numbers = append(numbers, n)
+		}
+	}
+	return strings.Join(numbers, ", ")
 }
 
 // maxURLs bounds the URLs of a terminal that a list shows.

@@ -34,13 +34,21 @@ func TestCommand(t *testing.T) {
 		}
 		return x
 	}
+	asked, there, starting := at("http://a:3001", ""), at("http://a:3000"), at()
+	asked.Port, asked.Listening[0].Port, asked.Listening[1].Port = 3000, 3001, 3001
+	there.Port, there.Listening[0].Port, starting.Port = 3000, 3000, 3000
 	for want, x := range map[string]localapi.Terminal{
-		"npm run dev":                    at(),
-		"http://a:1  npm run dev":        at("http://a:1", "http://a:1", ""),
-		"http://a  b  c  …  npm run dev": at("http://a", "b", "c", "d"),
+		"asked for 3000, listens on 3001  http://a:3001  npm run dev": asked,
+		"http://a:3000  npm run dev":                                  there,
+		"npm run dev":                                                 at(),
+		"http://a:1  npm run dev":                                     at("http://a:1", "http://a:1", ""),
+		"http://a  b  c  …  npm run dev":                              at("http://a", "b", "c", "d"),
 	} {
 		if got := Command(x); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	if got := Command(starting); got != "npm run dev" {
+		t.Errorf("before it listens: %q", got)
 	}
 }
