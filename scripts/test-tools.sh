@@ -113,6 +113,8 @@ oracles 8>&- &
 npm_packages watchers vitest "vite, webpack and other builds and watchers are not tried" --ignore-scripts \
 	vite@7.1.12 rollup@4.52.5 nodemon@3.1.10 typescript@5.9.3 webpack@5.102.1 webpack-cli@6.0.1 vitest@4.0.3 jest@30.2.0 concurrently@9.2.1 \
 	tsx@4.20.6 esbuild@0.25.11 8>&- &
+# Dev servers that print errors of their pages.
+npm_packages pages next "the test with pages of Vite and Next.js is skipped" --ignore-scripts vite@8.4.0 next@16.4.6 react@19.3.1 react-dom@19.3.1 8>&- &
 # Real MCP and ACP programs need Node 22.
 npm_packages node22 node/bin/node "the tests with Node 22 are skipped" node@22.23.3 8>&- &
 # An ACP agent's library, and an ACP agent.

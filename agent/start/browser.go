@@ -11,11 +11,13 @@ import (
 
 	"tether/agent/command"
 	"tether/internal/jsonspan"
+	"tether/platform/proc"
 )
 
 // agentVar turns on, in Vite 8 and what is built on it, that errors of the page are
 // printed, unless its configuration says otherwise
-// (https://vite.dev/config/server-options#server-forwardconsole).
+// (https://vite.dev/config/server-options#server-forwardconsole). A person's terminals
+// have no other value of it than proc.DevServerMark.
 const agentVar = "AI_AGENT"
 
 // devServer is a program that serves pages while they are developed. docs/DEV-SERVERS.md
@@ -74,10 +76,10 @@ func forwardBrowser(r *Request, env []string) (set, say string) {
 		return "", fmt.Sprintf("errors of the page may not be forwarded: %s %.20s does it only when told to, or not at all: %s", pkg, version, server.older)
 	}
 	taken := func(e string) bool { return strings.HasPrefix(e, agentVar+"=") && len(e) > len(agentVar)+1 }
-	if !server.variable || slices.ContainsFunc(env, taken) {
+	if !server.variable || r.ByAgent() && slices.ContainsFunc(env, taken) {
 		return "", ""
 	}
-	return agentVar + "=tether", ""
+	return proc.DevServerMark, ""
 }
 
 const (

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"tether/agent/localapi"
+	"tether/agent/term"
+	"tether/platform/proc"
 )
 
 // project writes files of a project, given by their names, and returns its directory.
@@ -30,7 +32,7 @@ func project(t *testing.T, files map[string]string) string {
 // The dev server is found in a command, in a script of a project or of its packages, and
 // gets the variable where its version takes it. Otherwise a sentence says what to change.
 func TestForwardBrowser(t *testing.T) {
-	const set = agentVar + "=tether"
+	const set = proc.DevServerMark
 	vite := func(version string) map[string]string {
 		return map[string]string{
 			"package.json":                   `{"scripts": {"dev": "npm run dev:web", "dev:web": "NODE_ENV=development vite --port 3000 && true", "loop": "npm run loop", "api": "node server.js"}}`,
@@ -48,6 +50,7 @@ func TestForwardBrowser(t *testing.T) {
 		line      string
 		files     map[string]string
 		env       string
+		agent     bool // asks for it
 		set, says string
 	}{
 		{line: "vite", files: vite("8.4.0"), set: set},
@@ -57,8 +60,9 @@ func TestForwardBrowser(t *testing.T) {
 		{line: "pnpm dev", files: vite("8.4.0"), set: set},
 		{line: "bun run dev", files: vite("8.4.0"), set: set},
 		{line: "node_modules/.bin/vite", files: vite("8.4.0"), set: set},
-		{line: "npm run dev", files: vite("8.4.0"), env: agentVar + "=other"},
-		{line: "npm run dev", files: vite("8.4.0"), env: agentVar + "=", set: set},
+		{line: "npm run dev", files: vite("8.4.0"), env: agentVar + "=other", agent: true},
+		{line: "npm run dev", files: vite("8.4.0"), env: agentVar + "=other", set: set},
+		{line: "npm run dev", files: vite("8.4.0"), env: agentVar + "=", agent: true, set: set},
 		{line: "npm run dev", files: vite("7.1.12"), says: "vite 7.1.12"},
 		{line: "npm run dev", files: map[string]string{"package.json": `{"scripts": {"dev": "vite"}}`}, set: set},
 		{line: "vite", files: with(vite("8.4.0"), "vite.config.ts", "export default { server: { forwardConsole: false } }"), says: "vite.config.ts"},
@@ -80,6 +84,9 @@ func TestForwardBrowser(t *testing.T) {
 		{line: "sleep 1", files: nil, says: "no dev server is known"},
 	} {
 		r := Request{SpawnRequest: localapi.SpawnRequest{Line: c.line, Cwd: project(t, c.files)}}
+		if r.Actor = term.User; c.agent {
+			r.Actor = term.Agent("bob")
+		}
 		got, says := forwardBrowser(&r, []string{"A=1", c.env})
 		if got != c.set || (says == "") != (c.says == "") || !strings.Contains(says, c.says) {
 			t.Errorf("%s: %q, %q; want %q, %q", c.line, got, says, c.set, c.says)

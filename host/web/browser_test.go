@@ -52,16 +52,7 @@ func newBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Skip("no Node")
 	}
-	program := ""
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
-	if program == "" {
-		t.Skip("no Chromium; scripts/test-tools.sh installs it where it can")
-	}
+	program := chromium(t)
 	c := exec.Command(node, "testdata/browser.mjs", modules, program)
 	in := must.Get(c.StdinPipe())(t)
 	out := must.Get(c.StdoutPipe())(t)
@@ -77,6 +68,18 @@ func newBrowser(t *testing.T) *browser {
 		}
 	})
 	return &browser{t: t, in: in, out: bufio.NewReader(out)}
+}
+
+// chromium is a browser's program. The test is skipped if none is installed.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no Chromium; scripts/test-tools.sh installs it where it can")
+	return ""
 }
 
 // args are the arguments of an operation.

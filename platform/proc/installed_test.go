@@ -54,14 +54,14 @@ func TestExeAndBeside(t *testing.T) {
 
 // Marks of agents' makers are dropped with the others, and nothing else is.
 func TestWithoutMarks(t *testing.T) {
-	env := []string{"CLAUDECODE=1", "HOME=/x", proc.Tag("pty-a"), "AI_AGENT=", "CLAUDECODEX=1", proc.AgentTag("bob"), "AI_AGENT", "PATH=/bin"}
-	if got := proc.WithoutTag(env); len(got) != 3 || got[0] != "HOME=/x" || got[1] != "CLAUDECODEX=1" || got[2] != "PATH=/bin" {
+	env := []string{"CLAUDECODE=1", "HOME=/x", proc.Tag("pty-a"), "AI_AGENT=", "CLAUDECODEX=1", proc.AgentTag("bob"), "AI_AGENT", "PATH=/bin", proc.DevServerMark}
+	if got := proc.WithoutTag(env); len(got) != 4 || got[0] != "HOME=/x" || got[1] != "CLAUDECODEX=1" || got[2] != "PATH=/bin" || got[3] != proc.DevServerMark {
 		t.Errorf("%q", got)
 	}
-	if got := proc.WithoutVendorMarks(env); len(got) != 5 {
+	if got := proc.WithoutVendorMarks(env); len(got) != 6 {
 		t.Errorf("%q", got)
 	}
-	if len(env) != 8 || env[0] != "CLAUDECODE=1" {
+	if len(env) != 9 || env[0] != "CLAUDECODE=1" {
 		t.Error("it has changed its argument")
 	}
 }

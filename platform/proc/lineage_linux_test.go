@@ -16,7 +16,7 @@ import (
 func TestLongArgumentsAndMarks(t *testing.T) {
 	long := strings.Repeat("/a/library.jar:", 5000)
 	cmd := exec.Command("sh", "-c", "echo; read x", long, "com.intellij.idea.Main")
-	cmd.Env = []string{"CLAUDECODE=1", "GEMINI_CLI=", "AI_AGENT=x_1", "PATH=/bin:/usr/bin"}
+	cmd.Env = []string{"CLAUDECODE=1", "GEMINI_CLI=", "GOOSE_TERMINAL=x_1", proc.DevServerMark, "PATH=/bin:/usr/bin"}
 	in := must.Get(cmd.StdinPipe())(t)
 	out := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
@@ -27,7 +27,7 @@ func TestLongArgumentsAndMarks(t *testing.T) {
 	if len(line) == 0 || !slices.Equal(line[0].Argv[3:], []string{long, "com.intellij.idea.Main"}) {
 		t.Fatalf("%.400v", line)
 	}
-	if !slices.Equal(line[0].Vendors, []string{"CLAUDECODE=1", "AI_AGENT=x_1"}) {
+	if !slices.Equal(line[0].Vendors, []string{"CLAUDECODE=1", "GOOSE_TERMINAL=x_1"}) {
 		t.Errorf("the marks are %q", line[0].Vendors)
 	}
 }

@@ -21,8 +21,15 @@ func VendorMarks() []VendorMark {
 	}
 }
 
+// DevServerMark is what tether sets for dev servers that print errors of the page only
+// with such a variable. It marks no agent.
+const DevServerMark = "AI_AGENT=tether"
+
 // vendorMark reports whether an entry of an environment is a known mark of an agent.
 func vendorMark(entry string) bool {
+	if entry == DevServerMark {
+		return false
+	}
 	name, _, _ := strings.Cut(entry, "=")
 	return slices.ContainsFunc(VendorMarks(), func(m VendorMark) bool { return m.Var == name })
 }
