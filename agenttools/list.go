@@ -149,7 +149,11 @@ func (s *Set) listTool() tool {
 		var in struct {
 			Changes bool `json:"changes"`
 		}
-		if err := c.decode(&in); err != nil {
+		var known any = &in
+		if placed == nil {
+			known = &struct{}{}
+		}
+		if err := c.decode(known); err != nil {
 			return Result{}, err
 		}
 		plain, all := []Metadata{}, []details{}
