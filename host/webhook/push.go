@@ -54,8 +54,9 @@ type pushed struct {
 // Key implements host.Pushes.
 func (h *Hub) Key() string { return h.opts.Push.SigningKey.Public() }
 
-// Choose implements host.Pushes. It returns when a change is stored.
-func (h *Hub) Choose(_ context.Context, b host.PushBrowser, c *host.PushChoice) (host.PushChoice, error) {
+// Choose implements host.Pushes. It returns when a change is stored; what happens from
+// then on counts.
+func (h *Hub) Choose(ctx context.Context, b host.PushBrowser, c *host.PushChoice) (host.PushChoice, error) {
 	var err error
 	if b.To.Endpoint, err = h.guard.Check(b.To.Endpoint); err == nil {
 		err = b.To.Check()
@@ -67,14 +68,24 @@ func (h *Hub) Choose(_ context.Context, b host.PushBrowser, c *host.PushChoice) 
 	if !ok {
 		return host.PushChoice{}, &host.PushRefused{Why: "log in again"}
 	}
-	got, err := h.choose(p, b, c)
-	if err == nil {
+	var next *subscription
+	if c != nil && !c.None() {
+		next = h.pushTo(p, pushed{b, *c}, time.Now().Add(pushTTL))
+		if next.source, _, err = h.opts.Open(ctx, p, next.request); err != nil {
+			return host.PushChoice{}, err
+		}
+	}
+	got, err := h.choose(p, b, c, next)
+	if err != nil && next != nil {
+		next.source.Close()
+	} else if err == nil {
 		h.keep()
 	}
 	return got, err
 }
 
-func (h *Hub) choose(p host.Principal, b host.PushBrowser, c *host.PushChoice) (host.PushChoice, error) {
+// choose applies a choice; next is its subscription, or nil.
+func (h *Hub) choose(p host.Principal, b host.PushBrowser, c *host.PushChoice, next *subscription) (host.PushChoice, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := pushID(b.To.Endpoint)
@@ -84,16 +95,15 @@ func (h *Hub) choose(p host.Principal, b host.PushBrowser, c *host.PushChoice) (
 		h.audit(AuditPushEnded, s, "somebody else has logged in there")
 		s = nil
 	}
-	until := time.Now().Add(pushTTL)
 	switch {
-	case s == nil && (c == nil || c.None()):
+	case s == nil && next == nil:
 		return host.PushChoice{}, nil
 	case c == nil:
 		s.push.Login = b.Login
-		s.wakeLocked(until)
+		s.wakeLocked(time.Now().Add(pushTTL))
 		h.changedLocked()
 		return s.push.Choice, nil
-	case c.None():
+	case next == nil:
 		h.endLocked(s)
 		h.audit(AuditPushEnded, s, "switched off")
 		return *c, nil
@@ -106,7 +116,6 @@ func (h *Hub) choose(p host.Principal, b host.PushBrowser, c *host.PushChoice) (
 	if err := h.makeRoomLocked(p); err != nil {
 		return host.PushChoice{}, err
 	}
-	next := h.pushTo(p, pushed{b, *c}, until)
 	h.all[id] = next
 	h.startLocked(next)
 	h.changedLocked()

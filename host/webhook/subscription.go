@@ -141,6 +141,9 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	if h.opts.Push != nil {
 		p, ok := h.standing(s)
 		if !ok {
+			if s.source != nil {
+				s.source.Close()
+			}
 			return
 		}
 		h.mu.Lock()
