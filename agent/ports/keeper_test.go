@@ -13,6 +13,8 @@ import (
 
 	"tether/agent/ports"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
+	"tether/platform/secret"
 	"tether/platform/socket"
 )
 
@@ -194,9 +196,7 @@ func TestUselessFile(t *testing.T) {
 	testkit.Leaks(t)
 	for name, text := range map[string]string{"no JSON": "x", "another version": `{"version":2}`, "fine": `{"version":1,"given":[{"key":"x","port":22},{"key":"y","port":6000}]}`} {
 		file := filepath.Join(t.TempDir(), "ports.json")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, secret.WriteFile(file, []byte(text)))
 		var told []string
 		k := ports.New(ports.Options{Keep: file, Free: free(), Report: func(trouble string) { told = append(told, trouble) }})
 		if (len(told) == 0) != (name == "fine") {
