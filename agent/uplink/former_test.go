@@ -57,11 +57,11 @@ func TestTheURIAfterALoss(t *testing.T) {
 		while  func(w *world) // the link is down
 		former bool
 	}{
-		{"within the grace time", func(*world) { time.Sleep(20 * time.Second) }, false},
-		{"after it", func(*world) { time.Sleep(40 * time.Second) }, true},
-		{"after all memory of the client", func(*world) { time.Sleep(time.Hour) }, true},
-		{"the host has restarted", func(w *world) { w.restartHost(grace); time.Sleep(5 * time.Second) }, false},
-		{"the host has restarted long ago", func(w *world) { w.restartHost(grace); time.Sleep(time.Minute) }, true},
+		{"within the grace time", func(*world) { pass(20 * time.Second) }, false},
+		{"after it", func(*world) { pass(40 * time.Second) }, true},
+		{"after all memory of the client", func(*world) { pass(time.Hour) }, true},
+		{"the host has restarted", func(w *world) { w.restartHost(grace); pass(5 * time.Second) }, false},
+		{"the host has restarted long ago", func(w *world) { w.restartHost(grace); pass(time.Minute) }, true},
 		{"it was disposed of meanwhile", func(w *world) {
 			w.mend()
 			w.dispose()
