@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/redact"
+	"tether/platform/proc"
 )
 
 // maxOutput bounds a recording, in bytes.
@@ -211,14 +212,21 @@ func (r *recorder) play(app string) error {
 func (r *recorder) browse() (stop func(), err error) {
 	c := exec.Command("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
 		"--user-data-dir="+filepath.Join(r.root, "browser"), r.page)
+	tag := proc.Tag(fmt.Sprintf("browser-%d", os.Getpid()))
+	c.Env = append(os.Environ(), tag)
+	proc.InSession(c)
 	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	leader, err := proc.Lookup(c.Process.Pid)
+	if err != nil {
 		return nil, err
 	}
 	time.Sleep(maxPause)
 	r.term.settle()
 	return func() {
-		c.Process.Kill() //nolint:errcheck // it has ended before
-		c.Wait()         //nolint:errcheck // it was killed
+		(proc.Tree{Leader: leader.ID, Tag: tag}).Kill(context.Background(), 0) //nolint:errcheck // what is left is the person's to see
+		c.Wait()                                                               //nolint:errcheck // it was killed
 	}, nil
 }
 
