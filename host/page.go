@@ -317,7 +317,7 @@ var plainPage = sync.OnceValue(func() *template.Template {
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
 <header><h1>tether<span>host</span></h1><form method="post" action="/logout"><button>Log out</button></form></header>
 {{define "row"}}<li><a href="/terminals/{{.ID}}.txt">{{.Name}}</a> <span class="state {{.State}}">{{or .Awaits .State}}{{with .ExitCode}} {{.}}{{end}}</span>
-<small>{{with .URL}}{{.}} · {{end}}held by {{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}{{with .Kept}} · {{.}}{{end}}</small></li>
+<small>{{with .Label}}{{.}} · {{end}}{{with .URL}}{{.}} · {{end}}held by {{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}{{with .Kept}} · {{.}}{{end}}</small></li>
 {{end}}{{range .}}<section><h2>{{.Machine}}</h2><ul>{{range .Live}}{{template "row" .}}{{end}}</ul>
 {{with .Exited}}<h3>exited</h3><ul>{{range .}}{{template "row" .}}{{end}}</ul>{{end}}</section>
 {{else}}<p>No terminals are shared now. On a machine, <code>tether pair</code> and <code>tether run</code> change that.</p>{{end}}

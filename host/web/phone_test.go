@@ -7,6 +7,8 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // On a phone, a tablet and a desktop no page is wider than its window. On a phone, what a
@@ -21,6 +23,8 @@ func TestPageFitsAPhone(t *testing.T) {
 	}
 	s.act(s.lend(s.machine, "laptop", "tests"), print("2 failing\r\n"), ahp.TerminalExited{ExitCode: &two})
 	dev := s.lend(s.machine, "laptop", "dev-server")
+	must.Do(t, s.machine.Peer().SendRaw(t.Context(), ahp.AppendState(nil, ahp.StateParams{Channel: dev, Input: ahp.InputRunning,
+		Checkout: vocab.Checkout{Repository: "/home/me/shop", Worktree: "/home/me/login", Branch: "feat/login", Commit: "3f2a91c0aa"}})))
 	s.act(dev, ahp.TerminalCommandDetectionAvailable{}, print("ready\r\nmain.c:3:5: error: no such type\r\n"))
 	s.act(dev, command("1", "make test "+strings.Repeat("some-target ", 20), "FAIL cart_test.go:17\r\n"+strings.Repeat("a long line ", 30)+"\r\n", 1, 1500)...)
 	const touched = `(touch => {
@@ -57,12 +61,12 @@ func TestPageFitsAPhone(t *testing.T) {
 		b.do("goto", args{"url": s.server.URL}, nil)
 		look("login")
 		s.login(b)
-		b.wait("document.querySelectorAll('nav a').length === 4")
-		if got := b.text("[...document.querySelectorAll('#list a, #list summary')].filter(e => e.checkVisibility()).map(e => (e.querySelector('.name') ?? e).textContent).join()"); got != "dev-server,tests,2 exited, 1 failed" {
+		b.wait("document.querySelectorAll('nav a').length === 4 && document.querySelector('nav').innerText.includes('@')")
+		if got := b.text("[...document.querySelectorAll('#list a, #list summary')].filter(e => e.checkVisibility()).map(e => (e.querySelector('.name') ?? e).textContent).join()"); got != "dev-server · feat/login@3f2a91c,tests,2 exited, 1 failed" {
 			t.Errorf("the list shows %q", got)
 		}
 		look("list")
-		s.choose(b, "dev-server")
+		b.do("eval", args{"js": "document.querySelector('nav a').click()"}, nil)
 		b.wait("tetherPage.screen().includes('FAIL')")
 		for key, tab := range map[string]string{"s": "screen", "t": "text", "c": "commands", "p": "problems"} {
 			b.do("key", args{"key": key}, nil)
