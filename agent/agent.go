@@ -330,8 +330,8 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	}
 	files, _ := limits.Files() // 0 where the system does not tell
 	var server *local.Server
-	teller := a.newTeller(&server)
-	server = local.NewServer(local.Options{Notifier: teller, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
+	notifier := a.newNotifier(&server)
+	server = local.NewServer(local.Options{Notifier: notifier, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir,
 		Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
@@ -341,7 +341,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	defer a.keepSmall(ctx)()
 	defer a.askLoginAgain(ctx)()
 	defer a.notifyQuestions(ctx, server)()
-	stopTelling := a.tellPerson(ctx, teller)
+	stopNotifier := a.runNotifier(ctx, notifier)
 	defer stop() // before what ends with ctx is waited for
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
@@ -352,7 +352,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	case err = <-failed:
 		failed <- nil
 	}
-	stopTelling() // the end of the terminals is no news
+	stopNotifier() // the end of the terminals is no news
 	a.log.Info().Err(err).Bool("terminals", a.killing.Load()).Msg("ending")
 	a.declared.Close()
 	if a.killing.Load() {

@@ -70,10 +70,10 @@ const layers = `
 
 	agent/localapi, agent/policy, agent/uplink, agent/device, agent/toolcall, platform/keyring, platform/roam < agent/hosts;
 
-	agent/config, agent/localapi, events, internal/deliver, internal/retry < agent/tell;
+	agent/config, agent/localapi, events, internal/deliver, internal/retry < agent/notify;
 
 	# Composition of the daemon.
-	agent/tell < agent;
+	agent/notify < agent;
 	agent/declared, agent/holder, agent/hosts, agent/local, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.

@@ -1,7 +1,7 @@
-// Package tell tells the person what happens in terminals: on the desktop, or at a URL
+// Package notify tells the person what happens in terminals: on the desktop, or at a URL
 // that the person has given. The rules are config.Notify.
 //
-//	t, err := tell.New(tell.Options{Rules: settings.Notify, ...})
+//	t, err := notify.New(notify.Options{Rules: settings.Notify, ...})
 //	go t.Run(ctx)
 //
 // One engine of package events watches for all rules, with one subscription for each
@@ -12,4 +12,4 @@
 //
 // Agents have no part in it: they can neither see rules and receivers nor change them.
 // Text is masked as for hosts.
-package tell
+package notify

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"tether/agent/local"
+	"tether/agent/notify"
 	"tether/agent/policy"
-	"tether/agent/tell"
 	"tether/agent/term"
 	"tether/events"
 )
@@ -15,14 +15,14 @@ import (
 // notifyCause is the cause in status when the URLs of notifications cannot be read.
 const notifyCause = "notify"
 
-// newTeller returns what tells the person about terminals by the rules of [[notify]].
+// newNotifier returns what tells the person about terminals by the rules of [[notify]].
 // server is set before it runs.
-func (a *Agent) newTeller(server **local.Server) *tell.Teller {
-	receivers, err := tell.OpenReceivers(filepath.Join(a.cfg.Dirs.State, "receivers.json"), a.hosts)
+func (a *Agent) newNotifier(server **local.Server) *notify.Notifier {
+	receivers, err := notify.OpenReceivers(filepath.Join(a.cfg.Dirs.State, "receivers.json"), a.hosts)
 	if err != nil {
 		a.degraded.report(notifyCause, err.Error())
 	}
-	return tell.New(tell.Options{
+	return notify.New(notify.Options{
 		Rules: a.settings.Notify, Machine: machineName(), Home: home(), Receivers: receivers, Desktop: a.cfg.Notify,
 		Events: func() (*events.Engine, func()) { return (*server).PersonEvents() },
 		Find:   a.told, Hosts: a.toldHosts, Report: a.degraded.report, Keep: filepath.Join(a.cfg.Dirs.State, "notify.json"), TLS: a.cfg.NotifyTLS,
@@ -32,8 +32,8 @@ func (a *Agent) newTeller(server **local.Server) *tell.Teller {
 	})
 }
 
-// tellPerson runs the teller until the returned function is called.
-func (a *Agent) tellPerson(ctx context.Context, t *tell.Teller) (end func()) {
+// runNotifier runs the notifier until the returned function is called.
+func (a *Agent) runNotifier(ctx context.Context, t *notify.Notifier) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -47,13 +47,13 @@ func (a *Agent) tellPerson(ctx context.Context, t *tell.Teller) (end func()) {
 }
 
 // told returns what the rules must know of a terminal.
-func (a *Agent) told(id string) (tell.Terminal, bool) {
+func (a *Agent) told(id string) (notify.Terminal, bool) {
 	h, err := a.pool.As(term.User).Terminal(term.ID(id))
 	if err != nil {
-		return tell.Terminal{}, false
+		return notify.Terminal{}, false
 	}
 	i := h.Info()
-	t := tell.Terminal{Name: i.Name, Owner: "user", Private: i.Private, Attached: i.Attached > 0, Typed: i.Typed,
+	t := notify.Terminal{Name: i.Name, Owner: "user", Private: i.Private, Attached: i.Attached > 0, Typed: i.Typed,
 		Dirs: slices.Concat(pathsOf(i.Cwd), pathsOf(i.StartCwd))}
 	if i.Owner.Role == term.RoleAgent {
 		t.Owner = "agent"
@@ -62,10 +62,10 @@ func (a *Agent) told(id string) (tell.Terminal, bool) {
 }
 
 // toldHosts returns the states of the paired hosts.
-func (a *Agent) toldHosts() []tell.Host {
-	var all []tell.Host
+func (a *Agent) toldHosts() []notify.Host {
+	var all []notify.Host
 	for _, h := range a.hosts.Status() {
-		all = append(all, tell.Host{Name: h.Name, Online: h.State == "online", Why: a.mask(h.Error, nil)})
+		all = append(all, notify.Host{Name: h.Name, Online: h.State == "online", Why: a.mask(h.Error, nil)})
 	}
 	return all
 }

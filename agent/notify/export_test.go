@@ -1,4 +1,4 @@
-package tell
+package notify
 
 import (
 	"context"
@@ -95,4 +95,4 @@ func (s *Receivers) URL(name string) (string, error) {
 }
 
 // AwaySoon makes a host away after d.
-func (t *Teller) AwaySoon(d time.Duration) { t.awayAfter = d }
+func (t *Notifier) AwaySoon(d time.Duration) { t.awayAfter = d }

@@ -1,4 +1,4 @@
-package tell
+package notify
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func requestFor(on string, r *rule) (name string, args map[string]any, wanted fu
 // watcher receives the events of a condition. It implements events.Out.
 type watcher struct {
 	*condition
-	t *Teller
+	t *Notifier
 }
 
 // Active implements events.Out.
@@ -119,7 +119,7 @@ type away struct {
 
 // hosts tells of hosts that go away. A host that was not reached since the start is no
 // news.
-func (t *Teller) hosts(ctx context.Context, rules []*rule) {
+func (t *Notifier) hosts(ctx context.Context, rules []*rule) {
 	look := time.NewTicker(t.awayAfter / 4)
 	defer look.Stop()
 	for was := map[string]away{}; ; {

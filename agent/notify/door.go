@@ -1,4 +1,4 @@
-package tell
+package notify
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // List implements local.Notifier. With reach, it asks each receiver whether it is there,
 // without sending a message.
-func (t *Teller) List(ctx context.Context, reach bool) localapi.Notifications {
+func (t *Notifier) List(ctx context.Context, reach bool) localapi.Notifications {
 	out := localapi.Notifications{SchemaVersion: localapi.SchemaVersion, Receivers: []localapi.NotifyReceiver{}, Rules: []localapi.NotifyRule{}}
 	for _, n := range t.opts.Rules {
 		out.Rules = append(out.Rules, localapi.NotifyRule{Name: n.Name, On: n.On, To: n.To, Terminals: append([]string{}, n.Terminals...), Quiet: n.Quiet, Problem: t.unknown(n.To)})
@@ -41,7 +41,7 @@ func (r *receiver) shown() localapi.NotifyReceiver {
 }
 
 // reach says why a receiver cannot be reached; "" if it answers anything.
-func (t *Teller) reach(ctx context.Context, name string) string {
+func (t *Notifier) reach(ctx context.Context, name string) string {
 	r, err := t.opts.Receivers.get(name)
 	if err != nil {
 		return failureText(deliver.Result{Failure: failureURL})
@@ -57,7 +57,7 @@ func (t *Teller) reach(ctx context.Context, name string) string {
 }
 
 // Add implements local.Notifier.
-func (t *Teller) Add(name string, r localapi.ReceiverRequest) (localapi.NotifyReceiver, error) {
+func (t *Notifier) Add(name string, r localapi.ReceiverRequest) (localapi.NotifyReceiver, error) {
 	if err := t.opts.Receivers.put(name, r.URL, Form(r.Form)); err != nil {
 		return localapi.NotifyReceiver{}, err
 	}
@@ -69,7 +69,7 @@ func (t *Teller) Add(name string, r localapi.ReceiverRequest) (localapi.NotifyRe
 }
 
 // Remove implements local.Notifier.
-func (t *Teller) Remove(name string) error {
+func (t *Notifier) Remove(name string) error {
 	if err := t.opts.Receivers.remove(name); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (t *Teller) Remove(name string) error {
 }
 
 // Test implements local.Notifier.
-func (t *Teller) Test(ctx context.Context, name string) error {
+func (t *Notifier) Test(ctx context.Context, name string) error {
 	if name != config.NotifyDesktop && !t.opts.Receivers.has(name) {
 		return errUnknown(name)
 	}

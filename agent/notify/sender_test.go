@@ -1,4 +1,4 @@
-package tell_test
+package notify_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/agent/tell"
+	"tether/agent/notify"
 	"tether/internal/deliver"
 )
 
@@ -50,7 +50,7 @@ func (a *answers) report(text string) {
 	a.said = text
 }
 
-func (a *answers) try(_ context.Context, m tell.Message) deliver.Result {
+func (a *answers) try(_ context.Context, m notify.Message) deliver.Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = append(a.at, time.Now())
@@ -64,17 +64,17 @@ func (a *answers) try(_ context.Context, m tell.Message) deliver.Result {
 	return got
 }
 
-func text(n int) tell.Message { return tell.Message{Text: fmt.Sprint(n), At: time.Now()} }
+func text(n int) notify.Message { return notify.Message{Text: fmt.Sprint(n), At: time.Now()} }
 
 var (
 	taken = deliver.Result{Status: http.StatusOK}
 	never = deliver.Result{Status: http.StatusNotFound, Failure: deliver.HTTP4xx}
 )
 
-func run(t *testing.T, a *answers, do func(tell.Sender)) {
+func run(t *testing.T, a *answers, do func(notify.Sender)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		do(tell.NewSender(ctx, "phone", a.try, a.report))
+		do(notify.NewSender(ctx, "phone", a.try, a.report))
 		cancel()
 		synctest.Wait()
 	})
@@ -84,7 +84,7 @@ func run(t *testing.T, a *answers, do func(tell.Sender)) {
 // wrong, without the URL.
 func TestComesBack(t *testing.T) {
 	a := &answers{all: []deliver.Result{{Failure: deliver.Refused}, {Failure: deliver.Timeout}, {Status: 302, Failure: deliver.HTTP4xx}, taken}}
-	run(t, a, func(s tell.Sender) {
+	run(t, a, func(s notify.Sender) {
 		s.Put(text(1))
 		s.Put(text(2))
 		synctest.Wait()
@@ -116,7 +116,7 @@ func TestComesBack(t *testing.T) {
 // A receiver that asks for a pause gets it.
 func TestRetryAfter(t *testing.T) {
 	a := &answers{all: []deliver.Result{{Status: 429, Failure: deliver.HTTP4xx, After: 10 * time.Minute}, taken}}
-	run(t, a, func(s tell.Sender) {
+	run(t, a, func(s notify.Sender) {
 		s.Put(text(1))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -131,9 +131,9 @@ func TestRetryAfter(t *testing.T) {
 // takes a message.
 func TestGivesUp(t *testing.T) {
 	a := &answers{all: []deliver.Result{never}}
-	run(t, a, func(s tell.Sender) {
+	run(t, a, func(s notify.Sender) {
 		s.Put(text(1))
-		time.Sleep(tell.GiveUp - time.Minute)
+		time.Sleep(notify.GiveUp - time.Minute)
 		synctest.Wait()
 		if s.Left() != 1 {
 			t.Fatal("given up before the day was over")
@@ -160,20 +160,20 @@ func TestGivesUp(t *testing.T) {
 // What waits is bounded, and the newest stays.
 func TestQueue(t *testing.T) {
 	a := &answers{all: []deliver.Result{never}}
-	run(t, a, func(s tell.Sender) {
-		for n := range tell.MaxQueue * 3 {
+	run(t, a, func(s notify.Sender) {
+		for n := range notify.MaxQueue * 3 {
 			s.Put(text(n))
 		}
 		synctest.Wait()
 		seen := a.seen()
-		if s.Left() != tell.MaxQueue || !strings.Contains(seen.said, fmt.Sprint("too many waited: ", tell.MaxQueue*2)) {
+		if s.Left() != notify.MaxQueue || !strings.Contains(seen.said, fmt.Sprint("too many waited: ", notify.MaxQueue*2)) {
 			t.Errorf("%d wait, and status says %q", s.Left(), seen.said)
 		}
 		a.from(taken)
 		s.Again() // another URL does not wait for the next attempt
 		synctest.Wait()
 		seen = a.seen()
-		if n := len(seen.took); n != tell.MaxQueue || seen.took[n-1] != fmt.Sprint(tell.MaxQueue*3-1) {
+		if n := len(seen.took); n != notify.MaxQueue || seen.took[n-1] != fmt.Sprint(notify.MaxQueue*3-1) {
 			t.Errorf("it took %q", seen.took)
 		}
 	})
@@ -183,7 +183,7 @@ func TestQueue(t *testing.T) {
 func TestTakenAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := tell.NewSender(ctx, "phone", func(context.Context, tell.Message) deliver.Result {
+		s := notify.NewSender(ctx, "phone", func(context.Context, notify.Message) deliver.Result {
 			cancel()
 			return taken
 		}, func(string) {})

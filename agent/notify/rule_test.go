@@ -1,4 +1,4 @@
-package tell_test
+package notify_test
 
 import (
 	"fmt"
@@ -11,22 +11,22 @@ import (
 	"unicode/utf8"
 
 	"tether/agent/config"
-	"tether/agent/tell"
+	"tether/agent/notify"
 )
 
 // collected gathers a rule's messages.
 type collected struct {
 	mu   sync.Mutex
-	sent []tell.Message
+	sent []notify.Message
 }
 
-func (c *collected) send(m tell.Message) {
+func (c *collected) send(m notify.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = append(c.sent, m)
 }
 
-func (c *collected) all() []tell.Message {
+func (c *collected) all() []notify.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.sent)
@@ -43,12 +43,12 @@ func (c *collected) texts() (all []string) {
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got collected
-		r := tell.NewRule(config.Notify{Name: "a"}, got.send)
+		r := notify.NewRule(config.Notify{Name: "a"}, got.send)
 		began := time.Now()
 		for n := range 40 {
 			r.Add(fmt.Sprint("news ", n))
 		}
-		time.Sleep(tell.Gather - time.Millisecond)
+		time.Sleep(notify.Gather - time.Millisecond)
 		synctest.Wait()
 		if len(got.all()) != 0 {
 			t.Fatalf("sent before the burst was over: %v", got.texts())
@@ -59,9 +59,9 @@ func TestBurst(t *testing.T) {
 			t.Fatalf("got %q", got.texts())
 		}
 		r.Add("one more")
-		time.Sleep(tell.Apart)
+		time.Sleep(notify.Apart)
 		synctest.Wait()
-		if len(got.all()) != 2 || got.all()[1].Text != "one more" || got.all()[1].At.Sub(began) != tell.Gather+tell.Apart {
+		if len(got.all()) != 2 || got.all()[1].Text != "one more" || got.all()[1].At.Sub(began) != notify.Gather+notify.Apart {
 			t.Errorf("the next is %q after %v", got.texts(), got.all()[len(got.all())-1].At.Sub(began))
 		}
 	})
@@ -71,7 +71,7 @@ func TestBurst(t *testing.T) {
 func TestPerHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got collected
-		r := tell.NewRule(config.Notify{Name: "a", PerHour: 3}, got.send)
+		r := notify.NewRule(config.Notify{Name: "a", PerHour: 3}, got.send)
 		for n := range 30 {
 			r.Add(fmt.Sprint("news ", n))
 			time.Sleep(time.Minute)
@@ -94,7 +94,7 @@ func TestQuiet(t *testing.T) {
 		begin := time.Now().Local()
 		quiet := begin.Add(-time.Hour).Format("15:04") + "-" + begin.Add(2*time.Hour).Format("15:04")
 		var got collected
-		r := tell.NewRule(config.Notify{Name: "a", Quiet: quiet}, got.send)
+		r := notify.NewRule(config.Notify{Name: "a", Quiet: quiet}, got.send)
 		r.Add("one")
 		time.Sleep(time.Hour)
 		r.Add("two")
@@ -116,9 +116,9 @@ func TestNextDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got collected
 		rule := config.Notify{Name: "a", PerHour: 1}
-		r, next := tell.NewRule(rule, got.send), tell.NewRule(rule, got.send)
+		r, next := notify.NewRule(rule, got.send), notify.NewRule(rule, got.send)
 		r.Add("one")
-		time.Sleep(tell.Gather)
+		time.Sleep(notify.Gather)
 		synctest.Wait()
 		for n := range 9 {
 			r.Add(fmt.Sprint("news ", n))
@@ -126,12 +126,12 @@ func TestNextDaemon(t *testing.T) {
 		synctest.Wait()
 		r.Hand(next)
 		r.Add("too late")
-		time.Sleep(time.Hour - tell.Gather)
+		time.Sleep(time.Hour - notify.Gather)
 		synctest.Wait()
 		if len(got.all()) != 1 {
 			t.Fatalf("the next daemon forgets the hour: %q", got.texts())
 		}
-		time.Sleep(tell.Gather)
+		time.Sleep(notify.Gather)
 		synctest.Wait()
 		if len(got.all()) != 2 || got.all()[1].Count != 9 || !strings.HasPrefix(got.all()[1].Text, "news 0\n") || !strings.HasSuffix(got.all()[1].Text, "(4 left out)\nnews 8") {
 			t.Errorf("it sends %+v", got.all()[1:])
@@ -144,14 +144,14 @@ func TestLength(t *testing.T) {
 	for n := range 12 {
 		synctest.Test(t, func(t *testing.T) {
 			var got collected
-			r := tell.NewRule(config.Notify{Name: "a"}, got.send)
+			r := notify.NewRule(config.Notify{Name: "a"}, got.send)
 			for range n + 1 {
 				r.Add(strings.Repeat("日本é", 400))
 			}
-			time.Sleep(tell.Gather)
+			time.Sleep(notify.Gather)
 			synctest.Wait()
 			text := got.all()[0].Text
-			if !utf8.ValidString(text) || utf8.RuneCountInString(text) > tell.MaxText || utf8.RuneCountInString(text) < tell.MaxText/3 {
+			if !utf8.ValidString(text) || utf8.RuneCountInString(text) > notify.MaxText || utf8.RuneCountInString(text) < notify.MaxText/3 {
 				t.Errorf("%d events: %d characters: %q", n+1, utf8.RuneCountInString(text), text)
 			}
 			if n > 5 && !strings.Contains(text, fmt.Sprintf("(%d left out)", n+1-5)) {

@@ -1,4 +1,4 @@
-package tell
+package notify
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type Terminal struct {
 	Typed    time.Time // when the person has typed last
 }
 
-// Options configures a Teller. All but TLS and Desktop are required.
+// Options configures a Notifier. All but TLS and Desktop are required.
 type Options struct {
 	Rules   []config.Notify
 	Machine string // its name, for titles
@@ -46,11 +46,11 @@ type Options struct {
 	TLS    *tls.Config // of connections to receivers, for tests; nil means Go's defaults
 }
 
-// Teller tells the person. It is safe for concurrent use.
+// Notifier tells the person. It is safe for concurrent use.
 //
 // Goroutines, which have ended when Run returns: one per condition of the rules, those of
 // the engine of events, one for hosts, and one per receiver with messages.
-type Teller struct {
+type Notifier struct {
 	opts      Options
 	client    *http.Client
 	awayAfter time.Duration // awayAfter, except in tests
@@ -62,13 +62,13 @@ type Teller struct {
 	senders map[string]*sender
 }
 
-// New returns a Teller that tells nothing until Run.
-func New(o Options) *Teller {
-	return &Teller{opts: o, client: deliver.Guard{Any: true}.Client(o.TLS), awayAfter: awayAfter, senders: map[string]*sender{}}
+// New returns a Notifier that tells nothing until Run.
+func New(o Options) *Notifier {
+	return &Notifier{opts: o, client: deliver.Guard{Any: true}.Client(o.TLS), awayAfter: awayAfter, senders: map[string]*sender{}}
 }
 
 // Run tells the person until ctx ends. It begins with what happens now: old news is none.
-func (t *Teller) Run(ctx context.Context) {
+func (t *Notifier) Run(ctx context.Context) {
 	t.began = time.Now()
 	t.mu.Lock()
 	t.ctx = ctx
@@ -109,7 +109,7 @@ func (t *Teller) Run(ctx context.Context) {
 func cause(name string) string { return "notify " + name }
 
 // unknown says why nothing can be sent to a receiver; "" if something can.
-func (t *Teller) unknown(name string) string {
+func (t *Notifier) unknown(name string) string {
 	switch {
 	case name == config.NotifyDesktop && t.opts.Desktop == nil:
 		return "there is no desktop here to show notifications on; give a URL instead: tether notify add NAME"
@@ -120,7 +120,7 @@ func (t *Teller) unknown(name string) string {
 }
 
 // reportUnknown shows in status the receivers of rules that are missing.
-func (t *Teller) reportUnknown() {
+func (t *Notifier) reportUnknown() {
 	for _, n := range t.opts.Rules {
 		if text := t.unknown(n.To); text != "" {
 			t.opts.Report(cause(n.To), text)
@@ -129,7 +129,7 @@ func (t *Teller) reportUnknown() {
 }
 
 // send queues a message for the receiver of its rule.
-func (t *Teller) send(m message) {
+func (t *Notifier) send(m message) {
 	for _, n := range t.opts.Rules {
 		if n.Name == m.Rule {
 			t.to(n.To).put(m)
@@ -138,7 +138,7 @@ func (t *Teller) send(m message) {
 }
 
 // to returns the sender for a receiver.
-func (t *Teller) to(name string) *sender {
+func (t *Notifier) to(name string) *sender {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.senders[name]
@@ -151,7 +151,7 @@ func (t *Teller) to(name string) *sender {
 }
 
 // run starts a goroutine that ends with Run.
-func (t *Teller) run(f func(context.Context)) bool {
+func (t *Notifier) run(f func(context.Context)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx == nil || t.ctx.Err() != nil {
@@ -163,7 +163,7 @@ func (t *Teller) run(f func(context.Context)) bool {
 }
 
 // try sends a message to a receiver once.
-func (t *Teller) try(ctx context.Context, name string, m *message) deliver.Result {
+func (t *Notifier) try(ctx context.Context, name string, m *message) deliver.Result {
 	if name == config.NotifyDesktop {
 		return t.show(ctx, m)
 	}
@@ -185,7 +185,7 @@ const (
 )
 
 // show shows a message on the desktop.
-func (t *Teller) show(ctx context.Context, m *message) deliver.Result {
+func (t *Notifier) show(ctx context.Context, m *message) deliver.Result {
 	if t.opts.Desktop == nil {
 		return deliver.Result{Failure: failureDesktop}
 	}

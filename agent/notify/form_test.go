@@ -1,4 +1,4 @@
-package tell_test
+package notify_test
 
 import (
 	"encoding/json"
@@ -11,20 +11,20 @@ import (
 	"testing"
 	"time"
 
-	"tether/agent/tell"
+	"tether/agent/notify"
 )
 
 // Text of programs is neither markup nor a mention, in any form.
 func TestForms(t *testing.T) {
-	m := tell.Message{Rule: "r", Title: "tether: r on büro", Text: "web: <!channel> @everyone **x** [a](http://b) & `c`", At: time.Unix(1, 0).UTC(), Count: 2}
-	for form, want := range map[tell.Form]string{
-		tell.JSON:       `{"rule":"r","title":"tether: r on büro","text":"web: <!channel> @everyone **x** [a](http://b) & ` + "`c`" + `","time":"1970-01-01T00:00:01Z","count":2}`,
-		tell.Slack:      `{"text":"tether: r on büro\nweb: &lt;!channel&gt; @everyone **x** [a](http://b) &amp; ` + "`c`" + `"}`,
-		tell.Discord:    `{"allowed_mentions":{"parse":[]},"content":"tether: r on büro\nweb: \\<!channel\\> @everyone \\*\\*x\\*\\* \\[a\\](http://b) & \\` + "`c\\\\`" + `","flags":4}`,
-		tell.Mattermost: "{\"text\":\"tether: r on büro\\nweb: \\\\<!channel\\\\> @\u200beveryone \\\\*\\\\*x\\\\*\\\\* \\\\[a\\\\](http://b) & \\\\`c\\\\`\"}",
-		tell.Ntfy:       m.Text,
+	m := notify.Message{Rule: "r", Title: "tether: r on büro", Text: "web: <!channel> @everyone **x** [a](http://b) & `c`", At: time.Unix(1, 0).UTC(), Count: 2}
+	for form, want := range map[notify.Form]string{
+		notify.JSON:       `{"rule":"r","title":"tether: r on büro","text":"web: <!channel> @everyone **x** [a](http://b) & ` + "`c`" + `","time":"1970-01-01T00:00:01Z","count":2}`,
+		notify.Slack:      `{"text":"tether: r on büro\nweb: &lt;!channel&gt; @everyone **x** [a](http://b) &amp; ` + "`c`" + `"}`,
+		notify.Discord:    `{"allowed_mentions":{"parse":[]},"content":"tether: r on büro\nweb: \\<!channel\\> @everyone \\*\\*x\\*\\* \\[a\\](http://b) & \\` + "`c\\\\`" + `","flags":4}`,
+		notify.Mattermost: "{\"text\":\"tether: r on büro\\nweb: \\\\<!channel\\\\> @\u200beveryone \\\\*\\\\*x\\\\*\\\\* \\\\[a\\\\](http://b) & \\\\`c\\\\`\"}",
+		notify.Ntfy:       m.Text,
 	} {
-		q, err := tell.Request(t.Context(), m, "https://example.com/hook", form)
+		q, err := notify.Request(t.Context(), m, "https://example.com/hook", form)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,21 +34,21 @@ func TestForms(t *testing.T) {
 		}
 		title, kind := q.Header.Get("Title"), q.Header.Get("Content-Type")
 		decoded, err := new(mime.WordDecoder).DecodeHeader(title)
-		if form == tell.Ntfy && (err != nil || decoded != m.Title || !strings.HasPrefix(kind, "text/plain")) {
+		if form == notify.Ntfy && (err != nil || decoded != m.Title || !strings.HasPrefix(kind, "text/plain")) {
 			t.Errorf("ntfy's title is %q, its type %q", title, kind)
 		}
-		if form != tell.Ntfy && (kind != "application/json" || !json.Valid(body) || title != "") {
+		if form != notify.Ntfy && (kind != "application/json" || !json.Valid(body) || title != "") {
 			t.Errorf("%s: type %q, title %q", form, kind, title)
 		}
 	}
 }
 
 func TestGuess(t *testing.T) {
-	for url, want := range map[string]tell.Form{
-		"https://ntfy.sh/topic": tell.Ntfy, "https://ntfy.example.org/topic": tell.Ntfy, "https://hooks.slack.com/services/T/B/x": tell.Slack,
-		"https://discord.com/api/webhooks/1/x": tell.Discord, "https://chat.example.org/hooks/x": tell.JSON, "http://127.0.0.1:8080/": tell.JSON,
+	for url, want := range map[string]notify.Form{
+		"https://ntfy.sh/topic": notify.Ntfy, "https://ntfy.example.org/topic": notify.Ntfy, "https://hooks.slack.com/services/T/B/x": notify.Slack,
+		"https://discord.com/api/webhooks/1/x": notify.Discord, "https://chat.example.org/hooks/x": notify.JSON, "http://127.0.0.1:8080/": notify.JSON,
 	} {
-		if got := tell.Guess(url); got != want {
+		if got := notify.Guess(url); got != want {
 			t.Errorf("%s: %s, want %s", url, got, want)
 		}
 	}
@@ -77,8 +77,8 @@ func TestReceivers(t *testing.T) {
 	for _, file := range []bool{true, false} {
 		b := &box{all: map[string]string{}, file: file}
 		path := filepath.Join(t.TempDir(), "receivers.json")
-		open := func() *tell.Receivers {
-			s, err := tell.OpenReceivers(path, b)
+		open := func() *notify.Receivers {
+			s, err := notify.OpenReceivers(path, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestReceivers(t *testing.T) {
 			{"x", "http://example.com/canary-url", ""}, {"x", "https://me:canary-url@example.com/", ""}, {"x", "canary-url", ""}, {"x", "", ""},
 			{"x", "https://example.com/canary-url", "xml"}, {"x", "https://exa mple.com/canary-url", ""}, {"x", "https://example.com/" + strings.Repeat("canary-url", 300), ""},
 		} {
-			if err := s.Put(c.name, c.url, tell.Form(c.form)); err == nil || strings.Contains(err.Error(), "canary-url") {
+			if err := s.Put(c.name, c.url, notify.Form(c.form)); err == nil || strings.Contains(err.Error(), "canary-url") {
 				t.Errorf("%+v: %v", c, err)
 			}
 		}
@@ -118,7 +118,7 @@ func TestReceivers(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := tell.OpenReceivers(path, &box{})
+	s, err := notify.OpenReceivers(path, &box{})
 	if err == nil || s.Put("phone", "https://example.com/", "") == nil {
 		t.Errorf("a damaged file is overwritten; %v", err)
 	}

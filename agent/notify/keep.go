@@ -1,4 +1,4 @@
-package tell
+package notify
 
 import (
 	"maps"
@@ -18,7 +18,7 @@ type kept struct {
 const keptVersion = 1
 
 // remember ends the rules, and writes what was not sent.
-func (t *Teller) remember(rules []*rule) {
+func (t *Notifier) remember(rules []*rule) {
 	k := kept{keptVersion, map[string]keptRule{}, map[string][]message{}}
 	for _, r := range rules {
 		if state := r.end(); len(state.Lines)+len(state.Sent) > 0 {
@@ -42,7 +42,7 @@ func (t *Teller) remember(rules []*rule) {
 
 // recall reads what the last daemon did not send, and removes the file: after a crash,
 // nothing is sent again. A file that is damaged or of another release is only removed.
-func (t *Teller) recall(rules []*rule) {
+func (t *Notifier) recall(rules []*rule) {
 	var k kept
 	err := secret.ReadJSON(t.opts.Keep, keptVersion, &k)
 	_ = os.Remove(t.opts.Keep) // mostly there is none

@@ -1,4 +1,4 @@
-package tell_test
+package notify_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tether/agent/config"
-	"tether/agent/tell"
+	"tether/agent/notify"
 	"tether/events"
 	"tether/vocab"
 )
@@ -21,7 +21,7 @@ import (
 // What is told, to whom, of which terminals.
 func TestWatch(t *testing.T) {
 	home := t.TempDir()
-	terminals := map[string]tell.Terminal{
+	terminals := map[string]notify.Terminal{
 		"web":      {Name: "web", Owner: "user", Dirs: []string{filepath.Join(home, "src", "app")}},
 		"attached": {Name: "attached", Owner: "user", Attached: true},
 		"typed":    {Name: "typed", Owner: "user", Typed: time.Now().Add(-50 * time.Second)},
@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rule.Name, c.rule.On = "r", []string{config.NotifyFailedExit, config.NotifyNewProblem}
-			got := tell.Told(c.rule, home, time.Now().Add(-time.Minute), func(id string) (tell.Terminal, bool) { x, ok := terminals[id]; return x, ok }, c.ev)
+			got := notify.Told(c.rule, home, time.Now().Add(-time.Minute), func(id string) (notify.Terminal, bool) { x, ok := terminals[id]; return x, ok }, c.ev)
 			if (len(got) == 1) != c.told {
 				t.Errorf("told %q", got)
 			}
@@ -79,12 +79,12 @@ func TestAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // of both
 		var got []string
-		lab := tell.Host{Name: "lab", Online: true}
+		lab := notify.Host{Name: "lab", Online: true}
 		ctx, cancel := context.WithCancel(t.Context())
-		go tell.Hosts(ctx, tell.Options{Hosts: func() []tell.Host {
+		go notify.Hosts(ctx, notify.Options{Hosts: func() []notify.Host {
 			mu.Lock()
 			defer mu.Unlock()
-			return []tell.Host{lab, {Name: "never"}}
+			return []notify.Host{lab, {Name: "never"}}
 		}}, func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -137,9 +137,9 @@ func TestAwayAtAReceiver(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	receivers, err := tell.OpenReceivers(filepath.Join(t.TempDir(), "receivers.json"), &box{file: true})
+	receivers, err := notify.OpenReceivers(filepath.Join(t.TempDir(), "receivers.json"), &box{file: true})
 	if err == nil {
-		err = receivers.Put("phone", server.URL+"/topic", tell.Ntfy)
+		err = receivers.Put("phone", server.URL+"/topic", notify.Ntfy)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -148,23 +148,23 @@ func TestAwayAtAReceiver(t *testing.T) {
 	reached <- true
 	keep := filepath.Join(t.TempDir(), "notify.json")
 	run := func(await string) {
-		teller := tell.New(tell.Options{
+		notifier := notify.New(notify.Options{
 			Rules: []config.Notify{{Name: "away", On: []string{config.NotifyAway}, To: "phone"}}, Receivers: receivers, Report: func(string, string) {}, Keep: keep,
-			Hosts: func() []tell.Host {
+			Hosts: func() []notify.Host {
 				select {
 				case <-reached:
-					return []tell.Host{{Name: "lab", Online: true}}
+					return []notify.Host{{Name: "lab", Online: true}}
 				default:
-					return []tell.Host{{Name: "lab", Why: "connection refused"}}
+					return []notify.Host{{Name: "lab", Why: "connection refused"}}
 				}
 			},
 		})
-		teller.AwaySoon(20 * time.Millisecond)
+		notifier.AwaySoon(20 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			teller.Run(ctx)
+			notifier.Run(ctx)
 		}()
 		if got := <-took; got != await {
 			t.Errorf("it got %q, want %q", got, await)
