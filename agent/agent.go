@@ -125,8 +125,8 @@ type Agent struct {
 	login    func() *shell.Cache // of the login environment
 	again    chan struct{}       // 1: the login environment is not known, see askLoginAgain
 
-	checkouts checkout.Finder
-	knowing   told
+	checkouts        checkout.Finder
+	checkoutVerdicts checkoutVerdicts
 
 	watched  watchLog
 	degraded degraded               // each part reports its own causes

@@ -25,7 +25,7 @@ func (a *Agent) newNotifier(server **local.Server) *notify.Notifier {
 	return notify.New(notify.Options{
 		Rules: a.settings.Notify, Machine: machineName(), Home: home(), Receivers: receivers, Desktop: a.cfg.Notify,
 		Events: func() (*events.Engine, func()) { return (*server).PersonEvents() },
-		Find:   a.told, Hosts: a.toldHosts, Report: a.degraded.report, Keep: filepath.Join(a.cfg.Dirs.State, "notify.json"), TLS: a.cfg.NotifyTLS,
+		Find:   a.notifyTerminal, Hosts: a.notifyHosts, Report: a.degraded.report, Keep: filepath.Join(a.cfg.Dirs.State, "notify.json"), TLS: a.cfg.NotifyTLS,
 		Audit: func(what string) {
 			a.policy.Audit(policy.Event{Type: policy.EventNotify, Actor: term.User, Detail: what})
 		},
@@ -46,8 +46,8 @@ func (a *Agent) runNotifier(ctx context.Context, t *notify.Notifier) (end func()
 	}
 }
 
-// told returns what the rules must know of a terminal.
-func (a *Agent) told(id string) (notify.Terminal, bool) {
+// notifyTerminal returns what the rules must know of a terminal.
+func (a *Agent) notifyTerminal(id string) (notify.Terminal, bool) {
 	h, err := a.pool.As(term.User).Terminal(term.ID(id))
 	if err != nil {
 		return notify.Terminal{}, false
@@ -61,8 +61,8 @@ func (a *Agent) told(id string) (notify.Terminal, bool) {
 	return t, true
 }
 
-// toldHosts returns the states of the paired hosts.
-func (a *Agent) toldHosts() []notify.Host {
+// notifyHosts returns the states of the paired hosts.
+func (a *Agent) notifyHosts() []notify.Host {
 	var all []notify.Host
 	for _, h := range a.hosts.Status() {
 		all = append(all, notify.Host{Name: h.Name, Online: h.State == "online", Why: a.mask(h.Error, nil)})

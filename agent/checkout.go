@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	toldFor    = time.Minute          // how long an answer holds
-	toldWithin = 2 * time.Millisecond // the longest that somebody waits for one
-	maxTold    = 256                  // answers that are kept
+	verdictFor    = time.Minute          // how long a verdict holds
+	verdictWithin = 2 * time.Millisecond // the longest that somebody waits for one
+	maxVerdicts   = 256                  // verdicts that are kept
 )
 
-// told remembers which checkouts hosts may know. The rules look at directories, which may
-// be on a file system that does not answer: until it does, nothing is told.
-type told struct {
+// checkoutVerdicts remembers which checkouts hosts may know. The rules look at
+// directories, which may be on a file system that does not answer: until it does, nothing
+// is told.
+type checkoutVerdicts struct {
 	mu    sync.Mutex
-	known map[toldKey]*toldAnswer
+	known map[verdictKey]*verdict
 }
 
-type toldKey struct{ host, repository, worktree string }
+type verdictKey struct{ host, repository, worktree string }
 
-type toldAnswer struct {
+type verdict struct {
 	yes    bool
 	at     time.Time     // zero: there is none yet
 	asking chan struct{} // closed when the rules have answered; nil if nobody asks them
@@ -35,17 +36,17 @@ func (a *Agent) tellsCheckout(host string, c vocab.Checkout) bool {
 	if !lend.Checkout || c.Worktree == "" {
 		return false
 	}
-	t, key := &a.knowing, toldKey{host, c.Repository, c.Worktree}
+	t, key := &a.checkoutVerdicts, verdictKey{host, c.Repository, c.Worktree}
 	t.mu.Lock()
 	one := t.known[key]
 	if one == nil {
-		if t.known == nil || len(t.known) >= maxTold {
-			t.known = map[toldKey]*toldAnswer{}
+		if t.known == nil || len(t.known) >= maxVerdicts {
+			t.known = map[verdictKey]*verdict{}
 		}
-		one = &toldAnswer{}
+		one = &verdict{}
 		t.known[key] = one
 	}
-	if one.asking == nil && (one.at.IsZero() || time.Since(one.at) > toldFor) {
+	if one.asking == nil && (one.at.IsZero() || time.Since(one.at) > verdictFor) {
 		one.asking = make(chan struct{})
 		go func() { // it ends when the file systems of the rules' directories have answered
 			yes := !lend.Never(host, []string{c.Worktree, c.Repository}, home())
@@ -59,7 +60,7 @@ func (a *Agent) tellsCheckout(host string, c vocab.Checkout) bool {
 	asking := one.asking
 	t.mu.Unlock()
 	if asking != nil {
-		late := time.NewTimer(toldWithin)
+		late := time.NewTimer(verdictWithin)
 		defer late.Stop()
 		select {
 		case <-asking:
