@@ -29,6 +29,9 @@ func TestAgentsOwnCommandLine(t *testing.T) {
 			tether problems web --since 12 --max 5 --json
 			tether ls
 			tether ls -a --json
+			tether ls --wide --changes --watchers
+			tether ports
+			tether ports web --json
 			tether whoami --json
 			tether events --help
 			tether ls -h
@@ -59,7 +62,6 @@ func TestAgentsOwnCommandLine(t *testing.T) {
 			tether run -- ls
 			tether attach web
 			tether commands web
-			tether ports web
 			tether kill web
 			tether lend web
 			tether list
