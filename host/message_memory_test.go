@@ -191,12 +191,7 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// rawSocket is the socket below a connection to the host.
-func rawSocket(t *testing.T, url, token string) net.Conn {
-	t.Helper()
-	return rawSocketAt(t, url+"?tkn="+token)
-}
-
+// rawSocketAt is the socket below a connection to the host.
 func rawSocketAt(t *testing.T, url string) net.Conn {
 	t.Helper()
 	var socket net.Conn

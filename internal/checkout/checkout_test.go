@@ -221,15 +221,14 @@ func TestAsOf(t *testing.T) {
 	}
 	at := time.Now().Add(-time.Minute)
 	r.write(".git/HEAD", "ref: refs/heads/new\n")
-	for f.Known(r.dir)[r.dir].Branch == "old" && t.Context().Err() == nil {
-		if got := ask(at); got != "old" {
-			t.Errorf("changed after its start: %s", got)
-		}
-		break
+	if got := ask(at); got != "old" {
+		t.Errorf("changed after its start: %s", got)
 	}
-	if c, _ := f.Find(r.dir); c.Branch == "new" {
-		if got := ask(time.Now().Add(time.Minute)); got != "new" {
-			t.Errorf("changed before its start: %s", got)
-		}
+	testkit.Eventually(t, testkit.Patience, "the new branch", func() bool {
+		c, _ := f.Find(r.dir)
+		return c.Branch == "new"
+	})
+	if got := ask(time.Now().Add(time.Minute)); got != "new" {
+		t.Errorf("changed before its start: %s", got)
 	}
 }
