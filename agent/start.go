@@ -30,7 +30,7 @@ func (a *Agent) openStarter() {
 	specs := &start.Specs{
 		Environment: a.Environment, Umask: a.loginUmask, Own: a.own, HideEnv: a.settings.Policy.HideEnv, LendTo: a.lendTo, Scripts: scriptsDir(a.cfg.Dirs), Report: a.degraded.report, Logger: &a.log,
 	}
-	given := ports.New(ports.Options{Keep: filepath.Join(a.cfg.Dirs.State, "ports.json"), Report: func(trouble string) { a.degraded.report("ports", trouble) }})
+	given := ports.New(ports.Options{Checkouts: &a.checkouts, Keep: filepath.Join(a.cfg.Dirs.State, "ports.json"), Report: func(trouble string) { a.degraded.report("ports", trouble) }})
 	a.starter = start.New(start.Options{
 		Access: a.pool.As, Policy: a.policy, Spec: specs.Spec, Environment: a.Environment, Confine: a.confiner.Confine, Ports: given, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout),
 	})

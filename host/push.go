@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -90,8 +90,7 @@ func (h *Host) pushKey(w http.ResponseWriter, r *http.Request, _ Principal) *ref
 	if cookie, err := r.Cookie(h.cookieName(r)); err == nil && h.opts.Pushes != nil {
 		a.Key, a.CSRF, a.Kinds = h.opts.Pushes.Key(), csrfOf(cookie.Value), PushKinds()
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+	answerJSON(w, a)
 	return nil
 }
 
@@ -114,7 +113,7 @@ func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *refusal {
 	if c := asked.Choice; c != nil {
 		c.Terminals = slices.DeleteFunc(c.Terminals, func(id string) bool { return !h.Sees(p, id) })
 		if slices.Sort(c.Terminals); len(c.Terminals) > MaxPushTerminals {
-			return &refusal{status: http.StatusBadRequest, text: "choose at most 32 terminals, or all", quiet: true}
+			return &refusal{status: http.StatusBadRequest, text: fmt.Sprintf("choose at most %d terminals, or all", MaxPushTerminals), quiet: true}
 		}
 		for _, kind := range c.Kinds {
 			if !slices.Contains(PushKinds(), kind) {
@@ -131,8 +130,7 @@ func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *refusal {
 		h.log.Error().Err(err).Msg("the choice of a browser's notifications")
 		return errPushDown
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(got) // fails only with the connection
+	answerJSON(w, got)
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -15,7 +14,7 @@ import (
 type Notify struct {
 	// Name is unique among the rules; messages and status name it.
 	Name string `toml:"name"`
-	// On lists what is told, in the words of NotifyFailedExit and the others.
+	// On lists what the person is told: NotifyFailedExit and the other constants.
 	On []string `toml:"on" oneof:"failed_exit failed_command long_command new_problem awaiting_input ready pattern away"`
 	// LongerThan is for NotifyLongCommand, Pattern for NotifyPattern: RE2, that a line
 	// matches.
@@ -59,22 +58,7 @@ const (
 
 // notifyProblems returns the faults of the rules.
 func (c *Config) notifyProblems() []Problem {
-	var all []Problem
-	if len(c.Notify) > maxNotify {
-		all = append(all, Problem{Key: "notify." + strconv.Itoa(maxNotify), Text: fmt.Sprintf("there may be at most %d", maxNotify)})
-	}
-	first := map[string]int{} // number, from 1, by name
-	for i := range c.Notify {
-		n := &c.Notify[i]
-		at := "notify." + strconv.Itoa(i)
-		all = append(all, n.problems(at)...)
-		if was := first[n.Name]; was > 0 && n.Name != "" {
-			all = append(all, Problem{Key: at + ".name", Text: fmt.Sprintf("%s is the name of the rule number %d already", shown(n.Name), was)})
-			continue
-		}
-		first[n.Name] = i + 1
-	}
-	return all
+	return tableProblems("notify", "rule", c.Notify, maxNotify, func(n *Notify) string { return n.Name }, (*Notify).problems)
 }
 
 // problems returns the faults of one rule.

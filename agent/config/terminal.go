@@ -64,22 +64,29 @@ const (
 
 // declaredProblems returns the faults of the declared terminals.
 func (c *Config) declaredProblems() []Problem {
+	all := tableProblems("terminal", "terminal", c.Terminal, maxDeclared, func(d *Declared) string { return d.Name }, (*Declared).problems)
+	return append(all, c.needProblems()...)
+}
+
+// tableProblems returns the faults of a list of tables, of which there are at most most,
+// each with a name of its own: those that faults returns for the key of each, and names
+// that come again. word says what a table is.
+func tableProblems[T any](key, word string, tables []T, most int, name func(*T) string, faults func(table *T, at string) []Problem) []Problem {
 	var all []Problem
-	if len(c.Terminal) > maxDeclared {
-		all = append(all, Problem{Key: "terminal." + strconv.Itoa(maxDeclared), Text: fmt.Sprintf("there may be at most %d", maxDeclared)})
+	if len(tables) > most {
+		all = append(all, Problem{Key: key + "." + strconv.Itoa(most), Text: fmt.Sprintf("there may be at most %d", most)})
 	}
 	first := map[string]int{} // number, from 1, by name
-	for i := range c.Terminal {
-		d := &c.Terminal[i]
-		at := "terminal." + strconv.Itoa(i)
-		all = append(all, d.problems(at)...)
-		if n := first[d.Name]; n > 0 && d.Name != "" {
-			all = append(all, Problem{Key: at + ".name", Text: fmt.Sprintf("%s is the name of the terminal number %d already", shown(d.Name), n)})
+	for i := range tables {
+		at, own := key+"."+strconv.Itoa(i), name(&tables[i])
+		all = append(all, faults(&tables[i], at)...)
+		if n := first[own]; n > 0 && own != "" {
+			all = append(all, Problem{Key: at + ".name", Text: fmt.Sprintf("%s is the name of the %s number %d already", shown(own), word, n)})
 			continue
 		}
-		first[d.Name] = i + 1
+		first[own] = i + 1
 	}
-	return append(all, c.needProblems()...)
+	return all
 }
 
 // problems returns the faults of one of them.

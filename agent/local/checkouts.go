@@ -13,8 +13,8 @@ import (
 const changesWithin = 4 * time.Second
 
 // checkoutsOf returns the git work trees of terminals' directories, as the handles show
-// them: there is none for a directory that is masked. It takes some milliseconds, unless
-// changes are asked for: what is not known by then is left out, see checkout.Finder.
+// them: there is none for a directory that is masked. It takes some milliseconds, longer
+// with changes. What is not known by then is left out, see checkout.Finder.
 func (s *Server) checkoutsOf(changes bool, all ...term.Handle) map[term.ID]*vocab.Checkout {
 	var dirs []string
 	for _, h := range all {

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/clip"
 	"tether/platform/proc"
 )
 
@@ -115,11 +116,7 @@ const (
 // shownArgv returns as much of the arguments as a list shows.
 func shownArgv(argv []string, show func(string) string) (out []string) {
 	for _, arg := range argv[:min(len(argv), maxShownArgs)] {
-		arg = show(strings.ToValidUTF8(arg, "\uFFFD"))
-		if len(arg) > maxShownArg {
-			arg = strings.ToValidUTF8(arg[:maxShownArg], "") + "…"
-		}
-		out = append(out, arg)
+		out = append(out, clip.Marked(show(strings.ToValidUTF8(arg, "\uFFFD")), maxShownArg))
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (d *real) complains(t *testing.T, owner term.Actor, port int) (id string) {
 	return string(h.ID())
 }
 
-// Who asks who has a port decides what is said: a terminal is named to those who see it.
+// Whoever may see the terminal that has a port is told its name; others are not.
 func TestWhoHasThePort(t *testing.T) {
 	d := openReal(t, local.Options{})
 	person := localclient.New(d.socket)

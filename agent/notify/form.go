@@ -37,7 +37,7 @@ func formNames() string {
 // maxText bounds the text of a message, in characters.
 const maxText = 500
 
-// message is what is sent.
+// message is what a receiver gets; JSON is its form "json".
 type message struct {
 	Rule  string    `json:"rule"`
 	Title string    `json:"title"`

@@ -17,7 +17,7 @@ type kept struct {
 
 const keptVersion = 1
 
-// remember ends the rules, and writes what was not sent.
+// remember ends the rules and writes the unsent news to the file for the next daemon.
 func (t *Notifier) remember(rules []*rule) {
 	k := kept{keptVersion, map[string]keptRule{}, map[string][]message{}}
 	for _, r := range rules {

@@ -105,7 +105,7 @@ func (t *Notifier) Run(ctx context.Context) {
 	t.remember(rules)
 }
 
-// cause is the cause in status of what does not work with a receiver.
+// cause names, in status, the fault of a receiver.
 func cause(name string) string { return "notify " + name }
 
 // unknown says why nothing can be sent to a receiver; "" if something can.

@@ -64,6 +64,8 @@ type Options struct {
 	// Report is called with the error that prevents reading or writing the file, and with
 	// "" when there is none; nil means nobody is told.
 	Report func(trouble string)
+	// Checkouts finds the work tree of a directory; nil means a Finder of its own.
+	Checkouts *checkout.Finder
 	// Free reports whether a port is free; nil means socket.Free.
 	Free func(port int) bool
 }
@@ -71,8 +73,7 @@ type Options struct {
 // Keeper gives ports and keeps them until the programs that got them listen. It is safe
 // for concurrent use.
 type Keeper struct {
-	opts      Options
-	checkouts checkout.Finder
+	opts Options
 
 	writing sync.Mutex // held while the file is written, so that changes are written in order
 
@@ -85,6 +86,9 @@ type Keeper struct {
 func New(o Options) *Keeper {
 	if o.Free == nil {
 		o.Free = socket.Free
+	}
+	if o.Checkouts == nil {
+		o.Checkouts = new(checkout.Finder)
 	}
 	if o.Report == nil {
 		o.Report = func(string) {}
@@ -117,7 +121,7 @@ func (k *Keeper) Keep(asked, dir, name string) (*Kept, error) {
 		port, _ := strconv.Atoi(asked) // Check has read it
 		return k.try(port)
 	}
-	if c, ok := k.checkouts.Find(dir); ok && c.Worktree != "" {
+	if c, ok := k.opts.Checkouts.Find(dir); ok && c.Worktree != "" {
 		dir = c.Worktree
 	}
 	hash := sha256.Sum256([]byte(dir + "\x00" + name))

@@ -45,7 +45,8 @@ func TestFindTCPClient(t *testing.T) {
 		from, to := ends(server)
 		var found proc.TCPClient
 		var err error
-		testkit.Eventually(t, testkit.Patience, fmt.Sprintf("this process alone has the client of %v", at), func() bool { // a child of another test has it until it execs
+		// A child of another test has the socket until it execs.
+		testkit.Eventually(t, testkit.Patience, fmt.Sprintf("this process alone has the client of %v", at), func() bool {
 			found, err = proc.FindTCPClient(from, to)
 			return err == nil && slices.Equal(found.Processes, []proc.ID{self.ID}) && !found.Foreign
 		})
