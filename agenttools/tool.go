@@ -39,6 +39,8 @@ type Options struct {
 type Set struct {
 	opts     Options
 	control  Controller // nil if the principal may only read
+	runs     Runs       // nil if none are kept here
+	far      FarKeeper  // nil if no other machines keep runs
 	tools    []tool
 	waits    chan struct{} // a slot for each wait in progress
 	matching *Matching
@@ -57,7 +59,14 @@ func New(o Options) *Set {
 	s := &Set{opts: o, waits: make(chan struct{}, o.Waits), matching: NewMatching(o.Matchers, o.Bug)}
 	s.control, _ = o.Terminals.(Controller)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if k, ok := o.Terminals.(Keeper); ok {
+		s.runs = k.Runs()
+	}
+	s.far, _ = o.Terminals.(FarKeeper)
 	s.tools = []tool{s.listTool(), s.readTool(), s.waitTool(), s.problemsTool()}
+	if s.runs != nil || s.far != nil {
+		s.tools = append(s.tools, s.runTools()...)
+	}
 	if s.control != nil {
 		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
 	}
@@ -131,8 +140,8 @@ const (
 type Progress func(ctx context.Context, what string) (stop func())
 
 // Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer,
-// *ProblemsAnswer, Spawned, Promoted, Killed, Written or Signaled, by the tool that was
-// called.
+// *ProblemsAnswer, *RunsAnswer, *FoundAnswer, Spawned, Promoted, Killed, Written or
+// Signaled, by the tool that was called, or what Runs or FarKeeper returned.
 type Result struct {
 	Answer     any
 	Structured any  // answer with more fields, for programs; nil if Answer has everything

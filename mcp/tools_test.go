@@ -132,7 +132,7 @@ func TestBadArguments(t *testing.T) {
 		{"read_terminal", m{}, "terminalId is missing; list_terminals lists the terminals"},
 		{"read_terminal", nil, "terminalId is missing; list_terminals lists the terminals"},
 		{"read_terminal", m{"terminalId": 7}, "terminalId must be a string, not number"},
-		{"read_terminal", m{"terminal_id": "pty-a"}, `unknown argument "terminal_id"; known arguments: terminalId, since, tail, grep, maxBytes, format`},
+		{"read_terminal", m{"terminal_id": "pty-a"}, `unknown argument "terminal_id"; known arguments: terminalId, run, since, tail, grep, maxBytes, format`},
 		{"read_terminal", m{"terminalId": "pty-a", "since": -1}, "since -1 is out of range, it must be 0 to 9007199254740992"},
 		{"read_terminal", m{"terminalId": "pty-a", "since": 1}, "since 1 is beyond the end of the output, 0"},
 		{"read_terminal", m{"terminalId": "pty-a", "since": "x"}, "since must be a whole number, not string"},

@@ -1,0 +1,126 @@
+package agenttools
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"tether/vocab"
+)
+
+// A run is one terminal from its start to its exit, or one command of a shell.
+
+// Bounds of the calls about runs.
+const (
+	defaultRuns  = 20
+	maxRuns      = 200
+	defaultFound = 20
+	maxFound     = 200
+	maxAround    = 10
+	defaultLines = 2                // around a match
+	maxNames     = 20               // of series, in a call of verdict
+	maxRunName   = 1000             // bytes of a name, directory or id
+	searchTime   = 5 * time.Second  // after which a search returns what it has found
+	compareTime  = 10 * time.Second // bounds the other calls
+	maxBack      = 10 * 365 * 24 * time.Hour
+)
+
+// Keeper is a Terminals that keeps what terminals have printed.
+type Keeper interface {
+	Terminals
+	// Runs returns the runs that the principal may see, nil if none are kept.
+	Runs() Runs
+}
+
+// Runs are the kept runs that one principal may see. A name of a run that the principal
+// may not see is ErrNotFound. The text of other errors is for the model.
+type Runs interface {
+	// List returns the runs that fit the query, newest first.
+	List(context.Context, RunQuery) (RunsAnswer, error)
+	// Open returns the run with exactly this id, or ErrNotFound.
+	Open(id string) (Terminal, error)
+	// Search finds lines, those of the newest runs first. At ctx's deadline it returns
+	// what it has found.
+	Search(context.Context, RunSearch) (FoundAnswer, error)
+	// Compare compares a run with an earlier one of its series, or with the one that the
+	// call names.
+	Compare(context.Context, RunPair) (any, error)
+	// Verdict judges the series with these names, or all of them.
+	Verdict(ctx context.Context, names []string) (any, error)
+}
+
+// FarKeeper is a Terminals of machines that keep their runs themselves and answer calls
+// about them.
+type FarKeeper interface {
+	Terminals
+	// CallRuns has a call carried out: of a tool of runs, or of one that reads a terminal
+	// if it has the argument run. The answer has at most about shows bytes.
+	CallRuns(ctx context.Context, tool string, args json.RawMessage, shows int) (any, error)
+}
+
+// RunQuery chooses runs.
+type RunQuery struct {
+	Name  string    // of the series, or the id of a run or a terminal; "" for all
+	Dir   string    // directory in which, or below which, they started; "" for all
+	Since time.Time // only runs that ran after it; zero for all
+	Max   int       // at most this many
+}
+
+// RunSearch is a search in the text of runs.
+type RunSearch struct {
+	RunQuery
+	Pattern string // RE2
+	Around  int    // number of lines before and after each match
+}
+
+// RunPair names the runs to compare.
+type RunPair struct {
+	Name string // of a series, whose newest run is compared; or the id of a run
+	With string // id of the other run; "" for the last good one before
+}
+
+// Run describes a run.
+type Run struct {
+	ID       string          `json:"run"`
+	Name     string          `json:"name,omitempty"`
+	Command  string          `json:"command,omitempty"`
+	Cwd      string          `json:"cwd,omitempty"`
+	Checkout *vocab.Checkout `json:"checkout,omitempty"` // at its start
+	Started  time.Time       `json:"started"`
+	Ended    time.Time       `json:"ended,omitzero"`
+	Outcome  string          `json:"outcome"` // good, failing, running, or uncounted
+	ExitCode *int            `json:"exitCode,omitempty"`
+	Signal   string          `json:"signal,omitempty"`
+	Ready    bool            `json:"ready,omitempty"` // it became ready
+	Errors   int             `json:"errors,omitempty"`
+	Warnings int             `json:"warnings,omitempty"`
+	First    []string        `json:"first,omitempty"` // its first problems, each in a line
+	Bytes    int64           `json:"bytes"`           // of its text
+	Dropped  int64           `json:"droppedBytes,omitempty"`
+}
+
+// RunsAnswer is the answer of list_runs.
+type RunsAnswer struct {
+	Runs []Run    `json:"runs"`
+	More bool     `json:"more,omitempty"` // there are more than max
+	Away []string `json:"away,omitempty"` // machines that are not reached now
+}
+
+// FoundAnswer is the answer of search_runs.
+type FoundAnswer struct {
+	Matches []Match  `json:"matches"`
+	More    bool     `json:"more,omitempty"` // there are more than max
+	Back    string   `json:"searchedBackTo,omitempty"`
+	Away    []string `json:"away,omitempty"` // machines that are not reached now
+}
+
+// Match is a line of a run.
+type Match struct {
+	Run    string    `json:"run"`
+	Name   string    `json:"name,omitempty"`
+	At     time.Time `json:"at"`     // when it was printed, about
+	Offset int64     `json:"offset"` // for since of read_terminal with run
+	Before []string  `json:"before,omitempty"`
+	Line   string    `json:"line"`
+	After  []string  `json:"after,omitempty"`
+}
