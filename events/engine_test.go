@@ -427,6 +427,51 @@ func TestCommandsAndMoments(t *testing.T) {
 	})
 }
 
+// listsLate has terminals that begin after a source, and before its first list.
+type listsLate struct {
+	*fakes
+	before func()
+}
+
+func (l *listsLate) List() []agenttools.Info {
+	l.before()
+	return l.fakes.List()
+}
+
+func TestTerminalBeginsBeforeTheFirstList(t *testing.T) {
+	for machines, want := range map[bool]string{false: "[pty-new]", true: "[]"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &listsLate{fakes: &fakes{}}
+			failing := func(id string) {
+				pty := l.add(id)
+				pty.change(func() { pty.info.CreatedAt = time.Now() })
+				pty.print("\n10:00:00 - Starting compilation in watch mode...\nsrc/a.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.\n10:00:01 - Found 1 error. Watching for file changes.\n")
+			}
+			failing("pty-old")
+			time.Sleep(time.Second)
+			begin := sync.OnceFunc(func() { failing("pty-new") })
+			l.before = func() {
+				time.Sleep(time.Second)
+				begin()
+			}
+			matching := agenttools.NewMatching(nil, nil)
+			defer matching.Close()
+			e := New(Options{Terminals: l, Problems: matching, Machines: machines})
+			defer e.Close()
+			rec, _, _ := start(t, e, request(Problems, nil, ""))
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			told := []any{}
+			for _, ev := range rec.told() {
+				told = append(told, ev.Data["terminalId"])
+			}
+			if got := fmt.Sprint(told); got != want {
+				t.Errorf("on several machines %v: problems of %s are news, want %s", machines, got, want)
+			}
+		})
+	}
+}
+
 // Subscriptions that begin while a terminal prints are told each match once, and then
 // share one reader.
 func TestJoinWhileItPrints(t *testing.T) {

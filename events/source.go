@@ -23,6 +23,7 @@ type source struct {
 	e     *Engine
 	spec  *Spec
 	epoch uint32
+	began time.Time
 
 	ctx    context.Context // ends with the source
 	cancel context.CancelFunc
@@ -71,7 +72,7 @@ func (e *Engine) sourceLocking(spec *Spec, s *Sub) (src *source, made bool, err 
 			return nil, false, &Error{Reason: ResourceExhausted, Text: "too many conditions are watched for you; ask for fewer",
 				Data: map[string]any{"limit": "leases", "max": e.opts.Leases, "retryAfterMs": 60000}}
 		}
-		src = &source{e: e, spec: spec, epoch: freshEpoch(), subs: map[*Sub]bool{}, per: map[string]context.CancelFunc{}, away: map[string]time.Time{}, counts: map[string]int{}}
+		src = &source{e: e, spec: spec, epoch: freshEpoch(), began: time.Now(), subs: map[*Sub]bool{}, per: map[string]context.CancelFunc{}, away: map[string]time.Time{}, counts: map[string]int{}}
 		src.ctx, src.cancel = context.WithCancel(e.ctx)
 		e.sources[spec.hash] = src
 		e.runLocked()
@@ -243,7 +244,9 @@ func (src *source) apply(list []agenttools.Info) {
 		}
 		ctx, cancel := context.WithCancel(src.ctx)
 		src.per[i.ID] = cancel
-		fresh := src.first
+		// The first list may have terminals that began after the source. Other machines
+		// have other clocks.
+		fresh := src.first || !src.e.opts.Machines && i.CreatedAt.After(src.began)
 		src.mu.Unlock()
 		t, err := src.e.opts.Terminals.Open(i.ID)
 		if err != nil {
