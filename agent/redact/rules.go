@@ -32,17 +32,31 @@ type Rules struct {
 	opts   Options
 	values []string // to redact, in all their forms, the longest first
 	apart  bool     // there are so many of them that the automaton does not look for them in named values: find does
-	nfa    *nfa
-	checks []check
-	words  uint64            // the groups of those checks that have word
-	tokens [256][]tokenCheck // by the tokenSlot of their prefix
 
-	made  sync.Once // of nfa, checks, tokens and table
-	table *dfa      // see automaton
+	made sync.Once
+	*sought
 
 	mu   sync.Mutex
 	with map[string]*Rules // by values: terminals of one login share them
 }
+
+// sought is what Rules look for. It does not change once it is made.
+type sought struct {
+	nfa    *nfa
+	checks []check
+	words  uint64            // the groups of those checks that have word
+	tokens [256][]tokenCheck // by the tokenSlot of their prefix
+	table  *dfa              // see automaton
+}
+
+// tokensAlone is what rules without values and patterns look for. All of them share it.
+var tokensAlone = sync.OnceValue(func() *sought {
+	r := &Rules{opts: Options{Tokens: true}, sought: &sought{nfa: &nfa{}}}
+	if err := r.assemble(); err != nil {
+		panic(err) // these are the known forms of tokens, which tests build
+	}
+	return r.sought
+})
 
 // check decides about a suspicion of the automaton.
 type check struct {
@@ -82,7 +96,7 @@ const known = 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
 func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
 
 func compile(o Options, values []string, forms int) (*Rules, error) {
-	r := &Rules{opts: o, nfa: &nfa{}, apart: forms == formsApart, with: map[string]*Rules{}}
+	r := &Rules{opts: o, sought: &sought{nfa: &nfa{}}, apart: forms == formsApart, with: map[string]*Rules{}}
 	if len(values) == 0 && len(o.Patterns) == 0 {
 		return r, nil // a daemon that lends nothing never needs the automaton
 	}
@@ -127,9 +141,9 @@ func (r *Rules) assemble() (err error) {
 // automaton returns the automaton that suspects everything to be redacted; nil if there
 // is nothing.
 func (r *Rules) automaton() *dfa {
-	r.made.Do(func() {
-		if err := r.assemble(); err != nil {
-			panic(err) // these are the known forms of tokens, which tests build
+	r.made.Do(func() { // without values and patterns, or it would be made already
+		if r.opts.Tokens {
+			r.sought = tokensAlone()
 		}
 	})
 	return r.table
