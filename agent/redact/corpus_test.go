@@ -193,7 +193,7 @@ var corpus = []struct{ name, open, secret string }{
 // in two at every fourth place (a soak takes every place), and byte by byte.
 func TestTokensOfTheirMakers(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
-	for round := range testkit.Rounds(t, 1, 4) {
+	for round := range testkit.Rounds(t, 1, 12) {
 		for k, c := range corpus {
 			arounds := [][2]string{{"value: ", " is set\r\n"}, {"", "\n"}, {`"key":"`, `","x":1}`}}
 			if c.name == "user of a URL" {
@@ -206,7 +206,7 @@ func TestTokensOfTheirMakers(t *testing.T) {
 					t.Errorf("%s: %q is shown as %q", c.name, text, got)
 					break
 				}
-				every := testkit.Load(4, 12)
+				every := testkit.Load(12, 24)
 				for at := (k + round) % every; at < len(text); at += every {
 					first := at
 					if again := inPieces(t, r, text, func(rest string) int { return cutOnce(&first, rest) }); again != got {

@@ -112,7 +112,8 @@ func findInterrupted(t *testing.T, random *rand.Rand) {
 				c.before, first = strings.Repeat("the line is full ", 4)+c.before, first+4*17
 			}
 			text, to := c.before+c.prefix+c.secret+c.after, len(c.before+c.prefix+c.secret)
-			for n, at := 0, first; at < to; n, at = n+1, at+testkit.Load(1, 6) {
+			step := testkit.Load(4, 16)
+			for n, at := 0, first+random.IntN(step); at < to; n, at = n+1, at+step {
 				if in.wrap && c.open && at > to-8 {
 					break // a word of fewer characters may be anything
 				}
@@ -127,7 +128,7 @@ func findInterrupted(t *testing.T, random *rand.Rand) {
 						break
 					}
 				}
-				if n%testkit.Load(4, 16) > 0 && !testkit.Soaking() {
+				if n%4 > 0 && !testkit.Soaking() {
 					continue
 				}
 				for cut := at % 5; cut < len(whole); cut += 5 {

@@ -201,7 +201,7 @@ func (n *neighbours) unmasked(s stream, random *rand.Rand) (at int, how []int) {
 func TestNeighboursUnmaskNothing(t *testing.T) {
 	n := newNeighbours(t)
 	secrets := len(n.secrets)
-	n.test(t, testkit.Load(100_000, 500), func(k int, random *rand.Rand) (of []part) {
+	n.test(t, testkit.Load(20_000, 250), func(k int, random *rand.Rand) (of []part) {
 		// The middle one stands behind each whose index is even with its own, and in
 		// front of each other.
 		middle, other := k/2%secrets, (k/2/secrets*2+k%2)%secrets
@@ -222,7 +222,7 @@ func TestLongNeighboursUnmaskNothing(t *testing.T) {
 	for range 20 {
 		n.foreign = append(n.foreign, n.foreign[len(n.foreign)-10:]...)
 	}
-	n.test(t, testkit.Load(2_000, 100), func(_ int, random *rand.Rand) (of []part) {
+	n.test(t, testkit.Load(500, 30), func(_ int, random *rand.Rand) (of []part) {
 		for range 1 + random.IntN(5) {
 			of = append(of, n.secrets[random.IntN(len(n.secrets))])
 		}

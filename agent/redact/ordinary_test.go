@@ -150,7 +150,7 @@ func TestFalseAlarms(t *testing.T) {
 	if len(kinds) < 40 {
 		t.Errorf("%d kinds", len(kinds))
 	}
-	size := testkit.Load(10<<20, 1<<20)
+	size := testkit.Load(4<<20, 1<<19)
 	for round := range testkit.Rounds(t, 1, 1000) {
 		random := rand.New(rand.NewPCG(41, uint64(round)))
 		n, alarms, seen := 0, []string(nil), map[string]int{}

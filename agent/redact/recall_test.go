@@ -78,7 +78,7 @@ func (c secretCase) found(t *testing.T, r *redact.Rules, round int) bool {
 	if again := inPieces(t, r, text, func(string) int { return 1 }); again != got {
 		t.Errorf("%q\nis shown as   %q\nbyte by byte  %q", text, got, again)
 	}
-	every := testkit.Load(4, 12)
+	every := testkit.Load(12, 24)
 	for cut := round % every; cut < len(text); cut += every { // a soak takes every place
 		first := cut
 		if again := inPieces(t, r, text, func(rest string) int { return cutOnce(&first, rest) }); again != got {
@@ -137,7 +137,7 @@ func TestRecallInSyntaxes(t *testing.T) {
 				c.before, c.after = before+c.before, c.after+after
 				if got := shown(tokens, c.text()+"\n"); c.hidden(got, len(c.before)) < 0.9 {
 					missed = append(missed, c.text())
-				} else if i%testkit.Load(8, 24) == syntaxes%testkit.Load(8, 24) && !c.found(t, tokens, i) {
+				} else if i%24 == syntaxes%24 && !c.found(t, tokens, i) {
 					t.Errorf("%q is not found among other text", c.text())
 				}
 			}
