@@ -56,7 +56,10 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	case o.View == ViewRaw && h.actor.Role != RoleUser:
 		o.View = ViewScreen // raw output has the nonce, with which marks can be forged
 	}
-	if o.View == ViewOutward {
+	switch o.Background = o.Background && o.View == ViewOutward; {
+	case o.Background:
+		h.t.prepare()
+	case o.View == ViewOutward:
 		h.t.beginOutward()
 		defer h.t.endOutward()
 	}

@@ -15,6 +15,7 @@ import (
 type Loan struct {
 	Host  string
 	Since time.Time
+	At    int64     // text offset before which it had not begun; negative if that is not known
 	Until time.Time // zero: for as long as the terminal exists
 	// Audience is the audience at the host. Version changes whenever Audience or Until
 	// does; it is not 0.
@@ -47,10 +48,19 @@ type lending struct {
 
 	rules     *redact.Rules // of the redaction; nil before prepare, and if nothing is redacted
 	redaction *redaction    // nil while nobody needs it, and without rules
-	outward   int           // readers of ViewOutward
+	outward   int           // readers of ViewOutward that read as text is printed
+	back      int           // those in the background
 }
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
+
+// readersOf returns the number of readers of ViewOutward, in the background or not.
+func (l *lending) readersOf(back bool) *int {
+	if back {
+		return &l.back
+	}
+	return &l.outward
+}
 
 // loan returns the loan to host, or nil.
 func (l *lending) loan(host string) *Loan {
@@ -142,7 +152,7 @@ func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, chang
 func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed bool, err error) {
 	l := t.lending.loan(host)
 	if l == nil {
-		l, changed = &Loan{Host: host, Since: time.Now()}, true
+		l, changed = &Loan{Host: host, Since: time.Now(), At: t.stream.cuts.textAt(t.stream.log.End())}, true
 	}
 	if changed && c.Share != nil {
 		c.Audience.GuestsOnly = new(true) // only the guest may watch

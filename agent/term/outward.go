@@ -46,7 +46,7 @@ func (s *stream) leaveOutward(from, to int64) {
 	o, w := &s.oldest, &s.oldest.outward
 	v := w.judge
 	at := s.cuts.textAt(from)
-	if v == nil || at < v.begun || to > v.frontier {
+	if v == nil || v.lazy || at < v.begun || to > v.frontier {
 		w.screen, w.waits, w.unjudged = nil, nil, true
 		return
 	}

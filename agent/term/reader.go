@@ -56,6 +56,7 @@ type Reader struct {
 	lags   bool          // it may slow the child only a little, see agent/flow
 	ready  chan struct{} // 1 slot; the terminal sends without blocking
 	linear bool          // see ReaderOptions
+	back   bool          // see ReaderOptions.Background
 	host   string        // the reader is closed when the terminal is withdrawn from this host; "" for other actors
 	link   bool          // it is the host's own link, for which the child may be held after it was lost
 	rules  *redact.Rules // of texts in marks; nil leaves them as they are
@@ -93,6 +94,10 @@ type ReaderOptions struct {
 	// Screens makes a reader of ViewOutward that loses output get the screen behind the
 	// loss, as soon as it is known.
 	Screens bool
+	// Background makes a reader of ViewOutward for which output is examined only as far as
+	// it reads, and not as it is printed, unless the terminal is lent or has another
+	// reader of ViewOutward. It never holds the child.
+	Background bool
 	// Wake, if not nil, is the channel that Ready returns, so that one goroutine can wait
 	// for many readers. It has one slot.
 	Wake chan struct{}
@@ -100,12 +105,13 @@ type ReaderOptions struct {
 
 // newReader returns a reader; the caller must Close it.
 func (t *Terminal) newReader(o ReaderOptions) *Reader {
-	r := &Reader{t: t, view: o.View, linear: o.Linear, ready: o.Wake, screens: o.Screens, counted: [2]int64{-1, -1}}
+	r := &Reader{t: t, view: o.View, linear: o.Linear, back: o.Background, ready: o.Wake, screens: o.Screens, counted: [2]int64{-1, -1}}
 	if r.ready == nil {
 		r.ready = make(chan struct{}, 1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	o.Hold = o.Hold && !o.Background
 	r.holds = o.Hold && t.origin.onSlow == Hold || o.Hold && !o.View.isText()
 	r.lags = o.Hold && !r.holds
 	end := t.frontierLocked(r.view)
@@ -127,7 +133,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	default:
 		t.readers.open[r] = struct{}{}
 		if r.view == ViewOutward {
-			t.lending.outward++
+			*t.lending.readersOf(r.back)++
 			t.setRedactionLocked()
 		}
 	}
@@ -162,7 +168,7 @@ func (r *Reader) closeLocked() {
 		t.readers.await(awaitedHost(r.host), r.pos) // a link was lost
 	}
 	if r.view == ViewOutward && !r.closed {
-		t.endOutwardLocked()
+		t.endOutwardLocked(r.back)
 	}
 	t.needLocked()
 	t.paceLocked()
@@ -217,8 +223,13 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	if r.closed {
 		return Event{}, false, io.ErrClosedPipe
 	}
-	if r.pos < t.stream.log.Start() || r.mark < t.stream.firstMark {
+	if r.pos < r.oldestLocked() || r.mark < t.stream.firstMark {
 		return Event{}, false, r.resyncLocked()
+	}
+	if r.back {
+		if t.examineLocked(r.pos, len(buf)); r.pos < r.oldestLocked() {
+			return Event{}, false, r.resyncLocked()
+		}
 	}
 	limit := t.frontierLocked(r.view)
 	if s := r.next; s != nil {
@@ -289,7 +300,16 @@ func (r *Reader) Ready(min int) <-chan struct{} {
 func (r *Reader) Pending() int64 {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
-	return r.t.frontierLocked(r.view) - r.pos
+	return r.endLocked() - r.pos
+}
+
+// endLocked returns the raw offset up to which the reader can read, if it goes on at
+// once.
+func (r *Reader) endLocked() int64 {
+	if v := r.t.lending.redaction; r.back && v != nil && v.lazy && v.fed < r.t.stream.texted {
+		return r.t.stream.texted
+	}
+	return r.t.frontierLocked(r.view)
 }
 
 // Offset returns the reader's position as an offset of its view: that of the next byte it
@@ -306,9 +326,12 @@ func (r *Reader) dueLocked() bool {
 	if r.need == 0 {
 		return false
 	}
-	end := t.frontierLocked(r.view)
+	end := r.endLocked()
 	i := int(r.mark - t.stream.firstMark)
 	marked := i < 0 || i < t.stream.marks.len() && t.stream.marks.at(i).Off <= end
+	if r.back && r.need > 1 && t.ending.exit == nil {
+		marked = false // it waits for an amount
+	}
 	return end-r.pos >= r.need || r.closed || marked || r.ended
 }
 
@@ -333,8 +356,8 @@ func (t *Terminal) wakeLocked() {
 // If only marks were trimmed, the reader stays where it is.
 func (r *Reader) resyncLocked() error {
 	t, from := r.t, r.off
-	if r.pos < t.stream.log.Start() {
-		r.pos = t.stream.lineStart(t.stream.log.Start(), t.stream.known(r.view))
+	if start := r.oldestLocked(); r.pos < start {
+		r.pos = t.stream.lineStart(start, t.stream.known(r.view))
 		r.off = r.offsetLocked(r.pos)
 		r.mark = t.stream.markAt(r.pos)
 		if r.screens && t.lending.rules != nil {
@@ -342,11 +365,48 @@ func (r *Reader) resyncLocked() error {
 		}
 	}
 	r.mark = max(r.mark, t.stream.firstMark)
-	open := t.commands.openAt(r.pos)
+	return r.laggedLocked(from)
+}
+
+// laggedLocked returns what the reader lost by moving to its position from a text offset.
+func (r *Reader) laggedLocked(from int64) *LaggedError {
+	open := r.t.commands.openAt(r.pos)
 	for i := range open {
 		open[i].Show(r.rules.Redact)
 	}
 	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
+}
+
+// oldestLocked returns the raw offset before which the reader cannot read.
+func (r *Reader) oldestLocked() int64 {
+	start := r.t.stream.log.Start()
+	if v := r.t.lending.redaction; r.view == ViewOutward && v != nil {
+		start = max(start, v.from)
+	}
+	return start
+}
+
+// skipLead is how far before the new place of a reader in the background the search for
+// secrets begins, in bytes: as much as may be held back.
+const skipLead = 4 << 10
+
+// Skip moves a reader in the background over output, so that at most keep raw bytes are
+// before it, from the start of a line on where there is one. It returns what the reader
+// lost; nil if it has not moved.
+func (r *Reader) Skip(keep int64) *LaggedError {
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from, off, end := r.pos, r.off, t.stream.texted
+	if end-from <= keep || r.closed {
+		return nil
+	}
+	r.pos = t.stream.lineStart(max(end-keep, t.stream.log.Start()), end)
+	r.off, r.mark = r.offsetLocked(r.pos), t.stream.markAt(r.pos)
+	if v := t.lending.redaction; v != nil && v.lazy && v.fed < r.pos-skipLead {
+		v.beginAt(t.lending.rules, &t.stream, max(r.pos-skipLead, t.stream.log.Start()))
+	}
+	return r.laggedLocked(off)
 }
 
 // Size returns the terminal's size at the reader's position.

@@ -79,6 +79,8 @@ type recordedLoan struct {
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
+	// At is the text offset at which the loan began; nil in records of older versions.
+	At *int64 `json:"at,omitempty"`
 
 	Grants     []recordedGrant `json:"grants,omitempty"`
 	Denied     []string        `json:"denied,omitempty"`
@@ -94,7 +96,7 @@ type recordedGrant struct {
 
 func (l *Loan) recorded(state string) recordedLoan {
 	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano(), Denied: l.Audience.Denied, GuestsOnly: l.Audience.GuestsOnly,
-		Shares: recordedShares(l.Shares)}
+		Shares: recordedShares(l.Shares), At: &l.At}
 	for _, g := range l.Audience.Grants {
 		r.Grants = append(r.Grants, recordedGrant(g))
 	}
@@ -106,7 +108,10 @@ func (l *Loan) recorded(state string) recordedLoan {
 
 // loan returns the recorded loan; began is when the terminal was started.
 func (r *recordedLoan) loan(began time.Time) Loan {
-	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares)}
+	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares), At: -1}
+	if r.At != nil {
+		l.At = *r.At
+	}
 	for _, g := range r.Grants {
 		l.Audience.Grants = append(l.Audience.Grants, Grant(g))
 	}

@@ -1,6 +1,8 @@
 package term
 
 import (
+	"math"
+	"runtime/debug"
 	"sort"
 	"time"
 
@@ -22,9 +24,13 @@ const outwardLinger = time.Minute
 
 // redaction finds the parts of a terminal's text that hosts and agents do not see. It
 // exists while the terminal is lent or somebody reads ViewOutward, and for outwardLinger
-// after that. Guarded by the terminal's mutex.
+// after that. While all its readers are in the background it is lazy. Guarded by the
+// terminal's mutex.
 type redaction struct {
 	filter   *redact.Filter
+	lazy     bool      // text is examined when it is read, so perhaps never
+	final    bool      // no more text follows
+	from     int64     // raw offset at which it began
 	fed      int64     // raw offset up to which the filter has the text
 	frontier int64     // raw offset up to which the shown text is decided
 	at       int64     // frontier as a text offset
@@ -41,12 +47,15 @@ type redaction struct {
 }
 
 // begin starts the redaction at the oldest text in the log.
-func (v *redaction) begin(rules *redact.Rules, s *stream) {
-	v.fed = s.charStart(s.log.Start(), s.texted)
-	v.frontier, v.at = v.fed, s.cuts.textAt(v.fed)
-	v.begun = v.at
+func (v *redaction) begin(rules *redact.Rules, s *stream) { v.beginAt(rules, s, s.log.Start()) }
+
+// beginAt starts the redaction at a raw offset.
+func (v *redaction) beginAt(rules *redact.Rules, s *stream, raw int64) {
+	v.fed = s.charStart(raw, s.texted)
+	v.from, v.frontier, v.at = v.fed, v.fed, s.cuts.textAt(v.fed)
+	v.begun, v.held = v.at, false
 	var before []byte // text before the beginning, in which a secret may have begun
-	if o := &s.oldest; (o.screen != nil || len(o.waits) > 0) && o.pos == s.log.Start() {
+	if o := &s.oldest; (o.screen != nil || len(o.waits) > 0) && o.pos == raw {
 		o.flush()
 		before = shownBefore(o.begun())
 	}
@@ -128,12 +137,15 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 }
 
 // fits returns the raw offset, base or later, from which on the masks fit the bound; held
-// text is kept in any case.
+// text is kept in any case, unless the redaction is lazy.
 func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.len() - limit/maskCost; over > 0 {
 			base = max(base, s.cuts.rawAt(q.at(over-1).End))
 		}
+	}
+	if v.lazy {
+		return base
 	}
 	return min(base, v.frontier)
 }
@@ -150,7 +162,9 @@ func (v *redaction) trim(text int64) {
 }
 
 // atRest reports whether a redaction that begins here would decide the same as this one.
-func (v *redaction) atRest(end int64) bool { return v == nil || v.fed == end && v.filter.AtRest() }
+func (v *redaction) atRest(end int64) bool {
+	return v == nil || v.lazy || v.fed == end && v.filter.AtRest()
+}
 
 // stop stops the timers.
 func (v *redaction) stop() {
@@ -201,32 +215,50 @@ func (t *Terminal) prepare() {
 }
 
 // setRedactionLocked creates the redaction if the terminal is lent or has readers of
-// ViewOutward; otherwise it drops it after outwardLinger.
+// ViewOutward; otherwise it drops it, or makes it lazy, after outwardLinger.
 func (t *Terminal) setRedactionLocked() {
 	l := &t.lending
-	needed := (len(l.to) > 0 || l.outward > 0) && l.rules != nil
+	eager := (len(l.to) > 0 || l.outward > 0) && l.rules != nil
 	switch v := l.redaction; {
-	case needed && v == nil:
-		l.redaction = &redaction{renewed: time.Now(), behind: true}
+	case v == nil && (eager || l.back > 0 && l.rules != nil):
+		l.redaction = &redaction{renewed: time.Now(), behind: true, lazy: !eager, final: t.ending.exit != nil}
 		t.stream.oldest.outward.judge = l.redaction
 		l.redaction.begin(l.rules, &t.stream)
-		t.redactLocked(time.Now(), t.ending.exit != nil)
-	case needed && v.linger != nil:
+		t.redactLocked(time.Now(), false)
+	case v == nil:
+	case eager && v.lazy:
+		v.lazy, v.behind = false, v.behind || v.fed < t.stream.texted
+		t.redactLocked(time.Now(), false)
+	case eager && v.linger != nil:
 		v.linger.Stop()
 		v.linger = nil
-	case !needed && v != nil && v.linger == nil && !t.share.released:
+	case eager, v.linger != nil, t.share.released:
+	case !v.lazy:
 		v.linger = time.AfterFunc(outwardLinger, t.endLinger)
+	case l.back == 0:
+		t.dropRedactionLocked()
 	}
 }
 
-// endLinger ends a redaction that nobody has needed for outwardLinger.
+// endLinger ends a redaction that nobody has needed for outwardLinger, except perhaps in
+// the background.
 func (t *Terminal) endLinger() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v := t.lending.redaction; v != nil && v.linger != nil && len(t.lending.to) == 0 && t.lending.outward == 0 {
-		v.stop()
-		t.lending.redaction, t.stream.oldest.outward.judge = nil, nil
+	v := t.lending.redaction
+	if v == nil || v.linger == nil || len(t.lending.to) > 0 || t.lending.outward > 0 {
+		return
 	}
+	if v.linger = nil; t.lending.back > 0 {
+		v.lazy = true
+		return
+	}
+	t.dropRedactionLocked()
+}
+
+func (t *Terminal) dropRedactionLocked() {
+	t.lending.redaction.stop()
+	t.lending.redaction, t.stream.oldest.outward.judge = nil, nil
 }
 
 // beginOutward counts a reader of ViewOutward, and makes the redaction examine all
@@ -261,11 +293,11 @@ func (t *Terminal) beginOutward() {
 func (t *Terminal) endOutward() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.endOutwardLocked()
+	t.endOutwardLocked(false)
 }
 
-func (t *Terminal) endOutwardLocked() {
-	t.lending.outward--
+func (t *Terminal) endOutwardLocked(back bool) {
+	*t.lending.readersOf(back)--
 	t.setRedactionLocked()
 }
 
@@ -275,6 +307,19 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	if v == nil {
 		return
 	}
+	if v.final = v.final || final; v.lazy {
+		return
+	}
+	most := redactPiece
+	if v.final {
+		most = math.MaxInt
+	}
+	t.feedRedactionLocked(now, most)
+}
+
+// feedRedactionLocked examines at least most bytes of text, unless there are fewer.
+func (t *Terminal) feedRedactionLocked(now time.Time, most int) {
+	v := t.lending.redaction
 	if v.fed < t.stream.log.Start() {
 		v.begin(t.lending.rules, &t.stream) // hosts lose the text that was not examined
 	}
@@ -283,9 +328,9 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	}
 	buf := readBuffers.Get().(*[32 << 10]byte)
 	pos, n := v.fed, 0
-	for fed := 0; pos < t.stream.texted && (fed < redactPiece || final); {
+	for fed := 0; pos < t.stream.texted && fed < most; {
 		before := pos
-		pos, n = t.stream.fill(buf[:], ViewText, pos, t.stream.texted, false)
+		pos, n = t.stream.fill(buf[:min(len(buf), max(most-fed, minReadBuffer))], ViewText, pos, t.stream.texted, false)
 		v.filter.Feed(buf[:n])
 		if fed += n; n == 0 && pos == before {
 			break
@@ -299,10 +344,29 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 		v.behind = false
 		v.renew(now)
 	}
-	if final {
+	if v.fed == t.stream.texted && (v.final || v.lazy && now.Sub(t.activity.printed) >= holdLong) {
 		v.filter.Flush()
 	}
 	t.releaseLocked(now)
+}
+
+// examineLocked examines text for a reader in the background at a raw offset, n bytes
+// behind it, if nobody else has it examined. If a panic occurs, which is a bug of ours,
+// the text that there is by now stays unexamined, and the reader loses it.
+func (t *Terminal) examineLocked(raw int64, n int) {
+	v := t.lending.redaction
+	if v == nil || !v.lazy || v.frontier > raw || v.fed == t.stream.texted && !v.held {
+		return
+	}
+	defer func() {
+		if bug := recover(); bug != nil {
+			v.beginAt(t.lending.rules, &t.stream, t.stream.texted)
+			if f := t.pool.opts.Recovered; f != nil {
+				go f(Recovery{ID: t.id, Kind: kindOf(bug), Stack: debug.Stack()}) // it may take the lock
+			}
+		}
+	}()
+	t.feedRedactionLocked(time.Now(), int(max(raw-v.fed, 0))+n)
 }
 
 // releaseLocked makes decided text readable, and sets a timer for the held text.
@@ -310,6 +374,7 @@ func (t *Terminal) releaseLocked(now time.Time) {
 	v := t.lending.redaction
 	v.take(&t.stream, now)
 	switch {
+	case v.fed < t.stream.texted && v.lazy:
 	case v.fed < t.stream.texted:
 		t.lookLaterLocked(redactAgain)
 	case v.held:
