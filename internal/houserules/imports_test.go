@@ -54,6 +54,7 @@ const layers = `
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
 	problems < agent/config;
+	problems, internal/clip, vocab < agent/verdict;
 	internal/escape < screen;
 	screen < agenttools;
 	agenttools, platform/secret < events;
