@@ -45,6 +45,7 @@ const layers = `
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;
+	internal/clip, internal/jsonspan, problems, platform/secret, vocab < agent/history;
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
 	internal/checkout, platform/secret, platform/socket < agent/ports;

@@ -137,3 +137,10 @@ func WriteFile(path string, data []byte) error {
 	}
 	return syncDir(filepath.Dir(path))
 }
+
+// Replace renames a file to one that may exist.
+func Replace(from, to string) error { return replace(from, to) }
+
+// SyncDir makes what was made, renamed and removed in a directory last through a loss of
+// power. Windows cannot, and need not: NTFS journals it.
+func SyncDir(path string) error { return syncDir(path) }

@@ -1,0 +1,187 @@
+package history
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Frame is a piece of a terminal's text.
+type Frame struct {
+	Off     int64
+	Data    []byte    // the caller's
+	First   time.Time // when the first of it was printed
+	Time    time.Time // when the last of it was printed
+	Missing int64     // so many bytes before Off are not there
+}
+
+// End is the offset after the frame.
+func (f *Frame) End() int64 { return f.Off + int64(len(f.Data)) }
+
+// On disk a frame is two frames of the zstd format: a skippable one with a header, which
+// every decoder ignores, and one with the text and its checksum. A header has, in little
+// endian:
+//
+//	magic of a skippable frame, 4 bytes
+//	length of what follows, 4 bytes
+//	mark, 4 bytes: "thf" and the version 1
+//	text offset, 8 bytes
+//	length of the text, 4 bytes
+//	length of the compressed frame, 4 bytes
+//	times of the first and the last text, Unix microseconds, 8 bytes each
+//	reserved for a filter, any length
+//	CRC-32C of everything from the mark on, 4 bytes
+type header struct {
+	off         int64
+	text        int   // bytes
+	packed      int   // bytes of the compressed frame
+	first, last int64 // Unix microseconds
+	filter      []byte
+}
+
+const (
+	skippable  = 0x184D2A5E // one of 16 magics that RFC 8878, 3.1.2 leaves to programs
+	mark       = "thf\x01"
+	fixed      = 4 + 8 + 4 + 4 + 8 + 8 // bytes of a header before the filter
+	maxFilter  = 32 << 10              // bytes
+	maxFrame   = 256 << 10             // bytes of text in a frame
+	maxPacked  = maxFrame + maxFrame/8 // bytes, more than zstd needs for what it cannot compress
+	frameExtra = 8 + fixed + 4         // bytes of a header without a filter
+	maxSegment = 64 << 20              // bytes of a file that are read
+)
+
+// frameMagic begins every header.
+func frameMagic() []byte { return binary.LittleEndian.AppendUint32(nil, skippable) }
+
+func (hd *header) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, skippable)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(fixed+len(hd.filter)+4))
+	from := len(dst)
+	dst = append(dst, mark...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(hd.off))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(hd.text))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(hd.packed))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(hd.first))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(hd.last))
+	dst = append(dst, hd.filter...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli()))
+}
+
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+// parseHeader reads the header at the start of p, and returns its length, 0 if there is
+// none.
+func parseHeader(p []byte) (hd header, n int) {
+	if len(p) < frameExtra || binary.LittleEndian.Uint32(p) != skippable {
+		return hd, 0
+	}
+	size := int64(binary.LittleEndian.Uint32(p[4:]))
+	if size < fixed+4 || size > fixed+maxFilter+4 || size > int64(len(p)-8) {
+		return hd, 0
+	}
+	body := p[8 : 8+size]
+	sum := binary.LittleEndian.Uint32(body[size-4:])
+	body = body[:size-4]
+	if string(body[:4]) != mark || crc32.Checksum(body, castagnoli()) != sum {
+		return hd, 0
+	}
+	hd = header{
+		off:    int64(binary.LittleEndian.Uint64(body[4:])),
+		text:   int(binary.LittleEndian.Uint32(body[12:])),
+		packed: int(binary.LittleEndian.Uint32(body[16:])),
+		first:  int64(binary.LittleEndian.Uint64(body[20:])),
+		last:   int64(binary.LittleEndian.Uint64(body[28:])),
+		filter: body[fixed:],
+	}
+	if hd.off < 0 || hd.off > maxOffset || hd.text < 1 || hd.text > maxFrame || hd.packed < 1 || hd.packed > maxPacked {
+		return header{}, 0
+	}
+	return hd, int(8 + size)
+}
+
+// maxOffset bounds text offsets, so that sums of them do not overflow.
+const maxOffset = 1 << 60
+
+// headers walks through the frames of a segment: the header of each, and its compressed
+// text. What is torn, damaged or foreign is passed over.
+func headers(segment []byte) iter.Seq2[header, []byte] {
+	return func(yield func(header, []byte) bool) {
+		for len(segment) > 0 {
+			hd, n := parseHeader(segment)
+			if n == 0 || n+hd.packed > len(segment) || isTorn(segment[n:], hd.packed) {
+				segment = segment[1+nextMagic(segment[1:]):]
+				continue
+			}
+			if !yield(hd, segment[n:n+hd.packed]) {
+				return
+			}
+			segment = segment[n+hd.packed:]
+		}
+	}
+}
+
+// nextMagic returns where the next header may begin, at the latest the end.
+func nextMagic(p []byte) int {
+	if i := bytes.Index(p, frameMagic()); i >= 0 {
+		return i
+	}
+	return len(p)
+}
+
+// isTorn reports whether another frame begins within the compressed text at the start of
+// p, because the rest of this text was lost with the power.
+func isTorn(p []byte, packed int) bool {
+	if n := len(p) - packed; n == 0 || n >= 4 && binary.LittleEndian.Uint32(p[packed:]) == skippable {
+		return false
+	}
+	for at := nextMagic(p[:packed]); at < packed; at += 1 + nextMagic(p[at+1:packed]) {
+		if _, n := parseHeader(p[at:]); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// codec compresses and expands frames. Its two halves are made when they are first used.
+type codec struct {
+	encoder func() (*zstd.Encoder, error)
+	decoder func() (*zstd.Decoder, error)
+}
+
+func newCodec() codec {
+	return codec{
+		encoder: sync.OnceValues(func() (*zstd.Encoder, error) {
+			return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+				zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true))
+		}),
+		decoder: sync.OnceValues(func() (*zstd.Decoder, error) {
+			return zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecoderLowmem(true))
+		}),
+	}
+}
+
+// pack appends the frame to dst.
+func (c *codec) pack(dst []byte, f *Frame) ([]byte, error) {
+	enc, err := c.encoder()
+	if err != nil {
+		return dst, err
+	}
+	packed := enc.EncodeAll(f.Data, nil)
+	hd := header{off: f.Off, text: len(f.Data), packed: len(packed), first: f.First.UnixMicro(), last: f.Time.UnixMicro()}
+	return append(hd.append(dst), packed...), nil
+}
+
+// unpack appends the text of a frame to dst; ok is false if it is damaged.
+func (c *codec) unpack(dst []byte, hd header, packed []byte) (text []byte, ok bool) {
+	dec, err := c.decoder()
+	if err != nil {
+		return nil, false
+	}
+	text, err = dec.DecodeAll(packed, dst)
+	return text, err == nil && len(text) == len(dst)+hd.text
+}

@@ -1,0 +1,440 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// span is a range of a terminal's text.
+type span struct{ from, to int64 }
+
+// measure adds up what is on disk, removes files that were not complete, and makes
+// records of terminals that the list does not have, because it was damaged.
+func (h *History) measure(idx *index) error {
+	entries, err := h.fs.List(".")
+	for _, e := range entries {
+		if !e.Dir || !isTerminal(e.Name) {
+			continue
+		}
+		files, e1 := h.fs.List(e.Name)
+		h.bytes += block
+		for _, f := range files {
+			switch {
+			case !isOurs(f.Name):
+			case strings.HasSuffix(f.Name, newExt):
+				e1 = errors.Join(e1, h.fs.Remove(e.Name+"/"+f.Name))
+			default:
+				h.bytes += roundUp(f.Size)
+			}
+		}
+		if e1 == nil && !idx.has(e.Name) {
+			e1 = h.adopt(e.Name)
+		}
+		err = errors.Join(err, e1)
+	}
+	return err
+}
+
+// isOurs reports whether a terminal's directory has files of that name.
+func isOurs(name string) bool {
+	name = strings.TrimSuffix(name, newExt)
+	_, ok := parseSegmentName(name)
+	return ok || name == notesName
+}
+
+// adopt makes a record of a terminal whose text is there. Nobody but the person sees it.
+func (h *History) adopt(terminal string) error {
+	r := Run{ID: terminal, Terminal: terminal, Lost: true}
+	segments, err := h.segments(terminal)
+	for _, off := range segments {
+		data, e := h.readSegment(terminal, off)
+		err = errors.Join(err, e)
+		for hd := range headers(data) {
+			if r.Started.IsZero() {
+				r.Started = time.UnixMicro(hd.first)
+			}
+			r.Ended, r.End = time.UnixMicro(hd.last), hd.off+int64(hd.text)
+		}
+	}
+	if err != nil || r.Ended.IsZero() {
+		return err
+	}
+	line, err := r.encode()
+	if err == nil {
+		_, err = h.list.put(line, true)
+	}
+	return err
+}
+
+// Settle says that every terminal that still runs has its Writer. What else has no end in
+// the list has ended with its daemon: its last text tells when.
+func (h *History) Settle() error {
+	if h.off() {
+		return nil
+	}
+	var lost []Run
+	err := h.list.all(h.opts.Now(), func(r *Run, _ time.Time) {
+		if r.Running() && h.writer(r.Terminal) == nil {
+			lost = append(lost, *r)
+		}
+	})
+	for _, r := range lost {
+		r.Lost, r.Ended = true, r.Started
+		if t, e := h.Text(r.ID); e == nil {
+			r.End = r.Start
+			for f, e := t.Next(); e == nil; f, e = t.Next() {
+				r.End = f.End()
+				if f.Time.After(r.Ended) {
+					r.Ended = f.Time
+				}
+			}
+			t.Close()
+		}
+		err = errors.Join(err, h.Put(r))
+	}
+	return err
+}
+
+// clock knows whether the time can be relied on for removing what is old: it has not
+// jumped for a while.
+type clock struct {
+	wall   time.Time
+	mono   time.Time
+	steady time.Time // since then, on the monotonic clock
+	next   time.Time // when the ages are looked at again
+}
+
+const (
+	steadyFor = 10 * time.Minute
+	jump      = time.Minute
+)
+
+// due reports whether to look for old runs now.
+func (c *clock) due(wall time.Time, keep time.Duration) bool {
+	mono := time.Now()
+	drift := wall.Round(0).Sub(c.wall) - mono.Sub(c.mono)
+	if c.mono.IsZero() || drift.Abs() > jump {
+		c.steady = mono
+	}
+	c.wall, c.mono = wall.Round(0), mono
+	wait := min(steadyFor, keep)
+	if mono.Sub(c.steady) < wait || mono.Before(c.next) {
+		return false
+	}
+	c.next = mono.Add(wait)
+	return true
+}
+
+// tidy removes what is too old, then the oldest of what is too much, and writes the list
+// anew if it is stale.
+func (h *History) tidy() error {
+	now := h.opts.Now()
+	old := h.clock.due(now, h.opts.Keep)
+	if !old && !h.tooMuch(0) {
+		if h.list.stale() {
+			return h.rewriteList(func(*Run) bool { return true })
+		}
+		return nil
+	}
+	type victim struct {
+		id    string
+		ended time.Time
+	}
+	var victims []victim
+	gone := map[string]bool{}
+	cuts := map[string]*cut{}
+	err := h.list.all(now, func(r *Run, notBefore time.Time) {
+		if r.Running() {
+			return
+		}
+		ended := r.Ended
+		if ended.Before(notBefore) {
+			ended = notBefore // the clock was wrong: it began after others
+		}
+		runs := h.writer(r.Terminal) != nil
+		switch expired := old && now.Sub(ended) > h.opts.Keep; {
+		case r.Command == 0 && !runs:
+			victims = append(victims, victim{r.ID, ended})
+			gone[r.ID] = expired
+		case r.Command > 0 && runs && expired:
+			addCut(cuts, r)
+			gone[r.ID] = true
+		}
+	})
+	slices.SortStableFunc(victims, func(a, b victim) int { return cmp.Compare(a.ended.UnixNano(), b.ended.UnixNano()) })
+	removed := 0
+	for _, v := range victims {
+		if !gone[v.id] && (removed == 0 && !h.tooMuch(0) || !h.tooMuch(h.opts.MaxBytes/16)) {
+			continue
+		}
+		gone[v.id] = true
+		removed++
+		err = errors.Join(err, h.removeTerminal(v.id))
+	}
+	for terminal, c := range cuts {
+		err = errors.Join(err, h.cut(terminal, c))
+	}
+	if removed > 0 || len(cuts) > 0 {
+		err = errors.Join(err, h.rewriteList(func(r *Run) bool { return !gone[r.ID] && !gone[r.Terminal] }), h.syncNames())
+	}
+	return errors.Join(err, h.shrink())
+}
+
+// tooMuch reports whether less than room bytes are free below MaxBytes.
+func (h *History) tooMuch(room int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.opts.MaxBytes > 0 && h.bytes > h.opts.MaxBytes-room
+}
+
+// shrink removes closed segments of running terminals while there is too much, of the
+// largest terminals first.
+func (h *History) shrink() error {
+	for h.tooMuch(0) {
+		h.mu.Lock()
+		writers := make([]*Writer, 0, len(h.writers))
+		for _, w := range h.writers {
+			writers = append(writers, w)
+		}
+		h.mu.Unlock()
+		var largest *Writer
+		var most int64
+		for _, w := range writers {
+			if n := w.closedBytes(); n > most {
+				largest, most = w, n
+			}
+		}
+		if largest == nil {
+			return nil // what was printed last stays
+		}
+		if err := largest.dropOldest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) closedBytes() (n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.closed() {
+		n += roundUp(s.bytes)
+	}
+	return n
+}
+
+// closed returns the segments to which nothing is added.
+func (w *Writer) closed() []segment {
+	if w.file == nil {
+		return w.segments
+	}
+	return w.segments[:len(w.segments)-1]
+}
+
+// dropOldest removes the oldest closed segment but the first one, which has the start of
+// the text, and that one if there is no other.
+func (w *Writer) dropOldest() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch n := len(w.closed()); {
+	case n > 1:
+		return w.removeSegmentLocked(1)
+	case n == 1:
+		return w.removeSegmentLocked(0)
+	}
+	return nil
+}
+
+// removeTerminal removes a terminal's directory. Files that are not ours stay in it.
+func (h *History) removeTerminal(id string) error {
+	files, err := h.fs.List(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	foreign := false
+	for _, f := range files {
+		if !isOurs(f.Name) {
+			foreign = true
+			continue
+		}
+		e := h.fs.Remove(id + "/" + f.Name)
+		if err = errors.Join(err, e); e == nil {
+			size := f.Size
+			h.grow(&size, -size)
+		}
+	}
+	if err != nil || foreign {
+		return err
+	}
+	if err := h.fs.Remove(id); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.bytes -= block
+	h.names = true
+	h.mu.Unlock()
+	return nil
+}
+
+// removeAll removes the history.
+func (h *History) removeAll() error {
+	entries, err := h.fs.List(".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		switch {
+		case e.Dir && isTerminal(e.Name):
+			err = errors.Join(err, h.removeTerminal(e.Name))
+		case e.Name == listName, e.Name == listName+newExt:
+			err = errors.Join(err, h.fs.Remove(e.Name))
+		}
+	}
+	return errors.Join(err, h.fs.SyncDir("."))
+}
+
+func (h *History) rewriteList(keep func(*Run) bool) error {
+	freed, err := h.list.rewrite(keep)
+	h.mu.Lock()
+	h.bytes -= freed
+	h.mu.Unlock()
+	return err
+}
+
+// syncNames makes removals last.
+func (h *History) syncNames() error {
+	h.mu.Lock()
+	names := h.names
+	h.names = false
+	h.mu.Unlock()
+	if !names {
+		return nil
+	}
+	return h.fs.SyncDir(".")
+}
+
+// cut is what is to be removed of a terminal that stays.
+type cut struct {
+	spans    []span
+	commands map[int]bool // whose notes go, too
+	all      bool         // everything until now
+}
+
+func addCut(cuts map[string]*cut, r *Run) *cut {
+	c := cuts[r.Terminal]
+	if c == nil {
+		c = &cut{commands: map[int]bool{}}
+		cuts[r.Terminal] = c
+	}
+	end := r.End
+	if end < 0 {
+		end = maxOffset
+	}
+	c.spans = append(c.spans, span{r.Start, end})
+	if r.Command > 0 && !r.Running() {
+		c.commands[r.Command] = true
+	}
+	return c
+}
+
+// Forget removes the runs that match, with their text, and returns their number and the
+// bytes that are free now. A terminal's commands go with it. Of a run that goes on, the
+// text until now goes; its record stays.
+func (h *History) Forget(match func(Run) bool) (n int, freed int64, err error) {
+	if h.off() {
+		return 0, 0, nil
+	}
+	h.turn <- struct{}{}
+	defer h.leave()
+	before := h.size()
+	whole := map[string]bool{} // terminals whose commands go
+	gone := map[string]bool{}  // runs whose records go
+	cuts := map[string]*cut{}
+	err = h.list.all(h.opts.Now(), func(r *Run, _ time.Time) {
+		if !match(*r) && !whole[r.Terminal] {
+			return
+		}
+		n++
+		live := h.writer(r.Terminal) != nil
+		switch {
+		case r.Command == 0 && live:
+			addCut(cuts, r).all = true
+			whole[r.ID] = true
+		case r.Command == 0:
+			whole[r.ID], gone[r.ID] = true, true
+		default:
+			addCut(cuts, r)
+			gone[r.ID] = !r.Running() || !live
+		}
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for terminal := range whole {
+		if gone[terminal] {
+			delete(cuts, terminal)
+			err = errors.Join(err, h.removeTerminal(terminal))
+		}
+	}
+	for terminal, c := range cuts {
+		err = errors.Join(err, h.cut(terminal, c))
+	}
+	if n > 0 {
+		err = errors.Join(err, h.syncNames(), h.rewriteList(func(r *Run) bool { return !gone[r.ID] }))
+	}
+	if err != nil {
+		err = fmt.Errorf("not everything could be removed: %w", err)
+	}
+	return n, max(0, before-h.size()), err
+}
+
+func (h *History) size() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.bytes
+}
+
+// cut removes text and notes of a terminal that stays.
+func (h *History) cut(terminal string, c *cut) error {
+	w := h.writer(terminal)
+	if w == nil { // it has ended
+		w = &Writer{h: h, id: terminal}
+		if err := w.goOn(); err != nil {
+			return err
+		}
+		w.toJoin = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.segments) == 0 && len(w.buf) == 0 && !w.made {
+		return nil
+	}
+	err := w.flushLocked(len(w.buf))
+	w.closeSegmentLocked()
+	for i := len(w.segments) - 1; i >= 0; i-- {
+		to := w.end
+		if i+1 < len(w.segments) {
+			to = w.segments[i+1].off
+		}
+		s := w.segments[i]
+		touched := slices.ContainsFunc(c.spans, func(sp span) bool { return sp.from < to && sp.to > s.off })
+		if touched {
+			err = errors.Join(err, w.rewriteLocked(i, c.spans))
+		}
+	}
+	err = errors.Join(err, w.pruneLocked(func(_ int, n *Note, newest bool) bool {
+		if n.Command != nil && c.commands[n.Command.N] {
+			return true
+		}
+		return c.all && !newest && n.Kind != NoteCommand // the one that runs; the others are in commands
+	}))
+	if w.made {
+		err = errors.Join(err, h.fs.SyncDir(terminal))
+	}
+	return err
+}
