@@ -42,6 +42,8 @@ type ClientTerminals struct {
 	// its own doors while their machine is away and their owner allows it; see Park. 0:
 	// it keeps none.
 	ParkMs int64 `json:"parkMs,omitempty"`
+	// Runs says that the host sends MethodRuns to machines that answer it.
+	Runs bool `json:"runs,omitempty"`
 }
 
 // Forbids reports whether the host says that this connection may not create
@@ -99,6 +101,7 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 // speaks.
 type ClientMarker struct {
 	Versions []int64 `json:"versions"`
+	Runs     bool    `json:"runs,omitempty"` // the client answers MethodRuns
 }
 
 // NewClientMeta returns the _meta of an InitializeParams that offers the extension.

@@ -141,10 +141,11 @@ func FuzzDecodeParams(f *testing.F) {
 	f.Add([]byte(`{"channel":"a:b","activeClient":{"clientId":"c","tools":[{"name":"run","inputSchema":{"type":"object"}}]}}`))
 	f.Add([]byte(`{"type":"replay","actions":[{"channel":"a:b","action":{"type":"x"},"serverSeq":1}],"missing":[]}`))
 	f.Add([]byte(`{"channel":"a:b","grants":[{"to":"group:web","from":7}],"denied":["ann"],"may":["ann"],"watching":[{"who":"ann","kind":"person","since":"2026-01-02T03:04:05Z"}],"id":"abcdefgh"}`))
+	f.Add([]byte(`{"channel":"a:b","reader":{"names":["ann","group:web"],"owner":true},"tool":"verdict","arguments":{"names":["dev"]},"shows":16000,"answer":{},"error":"none","unknown":true}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, v := range []any{new(ahp.InitializeParams), new(ahp.InitializeResult), new(ahp.ReconnectParams),
 			new(ahp.ReconnectResult), new(ahp.CreateTerminalParams), new(ahp.SubscribeParams), new(ahp.AckParams), new(ahp.CreateSessionParams), new(ahp.DisposeSessionParams),
-			new(ahp.AudienceParams), new(ahp.WatchersParams), new(ahp.ShareParams), new(ahp.UnshareParams)} {
+			new(ahp.AudienceParams), new(ahp.WatchersParams), new(ahp.ShareParams), new(ahp.UnshareParams), new(ahp.RunsParams), new(ahp.RunsResult)} {
 			if err := ahp.DecodeParams(raw, v); err != nil && len(err.Error()) > 300 {
 				t.Errorf("%T: an error of %d bytes repeats the input", v, len(err.Error()))
 			}

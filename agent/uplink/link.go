@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"tether/agent/term"
 	"tether/ahp"
@@ -55,6 +56,9 @@ type Options struct {
 	// for the host: the zero value if there is none or the host must not know it. It must
 	// not block for long.
 	Checkout func(dir string) vocab.Checkout
+	// Runs, if not nil, answers the host's questions about what terminals have printed
+	// before. It returns soon after ctx has ended.
+	Runs func(ctx context.Context, q Asked) ahp.RunsResult
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is not
 	// answered within one Heartbeat is given up.
 	Heartbeat time.Duration
@@ -94,6 +98,7 @@ type Link struct {
 	part  chan struct{}  // closed by Withdraw
 	ends  sync.WaitGroup // disposals under way; they may outlive the connection
 	moves moves
+	used  *rate.Limiter // see newUsed
 
 	mu        sync.Mutex
 	status    Status
@@ -129,7 +134,7 @@ func New(o Options) *Link {
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}
-	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{})}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{}), used: newUsed()}
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
 	}
@@ -241,7 +246,7 @@ func (l *Link) Withdraw() { close(l.part) }
 func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1), made: time.Now()}
+	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1), made: time.Now(), asked: make(chan *question, askedAhead)}
 	conn, err := l.dial(ctx, s, within)
 	if err != nil {
 		return err
@@ -259,7 +264,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 	o := client.Options{
 		ClientID: l.opts.ClientID,
 		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version, Title: l.opts.Machine},
-		Meta:     ahp.NewClientMeta(), OnEnvelope: s.onEnvelope, OnNotification: s.onNotification,
+		Meta:     l.marker(), OnEnvelope: s.onEnvelope, OnNotification: s.onNotification, OnRequest: s.onRequest,
 		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
 	}
 	l.mu.Lock()
@@ -289,6 +294,14 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 		err = ErrTaken
 	}
 	return conn, err
+}
+
+// marker returns the _meta of initialize.
+func (l *Link) marker() ahp.Meta {
+	if l.opts.Runs != nil {
+		return ahp.NewRunsMeta()
+	}
+	return ahp.NewClientMeta()
 }
 
 // overtaken is how long an attempt may continue after a move: packets sent before it may

@@ -21,8 +21,8 @@ import (
 // session is one connection to the host.
 //
 // Goroutines: run announces and withdraws as the pool changes; heartbeat and probe ping;
-// one publisher per lent terminal. The connection's read goroutine calls onEnvelope and
-// onNotification, which never block.
+// one publisher per lent terminal; two answer the host's questions. The connection's read
+// goroutine calls onEnvelope, onNotification and onRequest, which never block.
 type session struct {
 	link *Link
 	log  zerolog.Logger
@@ -37,6 +37,8 @@ type session struct {
 	live    atomic.Bool         // envelopes are new; before, they are a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
 	heard   atomic.Int64        // when something last arrived, in nanoseconds since made
+
+	asked chan *question // the host's questions; those that find no room are refused
 
 	mu    sync.Mutex
 	ended []*lending    // by the host, and not settled yet
@@ -80,6 +82,11 @@ func (s *session) run(ctx context.Context) error {
 	defer cancel(nil)
 	s.wg.Go(func() { cancel(s.heartbeat(ctx)) })
 	s.wg.Go(func() { cancel(s.probe(ctx)) })
+	if s.link.opts.Runs != nil && s.marker.Runs {
+		for range askedAtOnce {
+			s.wg.Go(func() { s.answerRuns(ctx) })
+		}
+	}
 	if tools := s.link.opts.Tools; tools != nil {
 		s.wg.Go(func() { tools.Serve(ctx, s.conn) })
 	}

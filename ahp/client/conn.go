@@ -33,7 +33,8 @@ const (
 // The callbacks are called one at a time, in the order of arrival. The read goroutine
 // calls them; for messages that arrived before the handshake was done, the connecting
 // goroutine does. No callback may block, call Close or wait for a call of the same Conn.
-// Arguments are valid until the callback returns. Requests of the host are refused.
+// Arguments are valid until the callback returns. Requests of the host are refused unless
+// there is an OnRequest.
 type Options struct {
 	ClientID      string
 	Info          ahp.Implementation // left out if it has no name
@@ -47,6 +48,7 @@ type Options struct {
 	OnReady        func(c *Conn)                      // once, before the first envelope and notification
 	OnEnvelope     func(v ahp.EnvelopeView)           // also for replayed ones; Data is not checked to be a valid string
 	OnNotification func(method string, params []byte) // for all methods but MethodAction
+	OnRequest      func(r *jsonrpc.Request)           // a request of the host, once the handshake is done; it is replied to then or later
 	OnInvalid      func(err error)                    // for an envelope that could not be read and was skipped
 }
 
@@ -206,6 +208,8 @@ func (c *Conn) shortcut(_ context.Context, msg []byte) (done bool, err error) {
 // handle is called on the read goroutine.
 func (c *Conn) handle(_ context.Context, r *jsonrpc.Request) {
 	switch {
+	case !r.IsNotification() && c.opts.OnRequest != nil && c.live.Load():
+		c.opts.OnRequest(r)
 	case !r.IsNotification():
 		_ = r.ReplyError(jsonrpc.MethodNotFound(r.Method)) // fails only with the connection
 	case c.live.Load():
