@@ -15,8 +15,10 @@ var (
 		r, found, err := searchTable(table, ref)
 		return r.commit, r.to, found, err
 	}
-	TreeIn   = treeIn
-	OffsetIn = offsetIn
+	TreeIn      = treeIn
+	LooseCommit = looseCommit
+	OffsetIn    = offsetIn
+	Apply       = apply
 )
 
 // IndexNames decodes an index, and returns the names in it and the tree of their commit.
@@ -33,4 +35,10 @@ func IndexNames(data []byte, hash int) (names []string, tree []byte, ok bool) {
 		names = append(names, string(e.name))
 	}
 	return names, t.root(), x.understood() && !x.bad
+}
+
+// PackedCommit reads the commit at an offset of a pack.
+func PackedCommit(file io.ReaderAt, size, at int64) ([]byte, error) {
+	p := pack{file, size, maxUnpacked}
+	return p.commit(at)
 }

@@ -172,10 +172,14 @@ func FuzzPack(f *testing.F) {
 		if at, err := checkout.OffsetIn(bytes.NewReader(data), bytes.Repeat([]byte{7}, 20)); at < 0 != (err != nil || at == -1) {
 			t.Errorf("%d, %v", at, err)
 		}
-		for _, loose := range []bool{false, true} {
-			if tree := checkout.TreeIn(bytes.NewReader(data), loose, 40); tree != nil && len(tree) != 20 {
+		packed, _ := checkout.PackedCommit(bytes.NewReader(data), int64(len(data)), int64(len(data)/2))
+		for _, text := range [][]byte{checkout.LooseCommit(bytes.NewReader(data)), packed, data} {
+			if tree := checkout.TreeIn(text, 40); tree != nil && len(tree) != 20 {
 				t.Errorf("%x", tree)
 			}
+		}
+		if text, _ := checkout.Apply([]byte("0123456789"), data); len(text) > 64<<10 {
+			t.Errorf("an object of %d bytes", len(text))
 		}
 	})
 }

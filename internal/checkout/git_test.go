@@ -1,9 +1,12 @@
 package checkout_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -265,5 +268,50 @@ func TestChangesBehindFilters(t *testing.T) {
 	}
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("a program of the repository's configuration has run")
+	}
+}
+
+// Commits are those of git log, loose, packed, and packed as differences.
+func TestGitAgreesOnCommits(t *testing.T) {
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			r := temp(t).at("app").make("--object-format=" + format)
+			long := strings.Repeat("A long message, which the next commit has, too, so that git stores the difference.\n", 20)
+			for i := range 12 {
+				r.git("commit", "-q", "--allow-empty", "-m", fmt.Sprint("step ", i, "\n\n", long))
+			}
+			r.git("checkout", "-q", "-b", "side", "HEAD~4")
+			r.git("commit", "-q", "--allow-empty", "-m", "side")
+			r.git("merge", "-q", "--no-ff", "-m", "merge", "-")
+			agrees := func(how string) {
+				t.Helper()
+				var f checkout.Finder
+				g := f.Graph(r.at("web").dir)
+				if g == nil {
+					t.Fatal("there is no repository")
+				}
+				for line := range strings.Lines(r.git("log", "--format=%H %ct %P")) {
+					want := strings.Fields(line)
+					parents, at, ok := g.Commit(want[0])
+					if got := append([]string{want[0], fmt.Sprint(at)}, parents...); !ok || !slices.Equal(got, want) {
+						t.Errorf("%s: %v, %t, git: %v", how, got, ok, want)
+					}
+				}
+				if _, _, ok := g.Commit(strings.Repeat("0", len(r.git("rev-parse", "HEAD")))); ok {
+					t.Errorf("%s: a commit that is not there", how)
+				}
+				if _, _, ok := g.Commit(r.git("rev-parse", "HEAD^{tree}")); ok {
+					t.Errorf("%s: a tree", how)
+				}
+			}
+			agrees("loose")
+			r.git("repack", "-qadf")
+			r.git("prune-packed")
+			if pack := must.Get(filepath.Glob(filepath.Join(r.dir, ".git/objects/pack/*.idx")))(t); !regexp.MustCompile(`commit \d+ \d+ \d+ \d+ \w`).MatchString(r.git("verify-pack", "-v", pack[0])) {
+				t.Error("no commit is stored as a difference")
+			}
+			agrees("packed")
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package checkout
 
 import (
-	"bufio"
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
@@ -14,70 +13,85 @@ import (
 )
 
 const (
-	maxPacks = 256 // index files of packs that are searched
-	maxZip   = 4 << 10
+	maxPacks  = 256     // index files of packs that are searched
+	maxCommit = 4 << 10 // bytes of a commit that are read: its tree, its parents and its time are at its beginning
 )
 
-// treeOf returns the hash of a commit's tree, nil if it is not found. It does not resolve
-// differences between objects in packs; git stores new commits whole.
+// treeOf returns the hash of a commit's tree, nil if it is not found.
 func (d *disk) treeOf(p *place, commit string) ([]byte, error) {
+	text, err := d.commit(p, commit, new(packs))
+	if err != nil {
+		return nil, err
+	}
+	return treeIn(text, len(commit)), nil
+}
+
+// packs are the packs of a repository as they were listed once.
+type packs struct {
+	dir   string
+	names []string // without .idx; the one that had the last object is the first
+}
+
+// commit returns the beginning of a commit's text. The text is nil if that is no commit.
+func (d *disk) commit(p *place, commit string, known *packs) ([]byte, error) {
 	objects, err := d.real(filepath.Join(p.common, "objects"))
 	if err != nil {
 		return nil, err
 	}
 	if dir, err := d.real(filepath.Join(objects, commit[:2])); err == nil {
-		tree, err := within(d, filepath.Join(dir, commit[2:]), func(f File, size int64) ([]byte, error) {
-			return treeIn(io.NewSectionReader(f, 0, size), true, len(commit)), nil
+		text, err := within(d, filepath.Join(dir, commit[2:]), func(f File, size int64) ([]byte, error) {
+			return looseCommit(io.NewSectionReader(f, 0, size)), nil
 		})
 		if !errors.Is(err, fs.ErrNotExist) {
-			return tree, err
+			return text, err
 		}
 	} else if err == errHangs {
 		return nil, err
 	}
-	return d.packedTree(objects, commit)
+	return d.packedCommit(objects, commit, known)
 }
 
-func (d *disk) packedTree(objects, commit string) ([]byte, error) {
-	dir, err := d.real(filepath.Join(objects, "pack"))
-	if err != nil {
-		return nil, err
+// list lists the packs, unless they are known.
+func (known *packs) list(d *disk, objects string) (err error) {
+	if known.names != nil {
+		return nil
 	}
-	names, err := ask(d, dir, func() ([]string, error) { return d.sys.Names(dir) })
-	if err != nil {
-		return nil, err
+	if known.dir, err = d.real(filepath.Join(objects, "pack")); err != nil {
+		return err
 	}
-	hash, err := hex.DecodeString(commit)
-	if err != nil {
-		return nil, err
-	}
-	searched := 0
+	names, err := ask(d, known.dir, func() ([]string, error) { return d.sys.Names(known.dir) })
 	for _, name := range names {
-		base, ok := strings.CutSuffix(name, ".idx")
-		if !ok {
-			continue
+		if base, ok := strings.CutSuffix(name, ".idx"); ok {
+			known.names = append(known.names, base)
 		}
-		if searched++; searched > maxPacks {
+	}
+	return err
+}
+
+func (d *disk) packedCommit(objects, commit string, known *packs) ([]byte, error) {
+	hash, err := hex.DecodeString(commit)
+	if err == nil {
+		err = known.list(d, objects)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, base := range known.names {
+		if i >= maxPacks {
 			return nil, errTooLarge
 		}
-		at, err := within(d, filepath.Join(dir, name), func(f File, _ int64) (int64, error) { return offsetIn(f, hash) })
+		base = filepath.Join(known.dir, base)
+		at, err := within(d, base+".idx", func(f File, _ int64) (int64, error) { return offsetIn(f, hash) })
 		if err != nil || at < 0 {
 			if err == errHangs {
 				return nil, err
 			}
 			continue
 		}
-		return within(d, filepath.Join(dir, base+".pack"), func(f File, size int64) ([]byte, error) {
-			const commitType = 1
-			r := bufio.NewReader(io.NewSectionReader(f, at, size-at))
-			first, err := r.ReadByte()
-			for next := first; err == nil && next&0x80 != 0; { // the object's size
-				next, err = r.ReadByte()
-			}
-			if err != nil || first>>4&7 != commitType {
-				return nil, errNotGit
-			}
-			return treeIn(r, false, len(commit)), nil
+		known.names[0], known.names[i] = known.names[i], known.names[0]
+		return within(d, base+".pack", func(f File, size int64) ([]byte, error) {
+			pack := pack{f, size, maxUnpacked}
+			return pack.commit(at)
 		})
 	}
 	return nil, fs.ErrNotExist
@@ -134,25 +148,26 @@ func offsetAt(f io.ReaderAt, table, n, all int64) (int64, error) {
 	return long, nil
 }
 
-// treeIn returns the hash of the tree at the beginning of a compressed commit, nil if it
-// is none. A loose object begins with its type and size.
-func treeIn(packed io.Reader, loose bool, digits int) []byte {
-	unpacked, err := zlib.NewReader(io.LimitReader(packed, maxZip))
+// looseCommit returns the beginning of the text of a commit in a file of its own, which
+// begins with the type and the size; nil if it is none.
+func looseCommit(packed io.Reader) []byte {
+	unpacked, err := zlib.NewReader(packed)
 	if err != nil {
 		return nil
 	}
 	defer unpacked.Close()
-	var text [128]byte
-	n, _ := io.ReadFull(unpacked, text[:]) // a commit may be shorter
-	head := text[:n]
-	if loose {
-		kind, rest, ok := bytes.Cut(head, []byte{0})
-		if !ok || !bytes.HasPrefix(kind, []byte("commit ")) {
-			return nil
-		}
-		head = rest
+	head := make([]byte, maxCommit)
+	n, _ := io.ReadFull(unpacked, head) // a commit may be shorter
+	kind, text, ok := bytes.Cut(head[:n], []byte{0})
+	if !ok || !bytes.HasPrefix(kind, []byte("commit ")) {
+		return nil
 	}
-	rest, ok := bytes.CutPrefix(head, []byte("tree "))
+	return text
+}
+
+// treeIn returns the hash of the tree of a commit with this text, nil if it is none.
+func treeIn(text []byte, digits int) []byte {
+	rest, ok := bytes.CutPrefix(text, []byte("tree "))
 	if !ok || len(rest) < digits {
 		return nil
 	}
