@@ -20,7 +20,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -47,6 +50,9 @@ type History struct {
 	// turn holds a value while Sync or Forget works: one at a time.
 	turn  chan struct{}
 	clock clock // of the one whose turn it is
+
+	preparing sync.Mutex // held while the directory is made and read
+	prepared  bool
 
 	mu      sync.Mutex
 	writers map[string]*Writer
@@ -79,12 +85,22 @@ func Open(o Options) (*History, error) {
 	if h.off() {
 		return h, h.removeAll()
 	}
-	err := h.fs.MakeDir(".")
-	if err == nil {
-		err = h.load()
-	}
-	h.report(err)
+	h.report(h.prepare())
 	return h, nil
+}
+
+// prepare makes the directory and reads it, unless that has been done.
+func (h *History) prepare() error {
+	h.preparing.Lock()
+	defer h.preparing.Unlock()
+	if h.prepared {
+		return nil
+	}
+	if err := h.fs.MakeDir("."); err != nil {
+		return err
+	}
+	h.prepared = true
+	return h.load()
 }
 
 func (h *History) off() bool { return h.opts.Keep <= 0 }
@@ -142,14 +158,17 @@ func (h *History) Terminal(r Run) (*Writer, error) {
 
 // goOn finds what an earlier daemon has written.
 func (w *Writer) goOn() error {
-	entries, err := w.h.fs.List(w.id)
-	if err != nil || len(entries) == 0 {
-		return nil // it is new
-	}
-	w.made = true
 	if old, err := w.h.list.find(w.id); err == nil && old.Running() {
 		w.run = old
 	}
+	entries, err := w.h.fs.List(w.id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has printed nothing
+	}
+	if err != nil {
+		return err
+	}
+	w.made = true
 	for _, e := range entries {
 		if off, ok := parseSegmentName(e.Name); ok {
 			w.segments = append(w.segments, segment{off: off, bytes: e.Size})
@@ -197,13 +216,20 @@ func (h *History) Put(r Run) error {
 	} else if _, err := h.list.find(r.ID); err != nil {
 		return err // forgotten meanwhile
 	}
+	if err = h.putLine(line, fresh); err != nil {
+		h.failed(err)
+	}
+	return err
+}
+
+func (h *History) putLine(line []byte, fresh bool) error {
+	if err := h.prepare(); err != nil {
+		return err
+	}
 	grown, err := h.list.put(line, fresh)
 	h.mu.Lock()
 	h.bytes += grown
 	h.mu.Unlock()
-	if err != nil {
-		h.failed(err)
-	}
 	return err
 }
 
@@ -232,17 +258,24 @@ func (h *History) Sync(ctx context.Context) error {
 		return err
 	}
 	defer h.leave()
+	began := time.Now()
 	h.mu.Lock()
-	h.began = time.Now()
-	names := h.names
-	h.names = false
-	writers := make([]*Writer, 0, len(h.writers))
-	for _, w := range h.writers {
-		writers = append(writers, w)
-	}
+	h.began = began
 	h.mu.Unlock()
-	var err error
-	for _, w := range writers {
+	err := errors.Join(h.syncWriters(), h.syncNames(), h.list.sync(), h.tidy())
+	h.mu.Lock()
+	err = errors.Join(err, h.failure)
+	h.failure = nil
+	h.took, h.began = time.Since(began), time.Time{}
+	h.mu.Unlock()
+	h.report(err)
+	return err
+}
+
+// syncWriters makes what terminals have written last, and ends the writing for those that
+// have ended.
+func (h *History) syncWriters() (err error) {
+	for _, w := range h.live() {
 		done, e := w.sync()
 		err = errors.Join(err, e)
 		if done {
@@ -251,22 +284,14 @@ func (h *History) Sync(ctx context.Context) error {
 			h.mu.Unlock()
 		}
 	}
-	if names {
-		if e := h.fs.SyncDir("."); e != nil {
-			err = errors.Join(err, e)
-			h.mu.Lock()
-			h.names = true
-			h.mu.Unlock()
-		}
-	}
-	err = errors.Join(err, h.list.sync(), h.tidy())
-	h.mu.Lock()
-	err = errors.Join(err, h.failure)
-	h.failure = nil
-	h.took, h.began = time.Since(h.began), time.Time{}
-	h.mu.Unlock()
-	h.report(err)
 	return err
+}
+
+// live returns the writers.
+func (h *History) live() []*Writer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.writers))
 }
 
 // take waits for its turn.
@@ -348,6 +373,9 @@ func roundUp(size int64) int64 { return (size + block - 1) / block * block }
 
 // makeDir makes a terminal's directory.
 func (h *History) makeDir(terminal string) error {
+	if err := h.prepare(); err != nil {
+		return err
+	}
 	if err := h.fs.MakeDir(terminal); err != nil {
 		return err
 	}

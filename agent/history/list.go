@@ -75,11 +75,6 @@ func (l *list) put(line []byte, fresh bool) (int64, error) {
 	defer l.mu.Unlock()
 	if l.file == nil {
 		file, err := l.fs.Append(listName)
-		if errors.Is(err, fs.ErrNotExist) { // the directory could not be made before
-			if err = l.fs.MakeDir("."); err == nil {
-				file, err = l.fs.Append(listName)
-			}
-		}
 		if err != nil {
 			return 0, err
 		}
@@ -167,7 +162,7 @@ func (l *list) rewrite(keep func(*Run) bool) (freed int64, err error) {
 	var written int64
 	var buf []byte
 	lines := 0
-	w := lineWindow{src: src}
+	w := lineWindow{src: src, size: size}
 	for _, p := range idx.places {
 		line, err := w.line(p)
 		if err != nil {
@@ -223,6 +218,9 @@ type index struct {
 }
 
 func (idx *index) has(id string) bool {
+	if len(idx.known) == 0 { // without a list there is no seed
+		return false
+	}
 	_, ok := idx.known[maphash.String(idx.seed, id)]
 	return ok
 }
@@ -276,7 +274,7 @@ type textLine struct {
 // linesOf reads the lines of a file.
 func linesOf(src io.ReaderAt, size int64, failed *error) iter.Seq[textLine] {
 	return func(yield func(textLine) bool) {
-		buf := make([]byte, 0, window)
+		buf := make([]byte, 0, min(window, size))
 		var at int64 // of buf
 		long := false
 		for at < size {
@@ -315,9 +313,10 @@ func linesOf(src io.ReaderAt, size int64, failed *error) iter.Seq[textLine] {
 
 // lineWindow reads lines that are near to each other with few reads.
 type lineWindow struct {
-	src io.ReaderAt
-	buf []byte
-	at  int64
+	src  io.ReaderAt
+	size int64
+	buf  []byte
+	at   int64
 }
 
 // line returns a line, until the next call.
@@ -326,7 +325,7 @@ func (w *lineWindow) line(p place) ([]byte, error) {
 		// Half of the window before the line and half behind: callers go either way.
 		w.at = max(0, p.off-window/2)
 		if w.buf == nil {
-			w.buf = make([]byte, window+maxLine)
+			w.buf = make([]byte, min(window+maxLine, w.size))
 		}
 		n, err := w.src.ReadAt(w.buf[:cap(w.buf)], w.at)
 		w.buf = w.buf[:n]
@@ -350,7 +349,7 @@ func (l *list) all(now time.Time, visit func(r *Run, notBefore time.Time)) error
 		return err
 	}
 	var latest time.Time
-	w := lineWindow{src: src}
+	w := lineWindow{src: src, size: size}
 	for _, p := range idx.places {
 		line, err := w.line(p)
 		if err != nil {
@@ -379,7 +378,7 @@ func (l *list) count() (runs int, oldest time.Time) {
 	if err != nil || len(idx.places) == 0 {
 		return 0, oldest
 	}
-	w := lineWindow{src: src}
+	w := lineWindow{src: src, size: size}
 	if line, err := w.line(idx.places[0]); err == nil {
 		if r, err := decodeRun(line); err == nil {
 			oldest = r.Started
@@ -400,7 +399,7 @@ func (l *list) newest(matches func(*Run) bool, might func(line []byte) bool) ite
 		if err != nil {
 			return
 		}
-		w := lineWindow{src: src}
+		w := lineWindow{src: src, size: size}
 		for i := len(idx.places) - 1; i >= 0; i-- {
 			line, err := w.line(idx.places[i])
 			if err != nil {
@@ -427,7 +426,7 @@ func (l *list) find(id string) (Run, error) {
 	}
 	defer src.Close()
 	needle := []byte(idPrefix + id + `"`)
-	buf := make([]byte, window+maxLine)
+	buf := make([]byte, min(window+maxLine, end))
 	for end > 0 {
 		at := max(0, end-window)
 		n, err := src.ReadAt(buf, at) // and as much of the next part as a line may need

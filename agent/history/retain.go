@@ -196,15 +196,9 @@ func (h *History) tooMuch(room int64) bool {
 // largest terminals first.
 func (h *History) shrink() error {
 	for h.tooMuch(0) {
-		h.mu.Lock()
-		writers := make([]*Writer, 0, len(h.writers))
-		for _, w := range h.writers {
-			writers = append(writers, w)
-		}
-		h.mu.Unlock()
 		var largest *Writer
 		var most int64
-		for _, w := range writers {
+		for _, w := range h.live() {
 			if n := w.closedBytes(); n > most {
 				largest, most = w, n
 			}
@@ -306,7 +300,7 @@ func (h *History) rewriteList(keep func(*Run) bool) error {
 	return err
 }
 
-// syncNames makes removals last.
+// syncNames makes last which directories there are.
 func (h *History) syncNames() error {
 	h.mu.Lock()
 	names := h.names
@@ -315,7 +309,13 @@ func (h *History) syncNames() error {
 	if !names {
 		return nil
 	}
-	return h.fs.SyncDir(".")
+	err := h.fs.SyncDir(".")
+	if err != nil {
+		h.mu.Lock()
+		h.names = true
+		h.mu.Unlock()
+	}
+	return err
 }
 
 // cut is what is to be removed of a terminal that stays.
@@ -352,6 +352,7 @@ func (h *History) Forget(match func(Run) bool) (n int, freed int64, err error) {
 	h.turn <- struct{}{}
 	defer h.leave()
 	before := h.size()
+	_ = h.syncWriters() // the next round tells; those that have ended are no writers from here on
 	whole := map[string]bool{} // terminals whose commands go
 	gone := map[string]bool{}  // runs whose records go
 	cuts := map[string]*cut{}

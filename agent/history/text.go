@@ -17,6 +17,7 @@ type Text struct {
 	h        *History
 	terminal string
 	from, to int64 // text offsets
+	last     int64 // offset of the last note
 	pos      int64 // everything before was returned
 	segments []int64
 	frames   func() (header, []byte, bool) // of the open segment
@@ -30,7 +31,10 @@ func (h *History) Text(id string) (*Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Text{h: h, terminal: r.Terminal, from: r.Start, to: r.End, pos: r.Start}
+	t := &Text{h: h, terminal: r.Terminal, from: r.Start, to: r.End, pos: r.Start, last: r.End}
+	if r.End < 0 {
+		t.last = maxOffset
+	}
 	if w := h.writer(r.Terminal); w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -175,11 +179,12 @@ func (h *History) readFile(name string, max int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// Notes returns the notes of the run's terminal up to the run's end, oldest first.
+// Notes returns the notes of the run's terminal up to the run's end, oldest first. After a
+// loss of power some of a terminal that goes on may be ahead of its text.
 func (t *Text) Notes() ([]Note, error) {
 	var notes []Note
 	err := t.h.notes(t.terminal, func(n Note, _ []byte) {
-		if n.Off <= t.to {
+		if n.Off <= t.last {
 			notes = append(notes, n)
 		}
 	})
