@@ -96,6 +96,7 @@ type matcher struct {
 	Matcher
 	patterns []pattern
 	begins   *regexp.Regexp
+	ends     *regexp.Regexp // Background.Ends
 	succeeds *regexp.Regexp
 	ofPkg    *regexp.Regexp // Package
 	severity Severity
@@ -132,8 +133,8 @@ func Compile(all ...Matcher) (*Set, error) {
 // inside are texts one of which is in every line that concerns the matcher outside an
 // attempt; nil if there are none.
 func (m *matcher) inside() (all []string) {
-	for i, re := range append([]string{m.backgroundBegins(), m.Succeeds, m.Package}, m.first()...) {
-		if re == "" && i < 3 {
+	for i, re := range append([]string{m.backgroundBegins(), m.backgroundEnds(), m.Succeeds, m.Package}, m.first()...) {
+		if re == "" && i < 4 {
 			continue
 		}
 		more := requiredOf(re)
@@ -214,7 +215,7 @@ func (m Matcher) compile() (*matcher, error) {
 	if c.ofPkg != nil && c.ofPkg.NumSubexp() < 1 {
 		return nil, errors.New("package has no group")
 	}
-	if _, err := compileRegexp("endsPattern", c.backgroundEnds()); err != nil { // checked alone: problems stay until the next round begins
+	if c.ends, err = compileRegexp("endsPattern", c.backgroundEnds()); err != nil {
 		return nil, err
 	}
 	return c, nil

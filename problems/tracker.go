@@ -39,6 +39,9 @@ type Tracker struct {
 	cleared      int64 // the offset at which problems were last cleared
 	succeeded    bool  // see Succeeded
 	unrecognised []string
+	rounds       int      // see Rounds
+	roundAt      int64    // the offset after the line with which the last one began
+	open         *matcher // of the round that has begun and not ended, if lines tell its end
 
 	candidates []uint16
 }
@@ -76,6 +79,7 @@ func (t *Tracker) Begin(command, dir string) {
 	t.command = clip(command, maxMessage)
 	t.begin()
 	t.main.rounds = nil
+	t.rounds, t.open = 0, nil
 	for _, s := range t.streams {
 		s.seen, s.rounds = 0, nil
 	}
@@ -129,6 +133,7 @@ func (t *Tracker) erased(at int64) {
 	}
 	t.abandonAll()
 	t.begin()
+	t.rounds++
 	t.clear(at, func(p *Problem) bool { return p.command == t.command })
 }
 
@@ -142,6 +147,9 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		m := t.set.matchers[i]
 		if m.begins != nil && m.begins.Match(line) {
 			t.newRound(m, end)
+		}
+		if m.ends != nil && t.open == m && m.ends.Match(line) {
+			t.open = nil
 		}
 		if m.succeeds != nil && m.succeeds.Match(line) {
 			t.succeed(m, end)
@@ -246,6 +254,13 @@ func (t *Tracker) newRound(m *matcher, at int64) {
 		t.in.rounds[m] = at
 	}
 	t.begin()
+	if at != t.roundAt { // several matchers may know the line
+		t.rounds++
+		t.roundAt = at
+	}
+	if m.ends != nil {
+		t.open = m
+	}
 	t.clear(at, func(p *Problem) bool {
 		return p.Last <= before && (of == "" || p.Package == of) && (all || p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool))
 	})
@@ -268,6 +283,10 @@ func (t *Tracker) begin() { t.succeeded, t.unrecognised = false, nil }
 // Succeeded reports whether a known tool has said, since it or a command began, that it
 // found no errors, while none was known, and none was found after that.
 func (t *Tracker) Succeeded() bool { return t.succeeded }
+
+// Rounds returns how many rounds tools that watch files have begun since a command began,
+// and whether the last one goes on. Of tools that do not tell its end, it does not.
+func (t *Tracker) Rounds() (n int, open bool) { return t.rounds, t.open != nil }
 
 // Unrecognised returns the last lines that look like errors and that no matcher took,
 // since a command or a tool began; at most five. Where errors are known, lines that only

@@ -213,6 +213,37 @@ func TestClears(t *testing.T) {
 }
 
 // A cursor gets new problems, and those printed again.
+// A tracker tells the rounds of watchers, and when one has ended, if lines say that.
+func TestRounds(t *testing.T) {
+	tr := problems.NewTracker(problems.Builtin(), 0)
+	at := int64(0)
+	for _, c := range []struct {
+		line string
+		want string
+	}{
+		{"$ tsc -w", "0 false"},
+		{"[10:00:01 AM] Starting compilation in watch mode...", "1 true"},
+		{"a.ts(1,2): error TS1005: ';' expected.", "1 true"},
+		{"[10:00:03 AM] Found 1 error. Watching for file changes.", "1 false"},
+		{"[10:00:05 AM] File change detected. Starting incremental compilation...", "2 true"},
+		{"[10:00:06 AM] Found 0 errors. Watching for file changes.", "2 false"},
+		{"10:00:07 AM [vite] (client) hmr update /src/a.ts", "3 false"},
+		{"\x1b[2J\x1b[3J", "4 false"},
+	} {
+		p := []byte(c.line + "\r\n")
+		tr.Write(at, p)
+		at += int64(len(p))
+		n, open := tr.Rounds()
+		if got := fmt.Sprint(n, open); got != c.want {
+			t.Errorf("after %q: %s, want %s", c.line, got, c.want)
+		}
+	}
+	tr.Begin("make", "")
+	if n, open := tr.Rounds(); n != 0 || open {
+		t.Errorf("after a new command: %d, %t", n, open)
+	}
+}
+
 func TestSince(t *testing.T) {
 	tr := problems.NewTracker(problems.Builtin(), 100)
 	first := "a.c:1: error: x\n"
