@@ -36,6 +36,7 @@ type Run struct {
 	End      int64           `json:"end"`            // text offset, -1 while it runs
 	Ready    bool            `json:"ready,omitempty"`
 	Problems Problems        `json:"problems,omitzero"`
+	Rounds   int             `json:"rounds,omitempty"` // of a watcher, of which there are notes
 	// Size and Dropped are of a terminal that has ended: its bytes on disk, and how many
 	// bytes of its text are not kept.
 	Size    int64 `json:"size,omitempty"`
@@ -205,7 +206,7 @@ const (
 	NoteCheckout NoteKind = "checkout" // Checkout
 	NoteLent     NoteKind = "lent"     // Host, Everybody, Grants, Denied: from here on
 	NoteUnlent   NoteKind = "unlent"   // Host: from here on
-	NoteRound    NoteKind = "round"    // a watcher begins anew; Checkout is its tree
+	NoteRound    NoteKind = "round"    // a watcher has settled, or says something else: From, Began, Checkout, Problems
 )
 
 // Note is an event at a place in a terminal's text.
@@ -218,6 +219,9 @@ type Note struct {
 	Rows      int             `json:"rows,omitempty"`
 	Dir       string          `json:"dir,omitempty"`
 	Checkout  *vocab.Checkout `json:"checkout,omitempty"`
+	From      int64           `json:"from,omitempty"` // where the round began
+	Began     time.Time       `json:"began,omitzero"` // and when; notes with the same are about the same round
+	Problems  *Problems       `json:"problems,omitempty"`
 	Host      string          `json:"host,omitempty"`
 	Everybody bool            `json:"everybody,omitempty"` // lent to everybody at the host
 	Grants    []Grant         `json:"grants,omitempty"`
