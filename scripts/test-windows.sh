@@ -15,7 +15,7 @@ scripts/wine.sh start 9>&-
 CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun
 unset TETHER_XTERM TETHER_TEST_NODE_MODULES TETHER_TEST_PROGRAMS # set by make test: Wine's root has no node, and the programs are for Linux
 # Wine's powershell.exe does nothing, so the person's shell is cmd.exe.
-# The settings of make lint and make cross, so that nothing is compiled twice.
+# The settings of make lint and make release, so that nothing is compiled twice.
 export SHELL='C:\windows\system32\cmd.exe' GOOS=windows GOARCH=amd64 CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 case " $* " in *" ./"*) ;; *) set -- "$@" ./... ;; esac
 bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 2 -timeout 10m "$@" 9>&-

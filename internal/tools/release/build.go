@@ -16,7 +16,7 @@ func (r *release) program(t target, name string) string {
 }
 
 // build builds the programs, one target after the other: go build uses all processors.
-// Compiled packages are shared with make build and make cross, whose flags agree; only
+// Compiled packages are shared with make build and make lint, whose flags agree; only
 // linking is new.
 func (r *release) build(ctx context.Context) error {
 	for _, t := range r.targets {
