@@ -21,11 +21,12 @@ var started = time.Now()
 func Soaking() bool { return os.Getenv(soakVariable) != "" }
 
 // Load returns the size of a load, such as a number of machines or bytes: small with the
-// race detector, otherwise whole. With the race detector everything takes ten times as
-// long, and a small load suffices to find a race. make test-windows, make soak and go
-// test without -race take the whole load.
+// race detector and under Wine, otherwise whole. With the race detector everything takes
+// ten times as long, and a small load suffices to find a race. Wine shows what differs on
+// Windows, which a small load shows, too. make soak and go test without -race take the
+// whole load.
 func Load(whole, small int) int {
-	if raceDetector && !Soaking() {
+	if (raceDetector || onWine) && !Soaking() {
 		return small
 	}
 	return whole
