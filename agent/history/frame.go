@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,7 +140,8 @@ func isTorn(p []byte, packed int) bool {
 	if n := len(p) - packed; n == 0 || n >= 4 && binary.LittleEndian.Uint32(p[packed:]) == skippable {
 		return false
 	}
-	for at := nextMagic(p[:packed]); at < packed; at += 1 + nextMagic(p[at+1:packed]) {
+	within := p[:min(packed+3, len(p))] // the last magic may begin within
+	for at := nextMagic(within); at < packed; at += 1 + nextMagic(within[at+1:]) {
 		if _, n := parseHeader(p[at:]); n > 0 {
 			return true
 		}
@@ -171,9 +173,14 @@ func (c *codec) pack(dst []byte, f *Frame) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	packed := enc.EncodeAll(f.Data, nil)
-	hd := header{off: f.Off, text: len(f.Data), packed: len(packed), first: f.First.UnixMicro(), last: f.Time.UnixMicro()}
-	return append(hd.append(dst), packed...), nil
+	hd := header{off: f.Off, text: len(f.Data), first: f.First.UnixMicro(), last: f.Time.UnixMicro()}
+	at := len(dst)
+	dst = hd.append(slices.Grow(dst, frameExtra+len(f.Data)/4))
+	from := len(dst)
+	dst = enc.EncodeAll(f.Data, dst)
+	hd.packed = len(dst) - from
+	hd.append(dst[:at]) // over the one without this length
+	return dst, nil
 }
 
 // unpack appends the text of a frame to dst; ok is false if it is damaged.

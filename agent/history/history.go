@@ -24,6 +24,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -110,14 +111,16 @@ func (h *History) load() error {
 	idx, err := h.list.open()
 	if err != nil {
 		// It is no file, for example. What has its name is not ours.
-		if err := h.fs.Rename(listName, listName+".damaged"); err != nil {
+		if err := h.fs.Rename(listName, listName+damagedExt); err != nil {
 			return err
 		}
 		h.list = list{fs: h.fs}
 	}
-	h.damaged = idx.damaged
-	h.bytes = roundUp(h.list.size)
-	return errors.Join(err, h.measure(&idx))
+	bytes, err := h.measure(&idx)
+	h.mu.Lock()
+	h.damaged, h.bytes = idx.damaged, h.bytes+roundUp(h.list.size)+bytes
+	h.mu.Unlock()
+	return err
 }
 
 // Close ends the writing with a last round.
@@ -170,7 +173,7 @@ func (w *Writer) goOn() error {
 	}
 	w.made = true
 	for _, e := range entries {
-		if off, ok := parseSegmentName(e.Name); ok {
+		if off, ok := parseSegmentName(e.Name); ok && !e.Dir {
 			w.segments = append(w.segments, segment{off: off, bytes: e.Size})
 		} else if e.Name == notesName {
 			w.noted = e.Size
@@ -317,7 +320,7 @@ func (h *History) failed(err error) {
 func (h *History) report(err error) {
 	trouble := ""
 	if err != nil {
-		trouble = err.Error()
+		trouble, _, _ = strings.Cut(err.Error(), "\n") // the first of several
 	}
 	h.mu.Lock()
 	changed := trouble != h.trouble

@@ -17,8 +17,9 @@ import (
 // their beginnings, which no clock decides. When most lines are stale, the file is
 // written anew beside, and renamed.
 const (
-	listName = "runs.jsonl"
-	newExt   = ".new"
+	listName   = "runs.jsonl"
+	newExt     = ".new"     // of a file that is written anew
+	damagedExt = ".damaged" // of what is set aside
 )
 
 // Bounds of the list.
@@ -227,14 +228,14 @@ func (idx *index) has(id string) bool {
 
 const idPrefix = `{"id":"`
 
-// lineID returns the id in a line, without decoding it.
+// lineID returns the id in a line that is whole, without decoding it.
 func lineID(line []byte) ([]byte, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(idPrefix))
 	if !ok {
 		return nil, false
 	}
 	id, _, ok := bytes.Cut(rest, []byte{'"'})
-	return id, ok && line[len(line)-1] == '}'
+	return id, ok && isWhole(line)
 }
 
 // readIndex reads a list once. Lines that are no records are passed over.
@@ -321,9 +322,11 @@ type lineWindow struct {
 
 // line returns a line, until the next call.
 func (w *lineWindow) line(p place) ([]byte, error) {
+	before := w.at
 	if p.off < w.at || p.off+int64(p.len) > w.at+int64(len(w.buf)) {
-		// Half of the window before the line and half behind: callers go either way.
-		w.at = max(0, p.off-window/2)
+		if w.at = p.off; w.buf == nil || p.off < before { // backwards
+			w.at = max(0, p.off+int64(p.len)-window)
+		}
 		if w.buf == nil {
 			w.buf = make([]byte, min(window+maxLine, w.size))
 		}
@@ -441,7 +444,7 @@ func (l *list) find(id string) (Run, error) {
 			}
 			i += next
 			line, _, _ := bytes.Cut(buf[i:n], []byte{'\n'})
-			if r, err := decodeRun(line); err == nil && r.ID == id {
+			if r, err := decodeRun(line); err == nil && r.ID == id && isWhole(line) {
 				found = r
 			}
 		}

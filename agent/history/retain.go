@@ -15,21 +15,21 @@ type span struct{ from, to int64 }
 
 // measure adds up what is on disk, removes files that were not complete, and makes
 // records of terminals that the list does not have, because it was damaged.
-func (h *History) measure(idx *index) error {
+func (h *History) measure(idx *index) (bytes int64, err error) {
 	entries, err := h.fs.List(".")
 	for _, e := range entries {
 		if !e.Dir || !isTerminal(e.Name) {
 			continue
 		}
 		files, e1 := h.fs.List(e.Name)
-		h.bytes += block
+		bytes += block
 		for _, f := range files {
 			switch {
-			case !isOurs(f.Name):
+			case f.Dir || !isOurs(f.Name):
 			case strings.HasSuffix(f.Name, newExt):
 				e1 = errors.Join(e1, h.fs.Remove(e.Name+"/"+f.Name))
 			default:
-				h.bytes += roundUp(f.Size)
+				bytes += roundUp(f.Size)
 			}
 		}
 		if e1 == nil && !idx.has(e.Name) {
@@ -37,7 +37,7 @@ func (h *History) measure(idx *index) error {
 		}
 		err = errors.Join(err, e1)
 	}
-	return err
+	return bytes, err
 }
 
 // isOurs reports whether a terminal's directory has files of that name.
@@ -156,12 +156,12 @@ func (h *History) tidy() error {
 		if ended.Before(notBefore) {
 			ended = notBefore // the clock was wrong: it began after others
 		}
-		runs := h.writer(r.Terminal) != nil
-		switch expired := old && now.Sub(ended) > h.opts.Keep; {
-		case r.Command == 0 && !runs:
+		expired := old && now.Sub(ended) > h.opts.Keep
+		switch {
+		case r.Command == 0 && h.writer(r.ID) == nil: // with one it has just ended
 			victims = append(victims, victim{r.ID, ended})
 			gone[r.ID] = expired
-		case r.Command > 0 && runs && expired:
+		case r.Command > 0 && expired:
 			addCut(cuts, r)
 			gone[r.ID] = true
 		}
@@ -173,6 +173,7 @@ func (h *History) tidy() error {
 			continue
 		}
 		gone[v.id] = true
+		delete(cuts, v.id)
 		removed++
 		err = errors.Join(err, h.removeTerminal(v.id))
 	}
@@ -252,7 +253,7 @@ func (h *History) removeTerminal(id string) error {
 	}
 	foreign := false
 	for _, f := range files {
-		if !isOurs(f.Name) {
+		if f.Dir || !isOurs(f.Name) {
 			foreign = true
 			continue
 		}
@@ -285,7 +286,7 @@ func (h *History) removeAll() error {
 		switch {
 		case e.Dir && isTerminal(e.Name):
 			err = errors.Join(err, h.removeTerminal(e.Name))
-		case e.Name == listName, e.Name == listName+newExt:
+		case e.Name == listName, e.Name == listName+newExt, e.Name == listName+damagedExt:
 			err = errors.Join(err, h.fs.Remove(e.Name))
 		}
 	}
@@ -352,7 +353,7 @@ func (h *History) Forget(match func(Run) bool) (n int, freed int64, err error) {
 	h.turn <- struct{}{}
 	defer h.leave()
 	before := h.size()
-	_ = h.syncWriters() // the next round tells; those that have ended are no writers from here on
+	_ = h.syncWriters()        // the next round tells; those that have ended are no writers from here on
 	whole := map[string]bool{} // terminals whose commands go
 	gone := map[string]bool{}  // runs whose records go
 	cuts := map[string]*cut{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -91,10 +92,27 @@ func (r Run) encode() ([]byte, error) {
 		rec.Reason = r.Exit.Reason
 	}
 	line, err := json.Marshal(rec)
-	if err == nil && len(line) >= maxLine {
-		err = fmt.Errorf("the record of run %s has %d bytes, at most %d", r.ID, len(line), maxLine)
+	if err != nil {
+		return nil, err
 	}
-	return append(line, '\n'), err
+	line = line[:len(line)-1] // the brace
+	line = append(fmt.Appendf(line, sumForm, crc32.Checksum(line, castagnoli())), '\n')
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("the record of run %s has %d bytes, at most %d", r.ID, len(line), maxLine)
+	}
+	return line, nil
+}
+
+// sumForm ends a line of the list: the CRC-32C of what is before.
+const (
+	sumForm = `,"sum":"%08x"}`
+	sumLen  = len(`,"sum":"12345678"}`)
+)
+
+// isWhole reports whether a line of the list is as it was written.
+func isWhole(line []byte) bool {
+	n := len(line) - sumLen
+	return n > 0 && bytes.Equal(line[n:], fmt.Appendf(nil, sumForm, crc32.Checksum(line[:n], castagnoli())))
 }
 
 func decodeRun(line []byte) (Run, error) {

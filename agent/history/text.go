@@ -62,7 +62,7 @@ func (h *History) segments(terminal string) ([]int64, error) {
 	}
 	var offs []int64
 	for _, e := range entries {
-		if off, ok := parseSegmentName(e.Name); ok {
+		if off, ok := parseSegmentName(e.Name); ok && !e.Dir {
 			offs = append(offs, off)
 		}
 	}
@@ -78,7 +78,8 @@ func (t *Text) End() int64 { return t.to }
 func (t *Text) SeekTo(off int64) { t.pos, t.from = max(t.pos, off), max(t.from, off) }
 
 // Next returns the next piece of text, and io.EOF after the last one. Text that is not
-// kept is Missing in the frame behind it; behind the last frame End tells.
+// kept is Missing in the frame behind it; behind the last frame End tells. After another
+// error it goes on behind the file that could not be read.
 func (t *Text) Next() (Frame, error) {
 	for {
 		f, err := t.next()

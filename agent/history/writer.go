@@ -177,6 +177,10 @@ func (w *Writer) writeLocked(f *Frame) error {
 	w.h.grow(&s.bytes, int64(n))
 	w.unsynced = true
 	if err != nil {
+		if n > 0 { // half a frame, which joining removes
+			w.toJoin = append(w.toJoin, s.off)
+			w.closeSegmentLocked()
+		}
 		return err
 	}
 	s.text += int64(len(f.Data))
@@ -382,8 +386,8 @@ func (w *Writer) closeLocked() (err error) {
 // joinLocked makes few large frames of the small ones of a closed segment.
 func (w *Writer) joinLocked(off int64) error {
 	i := slices.IndexFunc(w.segments, func(s segment) bool { return s.off == off })
-	if i < 0 {
-		return nil
+	if i < 0 || w.file != nil && i == len(w.segments)-1 {
+		return nil // it is gone, or written again
 	}
 	return w.rewriteLocked(i, nil)
 }
