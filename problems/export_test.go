@@ -2,9 +2,6 @@ package problems
 
 import "regexp"
 
-// Required is the result of the search for required literals.
-func Required(expression string) []string { return requiredOf(expression) }
-
 // Resolve is a file's name seen from a directory.
 var Resolve = resolve
 

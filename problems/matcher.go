@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+
+	"tether/internal/literal"
 )
 
 // Bounds of a matcher.
@@ -137,7 +139,7 @@ func (m *matcher) inside() (all []string) {
 		if re == "" && i < 4 {
 			continue
 		}
-		more := requiredOf(re)
+		more := literal.Required(re, false)
 		if more == nil {
 			return nil
 		}

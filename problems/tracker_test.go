@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tether/internal/literal"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -388,24 +389,8 @@ func TestKnownMatchersHaveLiterals(t *testing.T) {
 		if len(m.Patterns) > 0 {
 			first = m.Patterns[0].Regexp
 		}
-		if problems.Required(first) == nil {
+		if literal.Required(first, false) == nil {
 			t.Errorf("%s: %s demands no literal", m.Name, first)
-		}
-	}
-}
-
-func TestRequired(t *testing.T) {
-	for re, want := range map[string][]string{
-		`^(\S+):(\d+): (error|warning): (.*)$`: {": error: ", ": warning: "},
-		`^a+$`:                                 nil,
-		`^--- FAIL: (\S+)`:                     {"--- FAIL: "},
-		`x?abc`:                                {"abc", "xabc"},
-		`.*`:                                   nil,
-	} {
-		got := problems.Required(re)
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s requires %q, want %q", re, got, want)
 		}
 	}
 }

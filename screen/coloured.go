@@ -30,7 +30,7 @@ func (w *replay) coloured(l *line) {
 		w.style(a)
 		n := len(w.out)
 		for _, r := range w.s.string(c.ch) {
-			if !hidden(r) {
+			if !Hidden(r) {
 				w.str(string(r))
 			}
 		}

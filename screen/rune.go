@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// hidden reports whether r shows nothing itself and only changes how other characters
+// Hidden reports whether r shows nothing itself and only changes how other characters
 // look or whether they are visible: directional formatting, zero width characters, tags,
 // variation selectors, fillers.
-func hidden(r rune) bool {
+func Hidden(r rune) bool {
 	switch {
 	case r < 0x34f:
 		return r == 0xad

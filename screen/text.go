@@ -35,7 +35,7 @@ func (s *Screen) appendTo(b []byte, l *line, n int, next *line) []byte {
 			b = append(b, ' ')
 		default:
 			for _, r := range s.string(c.ch) {
-				if !hidden(r) {
+				if !Hidden(r) {
 					b = utf8.AppendRune(b, r)
 					end = len(b)
 				}
@@ -212,7 +212,7 @@ func (s *Screen) archiveAll() {
 // for text of one line, such as titles.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || hidden(r) {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || Hidden(r) {
 			return -1
 		}
 		return r

@@ -35,7 +35,7 @@ func (f *Frame) End() int64 { return f.Off + int64(len(f.Data)) }
 //	length of the text, 4 bytes
 //	length of the compressed frame, 4 bytes
 //	times of the first and the last text, Unix microseconds, 8 bytes each
-//	reserved for a filter, any length
+//	a filter, see filterer, or none
 //	CRC-32C of everything from the mark on, 4 bytes
 type header struct {
 	off         int64
@@ -153,6 +153,7 @@ func isTorn(p []byte, packed int) bool {
 type codec struct {
 	encoder func() (*zstd.Encoder, error)
 	decoder func() (*zstd.Decoder, error)
+	filters sync.Pool // of *filterer
 }
 
 func newCodec() codec {
@@ -173,9 +174,14 @@ func (c *codec) pack(dst []byte, f *Frame) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	hd := header{off: f.Off, text: len(f.Data), first: f.First.UnixMicro(), last: f.Time.UnixMicro()}
+	filter, _ := c.filters.Get().(*filterer)
+	if filter == nil {
+		filter = new(filterer)
+	}
+	defer c.filters.Put(filter)
+	hd := header{off: f.Off, text: len(f.Data), first: f.First.UnixMicro(), last: f.Time.UnixMicro(), filter: filter.of(f.Data)}
 	at := len(dst)
-	dst = hd.append(slices.Grow(dst, frameExtra+len(f.Data)/4))
+	dst = hd.append(slices.Grow(dst, frameExtra+len(hd.filter)+len(f.Data)/4))
 	from := len(dst)
 	dst = enc.EncodeAll(f.Data, dst)
 	hd.packed = len(dst) - from

@@ -35,23 +35,27 @@ func (h *History) Text(id string) (*Text, error) {
 	if r.End < 0 {
 		t.last = maxOffset
 	}
-	if w := h.writer(r.Terminal); w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, s := range w.segments {
-			t.segments = append(t.segments, s.off)
-		}
-		t.tail = Frame{Off: w.end - int64(len(w.buf)), Data: slices.Clone(w.buf), First: w.first, Time: w.last}
-		if t.to < 0 {
-			t.to = w.end
-		}
-		return t, nil
-	}
-	t.segments, err = h.segments(r.Terminal)
+	t.segments, t.tail, err = h.parts(r.Terminal)
 	if t.to < 0 {
-		t.to = maxOffset
+		t.to = t.tail.End()
 	}
 	return t, err
+}
+
+// parts returns the offsets of a terminal's segments, oldest first, and the text behind
+// that is in none of them yet.
+func (h *History) parts(terminal string) (segments []int64, tail Frame, err error) {
+	w := h.writer(terminal)
+	if w == nil {
+		segments, err = h.segments(terminal)
+		return segments, Frame{Off: maxOffset}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.segments {
+		segments = append(segments, s.off)
+	}
+	return segments, Frame{Off: w.end - int64(len(w.buf)), Data: slices.Clone(w.buf), First: w.first, Time: w.last}, nil
 }
 
 // segments returns the offsets of a terminal's segments, in order.

@@ -21,10 +21,11 @@ type bounds struct {
 	head    int64         // bytes: so much of the first text stays
 	tail    int64         // bytes: and so much of the newest
 	notes   int64         // bytes of a file of notes at which the oldest go
+	unit    int           // bytes of text that a search looks at in one step
 }
 
 var usualBounds = func() bounds {
-	return bounds{frame: 128 << 10, segment: 4 << 20, frames: 4096, joined: 10 * time.Minute, head: 4 << 20, tail: 28 << 20, notes: 4 << 20}
+	return bounds{frame: 128 << 10, segment: 4 << 20, frames: 4096, joined: 10 * time.Minute, head: 4 << 20, tail: 28 << 20, notes: 4 << 20, unit: 128 << 10}
 }
 
 // segment is a file with frames of one terminal.

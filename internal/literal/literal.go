@@ -1,6 +1,14 @@
-package problems
+// Package literal finds the texts that a regular expression demands, so that they can be
+// looked for before the expression is tried, which takes longer.
+//
+//	literal.Required(`error TS[0-9]+`, false) // "error TS"
+package literal
 
-import "regexp/syntax"
+import (
+	"regexp/syntax"
+	"slices"
+	"unicode"
+)
 
 // Bounds of the sets of an expression's literals.
 const (
@@ -8,20 +16,24 @@ const (
 	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
 )
 
-// requiredOf returns texts one of which is in every line that an expression matches, so
-// that they can be looked for before the expression is tried; nil if the expression
-// demands none of at least two bytes.
-func requiredOf(expression string) []string {
+// Required returns texts one of which is in every line that an expression matches; nil if
+// the expression demands none of at least two bytes. Texts that may be in either case are
+// not among them, unless lower is set: then all are in lower case, as to ASCII, and are
+// to be looked for in such lines.
+func Required(expression string, lower bool) []string {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
 		return nil
 	}
-	best := demand(re.Simplify()).best
+	best := finder{lower}.demand(re.Simplify()).best
 	if shortest(best) < 2 {
 		return nil
 	}
 	return clipped(best)
 }
+
+// finder looks for literals; lower is as for Required.
+type finder struct{ lower bool }
 
 // demands are an expression's demands: exact are all texts that it can match, nil if
 // those are too many; one of best is in each, each begins with one of prefix and ends
@@ -29,32 +41,29 @@ func requiredOf(expression string) []string {
 type demands struct{ exact, best, prefix, suffix []string }
 
 // demand walks an expression from its leaves.
-func demand(re *syntax.Regexp) demands {
+func (f finder) demand(re *syntax.Regexp) demands {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary,
 		syntax.OpNoWordBoundary:
 		return exactly([]string{""})
 	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase != 0 {
-			return demands{}
-		}
-		return exactly([]string{string(re.Rune)})
+		return f.text(re.Rune, re.Flags&syntax.FoldCase != 0)
 	case syntax.OpCharClass:
-		return class(re.Rune)
+		return f.class(re.Rune)
 	case syntax.OpCapture:
-		return demand(re.Sub[0])
+		return f.demand(re.Sub[0])
 	case syntax.OpPlus:
-		d := demand(re.Sub[0])
+		d := f.demand(re.Sub[0])
 		d.exact = nil
 		return d
 	case syntax.OpQuest:
-		if d := demand(re.Sub[0]); d.exact != nil {
+		if d := f.demand(re.Sub[0]); d.exact != nil {
 			return exactly(append([]string{""}, d.exact...))
 		}
 	case syntax.OpConcat:
-		return sequence(re.Sub)
+		return f.sequence(re.Sub)
 	case syntax.OpAlternate:
-		return alternatives(re.Sub)
+		return f.alternatives(re.Sub)
 	}
 	return demands{}
 }
@@ -66,26 +75,65 @@ func exactly(texts []string) demands {
 	return demands{texts, texts, texts, texts}
 }
 
-func class(ranges []rune) demands {
+func (f finder) class(ranges []rune) demands {
 	var texts []string
 	for i := 0; i < len(ranges); i += 2 {
 		for r := ranges[i]; r <= ranges[i+1]; r++ {
 			if len(texts) == 8 {
 				return demands{}
 			}
-			texts = append(texts, string(r))
+			if l := string(f.folded(r)); !slices.Contains(texts, l) {
+				texts = append(texts, l)
+			}
 		}
 	}
 	return exactly(texts)
 }
 
+// text is a literal, perhaps in either case.
+func (f finder) text(runes []rune, either bool) demands {
+	if either && !f.lower {
+		return demands{}
+	}
+	all := []string{""}
+	for i, r := range runes {
+		each := []string{string(f.folded(r))}
+		for o := unicode.SimpleFold(r); either && o != r; o = unicode.SimpleFold(o) {
+			if l := string(f.folded(o)); !slices.Contains(each, l) {
+				each = append(each, l) // such as the long s, beyond ASCII
+			}
+		}
+		longer := product(all, each)
+		if longer == nil { // the rest is another part
+			return sequenceOf(exactly(all), f.text(runes[i:], either))
+		}
+		all = longer
+	}
+	return exactly(all)
+}
+
+// folded is a letter as the lines have it in which its text is looked for.
+func (f finder) folded(r rune) rune {
+	if f.lower && r >= 'A' && r <= 'Z' {
+		return r + 'a' - 'A'
+	}
+	return r
+}
+
 // sequence joins neighbours that are exact, and keeps the best of the result.
-func sequence(subs []*syntax.Regexp) demands {
+func (f finder) sequence(subs []*syntax.Regexp) demands {
+	var parts []demands
+	for _, sub := range subs {
+		parts = append(parts, f.demand(sub))
+	}
+	return sequenceOf(parts...)
+}
+
+func sequenceOf(parts ...demands) demands {
 	var all demands
 	near := []string{""} // with the end of the part before
 	whole := true
-	for _, sub := range subs {
-		d := demand(sub)
+	for _, d := range parts {
 		if joined := product(near, d.exact); joined != nil {
 			near = joined
 			all.best = better(all.best, near)
@@ -112,11 +160,11 @@ func sequence(subs []*syntax.Regexp) demands {
 	return all
 }
 
-func alternatives(subs []*syntax.Regexp) demands {
+func (f finder) alternatives(subs []*syntax.Regexp) demands {
 	var all demands
 	exact, prefix, suffix := true, true, true
 	for _, sub := range subs {
-		d := demand(sub)
+		d := f.demand(sub)
 		if d.best == nil {
 			return demands{}
 		}
