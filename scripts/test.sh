@@ -27,19 +27,19 @@ if [ $# != 0 ]; then
 	exit
 fi
 # The tests of cmd/tether share their environment, so they run one after the other; three processes share them by their names.
-# Slow packages start first.
 some -run '^Test[A-H]' ./cmd/tether &
 first=$!
 some -run '^Test[I-Q]' ./cmd/tether &
 second=$!
 some -skip '^Test[A-Q]' ./cmd/tether &
 third=$!
-slow="./screen ./shellint ./platform/sandbox"
+(cd bench && some ./...) &
+fourth=$!
 status=0
-# shellcheck disable=SC2046,SC2086 # several words
-some -p 4 $slow $(go list ./... | grep -v '/cmd/tether$') || status=$?
-(cd bench && some ./...) || status=$?
-for part in $first $second $third; do
+# shellcheck disable=SC2046 # several words; slow packages start first, so that none ends alone
+some -p 4 ./host ./agent ./agent/local ./cmd/tether-host ./host/cluster ./agent/term ./agent/uplink ./shellint ./mcp ./screen ./platform/sandbox \
+	$(go list ./... | grep -v '/cmd/tether$') || status=$?
+for part in $first $second $third $fourth; do
 	wait "$part" || status=$?
 done
 [ $status = 0 ] || exit $status
