@@ -67,6 +67,7 @@ func TestOneEditIsOneProblem(t *testing.T) {
 
 // Every single byte counts: the property behind the table above.
 func TestVerifyFindsAnyByte(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	path := written(t, 3, audit.Options{})
 	whole := bytes.Join(readLines(t, path), nil)
 	for i := range whole {

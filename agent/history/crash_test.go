@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
 
@@ -221,6 +222,7 @@ func (w *world) check(round int, before map[string][]span, runs map[string]bool)
 
 // A loss of power costs what was not synced, and nothing else.
 func TestPowerLoss(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	rounds := 1000
 	if testing.Short() {
 		rounds = 100

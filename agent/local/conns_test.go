@@ -188,6 +188,7 @@ func TestLookingForCallersDelaysNobody(t *testing.T) {
 
 // An agent may have 16 user interfaces; the person's own are not concerned.
 func TestInterfacesAreBounded(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	full := func(c *localclient.Client) {
 		t.Helper()

@@ -114,6 +114,7 @@ func (w *world) fetch(as, method, path string) (status int, body string, trailer
 // No route tells an agent a secret. One that is new must be entered above, or be the
 // person's alone.
 func TestNoRouteTellsAgentsSecrets(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := hushed(t)
 	shown, _ := w.secretly(w.client, "build "+hushedToken)
 	own, _ := w.secretly(w.client.As("claude"), "")

@@ -117,6 +117,7 @@ func TestMCPEndsWithToken(t *testing.T) {
 // With more agents than are served at a time, unused ones make room, and keep their
 // terminals.
 func TestManyAgents(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	first := w.agent("agent-first")
 	m := first.spawn("x")

@@ -106,6 +106,7 @@ func collectsMore(t *testing.T, a *localclient.Attachment, child *testkit.Child,
 // A sequence that has begun before somebody attaches and ends afterwards does nothing if
 // it would act, and draws if it draws. The text behind it is shown.
 func TestSequencesAcrossTheSeam(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	long := "\x1b]52;c;" + strings.Repeat("ZXZpbA==", 200) + "\a"
 	for i, act := range append([]string{long, "\x1b]1337;File=name=eA==:" + strings.Repeat("A", 3000) + "\x1b\\"}, acts...) {

@@ -37,6 +37,7 @@ const (
 // An agent's input is judged wherever a shell may read it: in a shell, in a program that
 // contains one, and, as far as it would be denied, in an unknown program.
 func TestTypedLines(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	shells := []string{"bash -i", "env bash", "script -q /dev/null", "screen", "tmux", "ssh host", "docker exec -it c bash", "dtach -A s bash", "sudo -s", "fish"}
 	w, _ := typists(t, nil, "bash", "env", "script", "screen", "tmux", "ssh", "docker", "dtach", "sudo", "fish", "python3", "psql", "ghci", "cat", "npm", "gdb")
 	a := w.agent("claude")

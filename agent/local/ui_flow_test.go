@@ -309,6 +309,7 @@ func TestAcknowledgingClientGetsAWindow(t *testing.T) {
 }
 
 func TestTenThousandAttachments(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
 	child.Print("some output\n")
@@ -349,6 +350,7 @@ func TestTenThousandAttachments(t *testing.T) {
 }
 
 func TestTooManyAttachments(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{MaxTerminals: local.MaxStreams + 1})
 	go func() {
 		for range w.children { // nobody plays them

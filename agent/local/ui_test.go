@@ -111,6 +111,7 @@ func TestEventsOfTerminals(t *testing.T) {
 
 // Who was answered hears everything from then on, however soon it is printed.
 func TestBackgroundIsHeardFromTheFirstAnswerOn(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	must.Get(w.client.As("a").Spawn(t.Context(), localapi.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}))(t)
 	child := <-w.children

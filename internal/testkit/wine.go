@@ -14,6 +14,10 @@ func NotOnWine(t testing.TB, why string) {
 	}
 }
 
+// Slow is a reason for NotOnWine: hundreds of connections or commands that show nothing
+// of Windows take minutes there.
+const Slow = "it takes long there, and its code is the same on all systems"
+
 // Reasons for Unix. On Windows, a test with Windows in its name covers the same subject.
 const (
 	Programs = "its programs are those of a unix shell"
