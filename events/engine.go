@@ -181,14 +181,7 @@ func (e *Engine) leave(s *Sub) {
 
 // heartbeats wakes each stream from time to time.
 func (e *Engine) heartbeats() {
-	tick := time.NewTicker(Heartbeat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-e.ctx.Done():
-			return
-		}
+	for retry.Wait(e.ctx, Heartbeat) {
 		for _, s := range e.all() {
 			s.beat.Store(true)
 			s.signal()

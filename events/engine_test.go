@@ -443,9 +443,7 @@ func TestTerminalBeginsBeforeTheFirstList(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &listsLate{fakes: &fakes{}}
 			failing := func(id string) {
-				pty := l.add(id)
-				pty.change(func() { pty.info.CreatedAt = time.Now() })
-				pty.print("\n10:00:00 - Starting compilation in watch mode...\nsrc/a.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.\n10:00:01 - Found 1 error. Watching for file changes.\n")
+				l.add(id).print("\n10:00:00 - Starting compilation in watch mode...\nsrc/a.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.\n10:00:01 - Found 1 error. Watching for file changes.\n")
 			}
 			failing("pty-old")
 			time.Sleep(time.Second)

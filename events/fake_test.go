@@ -21,7 +21,7 @@ type fakes struct {
 }
 
 func (f *fakes) add(id string) *fake {
-	t := &fake{f: f, changed: make(chan struct{}), info: agenttools.Info{ID: id, Name: id, Cols: 80, Rows: 24, Owner: agenttools.OwnerUser}}
+	t := &fake{f: f, changed: make(chan struct{}), info: agenttools.Info{ID: id, Name: id, Cols: 80, Rows: 24, Owner: agenttools.OwnerUser, CreatedAt: time.Now()}}
 	f.mu.Lock()
 	f.all = append(f.all, t)
 	f.mu.Unlock()

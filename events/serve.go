@@ -61,11 +61,10 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 	}
 	known = known || r.Oldest
 	if spec.kind.family == ofMoment {
-		if s.src, err = e.source(spec, s); err != nil {
+		ok, err := e.source(s, pos, known, r.MaxAge)
+		if err != nil {
 			return nil, false, err
 		}
-		var ok bool
-		s.seq, ok = s.src.begin(pos, known, r.MaxAge)
 		return s, truncated || known && !ok, nil
 	}
 	if known && pos.epoch != 0 {

@@ -50,40 +50,46 @@ type entry struct {
 	text     bool // data holds text of programs
 }
 
-// source returns the source for the condition of a spec, and makes it if there is none.
-// It adds the subscription to it.
-func (e *Engine) source(spec *Spec, s *Sub) (*source, error) {
-	src, made, err := e.sourceLocking(spec, s)
+// source adds a subscription to the source for its condition, which it makes if there is
+// none. The subscription begins at its cursor, if that is known; ok is false if entries
+// after it were dropped.
+func (e *Engine) source(s *Sub, from position, known bool, age *time.Duration) (ok bool, err error) {
+	ok, made, err := e.sourceLocking(s, from, known, age)
 	if made {
-		src.apply(e.opts.Terminals.List())
+		s.src.apply(e.opts.Terminals.List())
 	}
-	return src, err
+	return ok, err
 }
 
-func (e *Engine) sourceLocking(spec *Spec, s *Sub) (src *source, made bool, err error) {
+// sourceLocking is source without the first list. Nothing notices anything before the
+// subscription has begun.
+func (e *Engine) sourceLocking(s *Sub, from position, known bool, age *time.Duration) (ok, made bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, false, context.Canceled
+		return false, false, context.Canceled
 	}
-	src = e.sources[spec.hash]
+	spec := s.spec
+	src := e.sources[spec.hash]
 	if made = src == nil; made {
 		if len(e.sources) >= e.opts.Leases {
-			return nil, false, &Error{Reason: ResourceExhausted, Text: "too many conditions are watched for you; ask for fewer",
+			return false, false, &Error{Reason: ResourceExhausted, Text: "too many conditions are watched for you; ask for fewer",
 				Data: map[string]any{"limit": "leases", "max": e.opts.Leases, "retryAfterMs": 60000}}
 		}
 		src = &source{e: e, spec: spec, epoch: freshEpoch(), began: time.Now(), subs: map[*Sub]bool{}, per: map[string]context.CancelFunc{}, away: map[string]time.Time{}, counts: map[string]int{}}
 		src.ctx, src.cancel = context.WithCancel(e.ctx)
 		e.sources[spec.hash] = src
 		e.runLocked()
-		if spec.kind.Name == PortOpened || spec.kind.Name == PortClosed {
-			e.wg.Go(func() { src.guard(src.ports) })
-		}
 	}
 	src.mu.Lock()
 	src.subs[s] = true
 	src.mu.Unlock()
-	return src, made, nil
+	s.src = src
+	s.seq, ok = src.begin(from, known, age)
+	if made && (spec.kind.Name == PortOpened || spec.kind.Name == PortClosed) {
+		e.wg.Go(func() { src.guard(src.ports) })
+	}
+	return ok, made, nil
 }
 
 // leave removes a subscription from the source.
