@@ -234,6 +234,19 @@ func beFlood(socket string) {
 	}
 }
 
+// noReceivers is a Notifier without URLs.
+type noReceivers struct{}
+
+func (noReceivers) List(context.Context, bool) (none localapi.Notifications) { return none }
+
+func (noReceivers) Add(string, localapi.ReceiverRequest) (none localapi.NotifyReceiver, err error) {
+	return none, nil
+}
+
+func (noReceivers) Remove(string) error { return nil }
+
+func (noReceivers) Test(context.Context, string) error { return nil }
+
 // real is a server on a socket, with real terminals.
 type real struct {
 	pool   *term.Pool
@@ -247,7 +260,7 @@ func openReal(t *testing.T, o local.Options) *real {
 	testkit.Leaks(t)
 	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(term.Options{})}
 	daemon := &fakeDaemon{}
-	o.Access, o.Daemon, o.Hosts = d.pool.As, daemon, daemon
+	o.Access, o.Daemon, o.Hosts, o.Notifier = d.pool.As, daemon, daemon, noReceivers{}
 	addStarter(t, &o, daemon, nil)
 	d.server = local.NewServer(o)
 	l := must.Get(ipc.Listen(d.socket))(t)

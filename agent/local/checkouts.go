@@ -36,9 +36,7 @@ func (s *Server) checkoutsOf(changes bool, all ...term.Handle) map[term.ID]*voca
 			}
 			c.Changes = answers[c.Worktree]
 		}
-		if h.IsMasked() {
-			c.Show(h.Redaction().Redact)
-		}
+		c.Show(h.Redact)
 		found[h.ID()] = &c
 	}
 	return found

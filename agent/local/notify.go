@@ -19,19 +19,11 @@ type Notifier interface {
 	Test(ctx context.Context, name string) error
 }
 
-var errNoNotifier = &localapi.Error{Code: localapi.CodeNotFound, Message: "this daemon sends no notifications"}
-
 func (s *Server) notifications(w http.ResponseWriter, r *http.Request) error {
-	if s.opts.Notifier == nil {
-		return errNoNotifier
-	}
 	return reply(w, s.opts.Notifier.List(r.Context(), r.URL.Query().Get("reach") == "1"))
 }
 
 func (s *Server) addReceiver(w http.ResponseWriter, r *http.Request, req localapi.ReceiverRequest) error {
-	if s.opts.Notifier == nil {
-		return errNoNotifier
-	}
 	added, err := s.opts.Notifier.Add(r.PathValue("name"), req)
 	if err != nil {
 		return err
@@ -40,9 +32,6 @@ func (s *Server) addReceiver(w http.ResponseWriter, r *http.Request, req localap
 }
 
 func (s *Server) removeReceiver(w http.ResponseWriter, r *http.Request) error {
-	if s.opts.Notifier == nil {
-		return errNoNotifier
-	}
 	if err := s.opts.Notifier.Remove(r.PathValue("name")); err != nil {
 		return err
 	}
@@ -50,9 +39,6 @@ func (s *Server) removeReceiver(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) testReceiver(w http.ResponseWriter, r *http.Request) error {
-	if s.opts.Notifier == nil {
-		return errNoNotifier
-	}
 	if err := s.opts.Notifier.Test(r.Context(), r.PathValue("name")); err != nil {
 		return err
 	}

@@ -94,14 +94,12 @@ func (s *Server) describePrograms(access term.Access, all []localapi.UserPort) {
 	}
 	checkouts := s.opts.Checkouts.Known(dirs...)
 	for i := range all {
-		p, show := &all[i], func(text string) string { return text }
-		if h, err := access.Terminal(term.ID(p.Terminal)); err == nil && h.IsMasked() {
-			show = h.Redaction().Redact
-		}
-		p.Command = shownArgv(proc.Argv(p.Pid), show)
-		p.Directory = show(strings.ToValidUTF8(dirs[i], "\uFFFD"))
+		p := &all[i]
+		h, _ := access.Terminal(term.ID(p.Terminal)) // of an error, what is shown stays as it is
+		p.Command = shownArgv(proc.Argv(p.Pid), h.Redact)
+		p.Directory = h.Redact(strings.ToValidUTF8(dirs[i], "\uFFFD"))
 		if c, ok := checkouts[dirs[i]]; ok && p.Directory == dirs[i] { // of a masked one, nothing tells it
-			c.Show(show)
+			c.Show(h.Redact)
 			p.Checkout = &c
 		}
 	}
@@ -170,17 +168,14 @@ func (a *agentTerminals) portUser(port int, held []proc.Held) string {
 func (s *Server) describe(h term.Handle, pid int) string {
 	i := h.Info()
 	dir, branch := i.Cwd, ""
-	show := func(text string) string { return text }
-	if h.IsMasked() {
-		show = h.Redaction().Redact
-	} else if own := proc.Directories([]int{pid})[pid]; own != "" {
+	if own := proc.Directories([]int{pid})[pid]; own != "" && !h.IsMasked() {
 		dir = own
 	}
 	if c := s.opts.Checkouts.Known(dir)[dir]; c.Worktree != "" {
-		if dir = show(c.Worktree); c.Branch != "" {
+		if dir = h.Redact(c.Worktree); c.Branch != "" {
 			c.Commit = ""
 		}
-		branch = fmt.Sprintf(" (%s)", show(c.Label()))
+		branch = fmt.Sprintf(" (%s)", h.Redact(c.Label()))
 	}
 	return fmt.Sprintf("%s of %s%s, %s", i.Name, homely(dir), branch, i.ID)
 }

@@ -95,7 +95,7 @@ type Options struct {
 	Origins []string
 	// Policy decides which commands agents may run; nil means the built-in rules.
 	Policy *policy.Engine
-	// Notifier tells the person what happens; nil tells nothing.
+	// Notifier tells the person what happens.
 	Notifier Notifier
 	// Starter starts terminals.
 	Starter *start.Starter

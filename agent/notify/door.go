@@ -13,18 +13,18 @@ import (
 
 // List implements local.Notifier. With reach, it asks each receiver whether it is there,
 // without sending a message.
-func (t *Notifier) List(ctx context.Context, reach bool) localapi.Notifications {
+func (n *Notifier) List(ctx context.Context, reach bool) localapi.Notifications {
 	out := localapi.Notifications{SchemaVersion: localapi.SchemaVersion, Receivers: []localapi.NotifyReceiver{}, Rules: []localapi.NotifyRule{}}
-	for _, n := range t.opts.Rules {
-		out.Rules = append(out.Rules, localapi.NotifyRule{Name: n.Name, On: n.On, To: n.To, Terminals: append([]string{}, n.Terminals...), Quiet: n.Quiet, Problem: t.unknown(n.To)})
+	for _, one := range n.opts.Rules {
+		out.Rules = append(out.Rules, localapi.NotifyRule{Name: one.Name, On: one.On, To: one.To, Terminals: append([]string{}, one.Terminals...), Quiet: one.Quiet, Problem: n.unknown(one.To)})
 	}
-	for _, r := range t.opts.Receivers.list() {
+	for _, r := range n.opts.Receivers.list() {
 		out.Receivers = append(out.Receivers, r.shown())
 	}
 	if reach {
 		var asking sync.WaitGroup
 		for i := range out.Receivers {
-			asking.Go(func() { out.Receivers[i].Problem = t.reach(ctx, out.Receivers[i].Name) })
+			asking.Go(func() { out.Receivers[i].Problem = n.reach(ctx, out.Receivers[i].Name) })
 		}
 		asking.Wait()
 	}
@@ -41,8 +41,8 @@ func (r *receiver) shown() localapi.NotifyReceiver {
 }
 
 // reach says why a receiver cannot be reached; "" if it answers anything.
-func (t *Notifier) reach(ctx context.Context, name string) string {
-	r, err := t.opts.Receivers.get(name)
+func (n *Notifier) reach(ctx context.Context, name string) string {
+	r, err := n.opts.Receivers.get(name)
 	if err != nil {
 		return failureText(deliver.Result{Failure: failureURL})
 	}
@@ -50,46 +50,46 @@ func (t *Notifier) reach(ctx context.Context, name string) string {
 	if err != nil {
 		return failureText(deliver.Result{Failure: failureURL})
 	}
-	if got := deliver.Send(t.client, q, 0); got.Status == 0 {
+	if got := deliver.Send(n.client, q, 0); got.Status == 0 {
 		return failureText(got)
 	}
 	return ""
 }
 
 // Add implements local.Notifier.
-func (t *Notifier) Add(name string, r localapi.ReceiverRequest) (localapi.NotifyReceiver, error) {
-	if err := t.opts.Receivers.put(name, r.URL, Form(r.Form)); err != nil {
+func (n *Notifier) Add(name string, r localapi.ReceiverRequest) (localapi.NotifyReceiver, error) {
+	if err := n.opts.Receivers.put(name, r.URL, Form(r.Form)); err != nil {
 		return localapi.NotifyReceiver{}, err
 	}
-	t.opts.Audit("the URL " + name + " was added")
-	t.opts.Report(cause(name), "")
-	t.to(name).again()
-	added, err := t.opts.Receivers.get(name)
+	n.opts.Audit("the URL " + name + " was added")
+	n.opts.Report(cause(name), "")
+	n.to(name).again()
+	added, err := n.opts.Receivers.get(name)
 	return added.shown(), err
 }
 
 // Remove implements local.Notifier.
-func (t *Notifier) Remove(name string) error {
-	if err := t.opts.Receivers.remove(name); err != nil {
+func (n *Notifier) Remove(name string) error {
+	if err := n.opts.Receivers.remove(name); err != nil {
 		return err
 	}
-	t.opts.Audit("the URL " + name + " was removed")
-	t.opts.Report(cause(name), "")
-	t.reportUnknown()
+	n.opts.Audit("the URL " + name + " was removed")
+	n.opts.Report(cause(name), "")
+	n.reportUnknown()
 	return nil
 }
 
 // Test implements local.Notifier.
-func (t *Notifier) Test(ctx context.Context, name string) error {
-	if name != config.NotifyDesktop && !t.opts.Receivers.has(name) {
+func (n *Notifier) Test(ctx context.Context, name string) error {
+	if name != config.NotifyDesktop && !n.opts.Receivers.has(name) {
 		return errUnknown(name)
 	}
-	m := message{Rule: "test", Title: "tether: a test on " + t.opts.Machine, Text: "This is a test: tether notify test " + name, At: time.Now(), Count: 1}
-	got := t.try(ctx, name, &m)
+	m := message{Rule: "test", Title: "tether: a test on " + n.opts.Machine, Text: "This is a test: tether notify test " + name, At: time.Now(), Count: 1}
+	got := n.try(ctx, name, &m)
 	if got.Failure != "" {
 		return &localapi.Error{Code: localapi.CodeUnreachable, Message: name + " did not take the message: " + failureText(got), Hint: testHint(name)}
 	}
-	t.to(name).again()
+	n.to(name).again()
 	return nil
 }
 

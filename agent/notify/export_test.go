@@ -95,4 +95,4 @@ func (s *Receivers) URL(name string) (string, error) {
 }
 
 // AwaySoon makes a host away after d.
-func (t *Notifier) AwaySoon(d time.Duration) { t.awayAfter = d }
+func (n *Notifier) AwaySoon(d time.Duration) { n.awayAfter = d }

@@ -18,34 +18,34 @@ type kept struct {
 const keptVersion = 1
 
 // remember ends the rules and writes the unsent news to the file for the next daemon.
-func (t *Notifier) remember(rules []*rule) {
+func (n *Notifier) remember(rules []*rule) {
 	k := kept{keptVersion, map[string]keptRule{}, map[string][]message{}}
 	for _, r := range rules {
 		if state := r.end(); len(state.Lines)+len(state.Sent) > 0 {
 			k.Rules[r.Name] = state
 		}
 	}
-	t.mu.Lock()
-	senders := slices.Collect(maps.Values(t.senders))
-	t.mu.Unlock()
+	n.mu.Lock()
+	senders := slices.Collect(maps.Values(n.senders))
+	n.mu.Unlock()
 	for _, s := range senders {
 		if left := s.left(); len(left) > 0 {
 			k.Messages[s.name] = left
 		}
 	}
 	if len(k.Rules)+len(k.Messages) > 0 {
-		if err := secret.WriteJSON(t.opts.Keep, k); err != nil {
-			t.opts.Report("notify", "what was not sent cannot be kept for the next daemon")
+		if err := secret.WriteJSON(n.opts.Keep, k); err != nil {
+			n.opts.Report("notify", "what was not sent cannot be kept for the next daemon")
 		}
 	}
 }
 
 // recall reads what the last daemon did not send, and removes the file: after a crash,
 // nothing is sent again. A file that is damaged or of another release is only removed.
-func (t *Notifier) recall(rules []*rule) {
+func (n *Notifier) recall(rules []*rule) {
 	var k kept
-	err := secret.ReadJSON(t.opts.Keep, keptVersion, &k)
-	_ = os.Remove(t.opts.Keep) // mostly there is none
+	err := secret.ReadJSON(n.opts.Keep, keptVersion, &k)
+	_ = os.Remove(n.opts.Keep) // mostly there is none
 	if err != nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (t *Notifier) recall(rules []*rule) {
 	}
 	for name, all := range k.Messages {
 		for _, m := range all[max(0, len(all)-maxQueue):] {
-			t.to(name).put(m)
+			n.to(name).put(m)
 		}
 	}
 }

@@ -68,106 +68,106 @@ func New(o Options) *Notifier {
 }
 
 // Run tells the person until ctx ends. It begins with what happens now: old news is none.
-func (t *Notifier) Run(ctx context.Context) {
-	t.began = time.Now()
-	t.mu.Lock()
-	t.ctx = ctx
-	t.mu.Unlock()
+func (n *Notifier) Run(ctx context.Context) {
+	n.began = time.Now()
+	n.mu.Lock()
+	n.ctx = ctx
+	n.mu.Unlock()
 	var rules, away []*rule
-	for _, n := range t.opts.Rules {
-		r := &rule{Notify: n, title: fmt.Sprintf("tether: %s on %s", n.Name, t.opts.Machine), send: t.send}
+	for _, one := range n.opts.Rules {
+		r := &rule{Notify: one, title: fmt.Sprintf("tether: %s on %s", one.Name, n.opts.Machine), send: n.send}
 		rules = append(rules, r)
-		if n.Tells(config.NotifyAway) {
+		if one.Tells(config.NotifyAway) {
 			away = append(away, r)
 		}
 	}
-	t.recall(rules)
-	t.reportUnknown()
+	n.recall(rules)
+	n.reportUnknown()
 	if len(away) > 0 {
-		t.running.Go(func() { t.hosts(ctx, away) })
+		n.running.Go(func() { n.hosts(ctx, away) })
 	}
 	if watched := conditions(rules); len(watched) > 0 {
-		engine, done := t.opts.Events()
+		engine, done := n.opts.Events()
 		defer done()
 		for _, c := range watched {
-			t.running.Go(func() {
-				if err := engine.Stream(ctx, &c.request, watcher{c, t}); err != nil && ctx.Err() == nil {
-					t.opts.Report("notify", fmt.Sprintf("the rule %s does not work: %v", c.rules[0].Name, err))
+			n.running.Go(func() {
+				if err := engine.Stream(ctx, &c.request, watcher{c, n}); err != nil && ctx.Err() == nil {
+					n.opts.Report("notify", fmt.Sprintf("the rule %s does not work: %v", c.rules[0].Name, err))
 				}
 			})
 		}
 	}
 	<-ctx.Done()
-	t.mu.Lock()
-	t.ctx = nil
-	t.mu.Unlock()
-	t.running.Wait()
-	t.remember(rules)
+	n.mu.Lock()
+	n.ctx = nil
+	n.mu.Unlock()
+	n.running.Wait()
+	n.remember(rules)
 }
 
 // cause names, in status, the fault of a receiver.
 func cause(name string) string { return "notify " + name }
 
 // unknown says why nothing can be sent to a receiver; "" if something can.
-func (t *Notifier) unknown(name string) string {
+func (n *Notifier) unknown(name string) string {
 	switch {
-	case name == config.NotifyDesktop && t.opts.Desktop == nil:
+	case name == config.NotifyDesktop && n.opts.Desktop == nil:
 		return "there is no desktop here to show notifications on; give a URL instead: tether notify add NAME"
-	case name != config.NotifyDesktop && !t.opts.Receivers.has(name):
+	case name != config.NotifyDesktop && !n.opts.Receivers.has(name):
 		return fmt.Sprintf("a rule sends to %s, which has no URL: tether notify add %[1]s", name)
 	}
 	return ""
 }
 
 // reportUnknown shows in status the receivers of rules that are missing.
-func (t *Notifier) reportUnknown() {
-	for _, n := range t.opts.Rules {
-		if text := t.unknown(n.To); text != "" {
-			t.opts.Report(cause(n.To), text)
+func (n *Notifier) reportUnknown() {
+	for _, one := range n.opts.Rules {
+		if text := n.unknown(one.To); text != "" {
+			n.opts.Report(cause(one.To), text)
 		}
 	}
 }
 
 // send queues a message for the receiver of its rule.
-func (t *Notifier) send(m message) {
-	for _, n := range t.opts.Rules {
-		if n.Name == m.Rule {
-			t.to(n.To).put(m)
+func (n *Notifier) send(m message) {
+	for _, one := range n.opts.Rules {
+		if one.Name == m.Rule {
+			n.to(one.To).put(m)
 		}
 	}
 }
 
 // to returns the sender for a receiver.
-func (t *Notifier) to(name string) *sender {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.senders[name]
+func (n *Notifier) to(name string) *sender {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.senders[name]
 	if s == nil {
-		s = &sender{name: name, run: t.run, report: func(text string) { t.opts.Report(cause(name), text) },
-			try: func(ctx context.Context, m message) deliver.Result { return t.try(ctx, name, &m) }}
-		t.senders[name] = s
+		s = &sender{name: name, run: n.run, report: func(text string) { n.opts.Report(cause(name), text) },
+			try: func(ctx context.Context, m message) deliver.Result { return n.try(ctx, name, &m) }}
+		n.senders[name] = s
 	}
 	return s
 }
 
 // run starts a goroutine that ends with Run.
-func (t *Notifier) run(f func(context.Context)) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ctx == nil || t.ctx.Err() != nil {
+func (n *Notifier) run(f func(context.Context)) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx == nil || n.ctx.Err() != nil {
 		return false
 	}
-	ctx := t.ctx
-	t.running.Go(func() { f(ctx) })
+	ctx := n.ctx
+	n.running.Go(func() { f(ctx) })
 	return true
 }
 
 // try sends a message to a receiver once.
-func (t *Notifier) try(ctx context.Context, name string, m *message) deliver.Result {
+func (n *Notifier) try(ctx context.Context, name string, m *message) deliver.Result {
 	if name == config.NotifyDesktop {
-		return t.show(ctx, m)
+		return n.show(ctx, m)
 	}
-	r, err := t.opts.Receivers.get(name)
+	r, err := n.opts.Receivers.get(name)
 	if err != nil {
 		return deliver.Result{Failure: failureURL}
 	}
@@ -175,7 +175,7 @@ func (t *Notifier) try(ctx context.Context, name string, m *message) deliver.Res
 	if err != nil {
 		return deliver.Result{Failure: failureURL}
 	}
-	return deliver.Send(t.client, q, maxAnswer)
+	return deliver.Send(n.client, q, maxAnswer)
 }
 
 // Failures of this package.
@@ -185,13 +185,13 @@ const (
 )
 
 // show shows a message on the desktop.
-func (t *Notifier) show(ctx context.Context, m *message) deliver.Result {
-	if t.opts.Desktop == nil {
+func (n *Notifier) show(ctx context.Context, m *message) deliver.Result {
+	if n.opts.Desktop == nil {
 		return deliver.Result{Failure: failureDesktop}
 	}
 	ctx, cancel := context.WithTimeout(ctx, desktopTime)
 	defer cancel()
-	if t.opts.Desktop(ctx, m.Title, m.Text) != nil {
+	if n.opts.Desktop(ctx, m.Title, m.Text) != nil {
 		return deliver.Result{Failure: failureDesktop}
 	}
 	return deliver.Result{}

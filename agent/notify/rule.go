@@ -47,9 +47,13 @@ func (r *rule) add(text string) {
 		r.lines = r.lines[:maxLines-1]
 	}
 	r.lines = append(r.lines, text)
-	if r.count > 1 {
-		return
+	if r.count == 1 {
+		r.beginLocked()
 	}
+}
+
+// beginLocked starts the timer for the first news.
+func (r *rule) beginLocked() {
 	now := time.Now()
 	r.since = now
 	r.timer = time.AfterFunc(r.dueLocked(now).Sub(now), r.flush)
@@ -121,14 +125,11 @@ func (r *rule) end() keptRule {
 // resume goes on from what end has returned.
 func (r *rule) resume(k keptRule) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.sent = k.Sent
-	r.mu.Unlock()
-	for i, line := range k.Lines {
-		if r.add(line); i == 0 {
-			r.mu.Lock()
-			r.count += max(0, k.Count-len(k.Lines))
-			r.mu.Unlock()
-		}
+	if len(k.Lines) > 0 {
+		r.lines, r.count = k.Lines, max(k.Count, len(k.Lines))
+		r.beginLocked()
 	}
 }
 

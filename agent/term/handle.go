@@ -25,6 +25,15 @@ func (h Handle) Masked() Handle { return Handle{h.t, h.actor, true} }
 // IsMasked reports whether the handle shows texts as hosts see them.
 func (h Handle) IsMasked() bool { return h.masked }
 
+// Redact returns a text about the terminal as the handle shows it. The zero Handle shows
+// it as it is.
+func (h Handle) Redact(text string) string {
+	if !h.masked {
+		return text
+	}
+	return h.redaction().Redact(text)
+}
+
 // ID names the terminal.
 func (h Handle) ID() ID { return h.t.id }
 
@@ -33,7 +42,7 @@ func (h Handle) ID() ID { return h.t.id }
 func (h Handle) Info() Info {
 	i := h.t.Info()
 	if h.masked {
-		i.mask(h.Redaction())
+		i.mask(h.redaction())
 	}
 	return i
 }
@@ -85,11 +94,8 @@ func (h Handle) Commands() ([]vocab.Command, error) {
 			all[i].Checkout = nil
 		}
 	}
-	if h.masked {
-		rules := h.Redaction()
-		for i := range all {
-			all[i].Show(rules.Redact)
-		}
+	for i := range all {
+		all[i].Show(h.Redact)
 	}
 	return all, nil
 }

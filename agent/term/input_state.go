@@ -277,8 +277,8 @@ func (h Handle) LastInput() (vocab.Keyboard, <-chan struct{}) {
 		return vocab.Keyboard{}, nil
 	}
 	in, changed := h.t.lastInput()
-	if h.masked && in.Prompt != "" {
-		in.Prompt = h.Redaction().Redact(in.Prompt)
+	if in.Prompt != "" {
+		in.Prompt = h.Redact(in.Prompt)
 	}
 	return in, changed
 }

@@ -417,9 +417,9 @@ func (h Handle) Outward() *redact.Rules {
 	return h.t.lending.rules
 }
 
-// Redaction returns the rules for a terminal's output, even if it is lent to no host. Nil
+// redaction returns the rules for a terminal's output, even if it is lent to no host. Nil
 // rules redact nothing.
-func (h Handle) Redaction() *redact.Rules {
+func (h Handle) redaction() *redact.Rules {
 	h.t.prepare()
 	return h.Outward()
 }
