@@ -14,6 +14,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/local"
 	"tether/agenttools"
+	"tether/internal/retry"
 	"tether/platform/proc"
 	"tether/vocab"
 )
@@ -67,8 +68,6 @@ func (t *declaredTerminal) Await(ctx context.Context, d config.Declared, late bo
 // until calls try until it returns nil. If ctx ends before, it returns the error of the
 // last attempt.
 func until(ctx context.Context, every time.Duration, try func() error) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	last := errors.New("there was no time to look")
 	for {
 		err := try()
@@ -78,9 +77,7 @@ func until(ctx context.Context, every time.Duration, try func() error) error {
 		case ctx.Err() == nil:
 			last = err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !retry.Wait(ctx, every) {
 			return last
 		}
 	}

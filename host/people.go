@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/retry"
 )
 
 // People knows the people at the host. It is safe for concurrent use.
@@ -116,15 +117,8 @@ const lookEvery = time.Second
 
 // every calls do at that interval until the host closes.
 func (h *Host) every(interval time.Duration, do func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			do()
-		case <-h.ctx.Done():
-			return
-		}
+	for retry.Wait(h.ctx, interval) {
+		do()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/internal/retry"
 )
 
 // metaUntrusted is the key in _meta that marks a result with text from programs.
@@ -114,14 +115,7 @@ func notifyProgress(ctx context.Context, req *sdk.CallToolRequest, what string) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for n := 1.0; ; n++ {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
+		for n := 1.0; retry.Wait(ctx, progressEvery); n++ {
 			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: what})
 		}
 	}()

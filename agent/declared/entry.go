@@ -180,8 +180,6 @@ func (e *entry) recall(ctx context.Context) Terminal {
 	if id == "" {
 		return nil
 	}
-	tick := time.NewTicker(adoptPoll)
-	defer tick.Stop()
 	for {
 		t, pending := e.set.opts.Starter.Find(id)
 		switch {
@@ -193,9 +191,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 			return nil
 		}
 		e.change(func() { e.err = "the terminal of an earlier daemon still runs and is not resumed yet" })
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !retry.Wait(ctx, adoptPoll) {
 			return nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/config"
 	"tether/events"
+	"tether/internal/retry"
 	"tether/vocab"
 )
 
@@ -66,7 +67,7 @@ func requestFor(on string, r *rule) (name string, args map[string]any, wanted fu
 // watcher receives the events of a condition. It implements events.Out.
 type watcher struct {
 	*condition
-	t *Notifier
+	n *Notifier
 }
 
 // Active implements events.Out.
@@ -77,11 +78,11 @@ func (watcher) Heartbeat(string) error { return nil }
 
 // Event implements events.Out.
 func (w watcher) Event(ev events.Event) error {
-	if ev.At.Before(w.t.began) || w.wanted != nil && !w.wanted(ev.Data) {
+	if ev.At.Before(w.n.began) || w.wanted != nil && !w.wanted(ev.Data) {
 		return nil // of a terminal that was found late after a start, or not asked for
 	}
 	id, _ := ev.Data["terminalId"].(string)
-	about, ok := w.t.opts.Find(id)
+	about, ok := w.n.opts.Find(id)
 	if !ok || about.Attached || time.Since(about.Typed) < typedRecently {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (w watcher) Event(ev events.Event) error {
 		if about.Private && r.To != config.NotifyDesktop && !r.Names(about.Name) {
 			continue
 		}
-		if r.Covers(about.Owner, about.Name, about.Dirs, w.t.opts.Home) {
+		if r.Covers(about.Owner, about.Name, about.Dirs, w.n.opts.Home) {
 			r.add(text)
 		}
 	}
@@ -119,12 +120,10 @@ type away struct {
 
 // hosts tells of hosts that go away. A host that was not reached since the start is no
 // news.
-func (t *Notifier) hosts(ctx context.Context, rules []*rule) {
-	look := time.NewTicker(t.awayAfter / 4)
-	defer look.Stop()
+func (n *Notifier) hosts(ctx context.Context, rules []*rule) {
 	for was := map[string]away{}; ; {
 		now, next := time.Now(), map[string]away{}
-		for _, h := range t.opts.Hosts() {
+		for _, h := range n.opts.Hosts() {
 			state, seen := was[h.Name]
 			switch {
 			case h.Online:
@@ -133,7 +132,7 @@ func (t *Notifier) hosts(ctx context.Context, rules []*rule) {
 				continue
 			case state.since.IsZero():
 				state.since = now
-			case !state.told && now.Sub(state.since) >= t.awayAfter:
+			case !state.told && now.Sub(state.since) >= n.awayAfter:
 				state.told = true
 				for _, r := range rules {
 					r.add(awayText(h))
@@ -142,9 +141,7 @@ func (t *Notifier) hosts(ctx context.Context, rules []*rule) {
 			next[h.Name] = state
 		}
 		was = next
-		select {
-		case <-look.C:
-		case <-ctx.Done():
+		if !retry.Wait(ctx, n.awayAfter/4) {
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tether/internal/retry"
 )
 
 const (
@@ -31,18 +33,12 @@ func (s *session) beat() time.Duration {
 // heartbeat pings the host and returns an error when it does not answer any more: at most
 // two heartbeats after its last message.
 func (s *session) heartbeat(ctx context.Context) error {
-	tick := time.NewTicker(s.beat())
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	for retry.Wait(ctx, s.beat()) {
 		if err := s.ping(ctx, s.beat()); err != nil {
 			return err
 		}
 	}
+	return ctx.Err()
 }
 
 // probe pings the host after each move, and returns an error when it does not answer.

@@ -16,6 +16,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/host/oidc"
+	"tether/internal/retry"
 	"tether/internal/textfile"
 	"tether/platform/secret"
 )
@@ -143,15 +144,8 @@ func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 	var run sync.WaitGroup
 	run.Go(func() { p.Run(ctx) })
 	run.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				p.people.Look() // ends everything that an ended person has opened
-			case <-ctx.Done():
-				return
-			}
+		for retry.Wait(ctx, time.Second) {
+			p.people.Look() // ends everything that an ended person has opened
 		}
 	})
 	return func() { cancel(); run.Wait() }

@@ -19,6 +19,7 @@ import (
 	"tether/agent/policy"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 	"tether/platform/dirs"
 )
 
@@ -69,8 +70,6 @@ func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
 	if err != nil || !f.follow {
 		return err
 	}
-	ticker := time.NewTicker(auditPoll)
-	defer ticker.Stop()
 	for {
 		records, err := tail.Next()
 		if err != nil {
@@ -84,9 +83,7 @@ func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
 				}
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if !retry.Wait(ctx, auditPoll) {
 			return nil
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/internal/retry"
 	"tether/pairing"
 )
 
@@ -94,15 +95,7 @@ func Open(at Place) (*Tokens, error) {
 // connections of revoked tokens. onError, if not nil, is called with an error when the
 // file cannot be read, and with nil when it can be read again.
 func (t *Tokens) Run(ctx context.Context, onError func(error)) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for told := ""; retry.Wait(ctx, lookEvery); {
 		t.mu.Lock()
 		t.lookLocked()
 		err := t.err

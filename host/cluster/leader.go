@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"tether/internal/retry"
 )
 
 // leader says which node leads: does a task that one node does for all. The epoch is
@@ -44,8 +46,6 @@ func (n *Node) leaderOf(about string) (l leader) {
 // returned, and then lets another node lead at once.
 func (n *Node) Lead(ctx context.Context, about string, serve func(ctx context.Context, epoch int64)) {
 	began := time.Now()
-	tick := time.NewTicker(leadEvery)
-	defer tick.Stop()
 	stop := func() {}
 	leads := int64(0) // the epoch that is served; 0: none
 	for {
@@ -75,10 +75,7 @@ func (n *Node) Lead(ctx context.Context, about string, serve func(ctx context.Co
 			go func() { defer close(ended); serve(serving, l.Epoch) }()
 			stop = func() { cancel(); <-ended }
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
+		retry.Wait(ctx, leadEvery)
 	}
 }
 

@@ -68,14 +68,7 @@ func (n *Node) upToDate() bool {
 
 // judgeRights tells the host how old its rights are.
 func (n *Node) judgeRights() {
-	tick := time.NewTicker(judgeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-n.ctx.Done():
-			return
-		}
+	for retry.Wait(n.ctx, judgeEvery) {
 		n.mu.Lock()
 		before, h, age := n.rights, n.host, time.Since(n.checked)
 		n.rights = rightsOf(age, before == host.RightsChecked && n.nc.IsConnected(), n.opts.RightsGrace)

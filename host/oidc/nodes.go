@@ -173,20 +173,6 @@ func (p *Provider) setKept(doc *access.Doc[store]) {
 	p.kept, p.taken = doc, nil
 }
 
-// follow applies what the leader changes, until ctx ends.
-func (p *Provider) follow(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			p.look()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // look applies what the leader has changed since the last look.
 func (p *Provider) look() {
 	p.looking.Lock()

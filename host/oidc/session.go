@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"tether/host"
+	"tether/internal/retry"
 )
 
 const (
@@ -177,7 +178,11 @@ func (p *Provider) drop(hash [sha256.Size]byte) {
 func (p *Provider) Run(ctx context.Context) {
 	if p.nodes != nil {
 		var following sync.WaitGroup
-		following.Go(func() { p.follow(ctx) })
+		following.Go(func() {
+			for retry.Wait(ctx, lookEvery) {
+				p.look()
+			}
+		})
 		p.nodes.Run(ctx, p.lead)
 		following.Wait()
 	} else {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"tether/internal/retry"
 )
 
 // Page is the name of the file that is served.
@@ -57,14 +59,7 @@ func serving(page string) http.Handler {
 // watch writes a line to out each time the contents of the file have changed, until ctx
 // ends.
 func watch(ctx context.Context, page string, last []byte, out io.Writer) {
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for retry.Wait(ctx, look) {
 		if now, err := os.ReadFile(page); err == nil && string(now) != string(last) {
 			last = now
 			fmt.Fprintf(out, "%s \x1b[36m%s has changed\x1b[0m, %d bytes\n", time.Now().Format(time.TimeOnly), Page, len(now))

@@ -17,7 +17,7 @@ const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/literal, internal/metrics, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
 	internal/change < internal/bounded;
-	internal/retry < ahp/client, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
+	internal/retry < ahp/client, internal/demo, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/webproxy < internal/deliver;
 	internal/jsonspan < ahp, jsonrpc;
@@ -102,7 +102,7 @@ const layers = `
 	internal/testkit/must, platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
-	NONE < internal/demo, internal/flagerror, internal/manual, internal/output, internal/textfile, internal/version, internal/xterm;
+	NONE < internal/flagerror, internal/manual, internal/output, internal/textfile, internal/version, internal/xterm;
 	internal/textfile < internal/mcpentry;
 `
 
