@@ -134,6 +134,7 @@ func (t *Tracker) erased(at int64) {
 	t.abandonAll()
 	t.begin()
 	t.rounds++
+	t.roundAt = at
 	t.clear(at, func(p *Problem) bool { return p.command == t.command })
 }
 
@@ -285,8 +286,9 @@ func (t *Tracker) begin() { t.succeeded, t.unrecognised = false, nil }
 func (t *Tracker) Succeeded() bool { return t.succeeded }
 
 // Rounds returns how many rounds tools that watch files have begun since a command began,
-// and whether the last one goes on. Of tools that do not tell its end, it does not.
-func (t *Tracker) Rounds() (n int, open bool) { return t.rounds, t.open != nil }
+// the offset after the line with which the last one began, and whether it goes on. Of
+// tools that do not tell its end, it does not.
+func (t *Tracker) Rounds() (n int, at int64, open bool) { return t.rounds, t.roundAt, t.open != nil }
 
 // Unrecognised returns the last lines that look like errors and that no matcher took,
 // since a command or a tool began; at most five. Where errors are known, lines that only

@@ -217,7 +217,7 @@ func TestClears(t *testing.T) {
 // A tracker tells the rounds of watchers, and when one has ended, if lines say that.
 func TestRounds(t *testing.T) {
 	tr := problems.NewTracker(problems.Builtin(), 0)
-	at := int64(0)
+	at, was := int64(0), 0
 	for _, c := range []struct {
 		line string
 		want string
@@ -234,13 +234,14 @@ func TestRounds(t *testing.T) {
 		p := []byte(c.line + "\r\n")
 		tr.Write(at, p)
 		at += int64(len(p))
-		n, open := tr.Rounds()
-		if got := fmt.Sprint(n, open); got != c.want {
-			t.Errorf("after %q: %s, want %s", c.line, got, c.want)
+		n, began, open := tr.Rounds()
+		if got := fmt.Sprint(n, open); got != c.want || n > was && (began > at || began < at-10) {
+			t.Errorf("after %q: %s, begun at %d, want %s at %d", c.line, got, began, c.want, at)
 		}
+		was = n
 	}
 	tr.Begin("make", "")
-	if n, open := tr.Rounds(); n != 0 || open {
+	if n, _, open := tr.Rounds(); n != 0 || open {
 		t.Errorf("after a new command: %d, %t", n, open)
 	}
 }

@@ -156,6 +156,20 @@ func (r *Run) trials() []trial {
 	return all
 }
 
+// Points returns the rounds of the run, newest first, or the run itself, also if it does
+// not count.
+func (r *Run) Points() []Point {
+	var all []Point
+	for _, t := range r.trials() {
+		all = append(all, t.Point)
+	}
+	if len(all) == 0 {
+		outcome, why := r.Outcome()
+		all = append(all, r.trial(r.Started, r.Checkout, r.Found, outcome, why).Point)
+	}
+	return all
+}
+
 func (r *Run) trial(at time.Time, where *vocab.Checkout, found Found, outcome Outcome, why string) trial {
 	t := trial{Point: Point{Run: r.ID, At: at, Outcome: outcome, Why: why, Errors: found.Errors, Warnings: found.Warnings}, at: where}
 	if where != nil {
