@@ -235,7 +235,7 @@ func TestManyAreAdopted(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
 	first := start(t, c)
-	const many = 20
+	many := testkit.Load(20, 8)
 	for n := range many {
 		must.Get(first.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Name: fmt.Sprint("n", n), Cwd: testkit.Abs("/"),
 			Private: true, Env: os.Environ()}))(t)

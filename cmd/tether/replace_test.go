@@ -545,7 +545,7 @@ func TestReplacementWaitsForItsTurn(t *testing.T) {
 func TestReplacementsAtOnce(t *testing.T) {
 	m := newMortal(t)
 	x := m.spawn(localapi.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
-	for round := range testkit.Rounds(t, 10, 100) {
+	for round := range testkit.Rounds(t, 4, 100) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		all := make([]*exec.Cmd, 3)
 		said := make([]testkit.Output, len(all))

@@ -159,7 +159,7 @@ func turnAgents(t *testing.T) []turnAgent {
 		}, []string{"run", "watch the dev server"}},
 		{"codex", "config.toml", func(model, home string) string {
 			return fmt.Sprintf("model = \"m\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = %q\nwire_api = \"responses\"\n"+
-				"[mcp_servers.tether]\ncommand = %q\nargs = [\"mcp\", \"--as\", \"codex\"]\nenv = { TETHER_HOME = %q, %s = \"1\" }\ntool_timeout_sec = 600\n", model+"/v1", tether, home, allowRootVar)
+				"[mcp_servers.tether]\ncommand = %q\nargs = [\"mcp\", \"--as\", \"codex\"]\nenv = { TETHER_HOME = %q, %s = \"1\" }\nstartup_timeout_sec = 600\ntool_timeout_sec = 600\n", model+"/v1", tether, home, allowRootVar)
 		}, []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "watch the dev server"}},
 		{"gemini", ".gemini/settings.json", func(_, home string) string {
 			return asJSON(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "gemini"}, "env": object{"TETHER_HOME": home, allowRootVar: "1"},
@@ -238,58 +238,67 @@ func TestQwenCodeFindsTools(t *testing.T) {
 // wakes between two turns: their models find the terminal and its error, call
 // wait_terminal, which blocks until the file is repaired, and see the error gone. Before,
 // they read a long log without further arguments, and are shown the whole answer, with
-// the newest line.
+// the newest line. All of them do it at the same time, with one daemon.
 func TestAgentsWaitWithinTheTurn(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	for _, agent := range turnAgents(t) {
-		t.Run(agent.name, func(t *testing.T) {
-			home, own := newHome(t), t.TempDir()
-			trigger := filepath.Join(own, "repaired")
-			command(t, "run", "--detach", "--name", "web", "--", "sh", "-c", `echo "src/a.ts(3,5): error TS2322: it is wrong"; echo "Found 1 error. Watching for file changes."
+	agents, home := turnAgents(t), newHome(t)
+	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
+	command(t, "wait", "long", "--pattern", "line 5000 of")
+	t.Run("together", func(t *testing.T) {
+		for _, agent := range agents {
+			t.Run(agent.name, func(t *testing.T) {
+				t.Parallel() // they wait most of the time
+				agent.waits(t, home)
+			})
+		}
+	})
+}
+
+func (a turnAgent) waits(t *testing.T, home string) {
+	own, web := t.TempDir(), "web-"+a.name
+	trigger := filepath.Join(own, "repaired")
+	command(t, "run", "--detach", "--name", web, "--", "sh", "-c", `echo "src/a.ts(3,5): error TS2322: it is wrong"; echo "Found 1 error. Watching for file changes."
 while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Starting incremental compilation..."; echo "Found 0 errors. Watching for file changes."; exec sleep 600`)
-			command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
-			command(t, "wait", "web", "--pattern", "Found 1")
-			command(t, "wait", "long", "--pattern", "line 5000 of")
-			model := &waitingModel{asked: make(chan struct{}), steps: []step{
-				{"read_terminal", `{"terminalId":"long"}`},
-				{"list_terminals", `{}`},
-				{"problems", `{"terminalId":"web"}`},
-				{"wait_terminal", `{"terminalId":"web","pattern":"Found 0","timeoutMs":600000}`},
-				{"problems", `{"terminalId":"web"}`},
-			}}
-			ended, out := agent.start(t, home, own, model)
-			select {
-			case <-model.asked:
-			case err := <-ended:
-				t.Fatalf("it never called wait_terminal: %v, %s", err, out.String())
-			}
-			must.Do(t, os.WriteFile(trigger, nil, 0o600))
-			if err := <-ended; err != nil {
-				t.Errorf("%v: %s", err, out.String())
-			}
-			model.mu.Lock()
-			defer model.mu.Unlock()
-			want := []string{"cursor", "web", "it is wrong", "Found 0 errors", `"errors":0`}
-			if model.calls != len(want) || len(model.results) != len(want) {
-				t.Fatalf("%d calls, and the model was shown %.2000q", model.calls, model.results)
-			}
-			last := 0
-			for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(model.results[0], -1) {
-				at, _ := strconv.Atoi(n[1])
-				if last != 0 && at != last+1 {
-					t.Errorf("line %d is followed by line %d", last, at)
-				}
-				last = at
-			}
-			if last != 5000 {
-				t.Errorf("of a long log the model was shown %.300q", model.results[0])
-			}
-			for i, text := range want {
-				if !strings.Contains(strings.ReplaceAll(model.results[i], `\`, ""), text) {
-					t.Errorf("after %s the model was shown %.400q, without %q", model.steps[i].tool, model.results[i], text)
-				}
-			}
-		})
+	command(t, "wait", web, "--pattern", "Found 1")
+	problems := step{"problems", asJSON(object{"terminalId": web})}
+	model := &waitingModel{asked: make(chan struct{}), steps: []step{
+		{"read_terminal", `{"terminalId":"long"}`},
+		{"list_terminals", `{}`},
+		problems,
+		{"wait_terminal", asJSON(object{"terminalId": web, "pattern": "Found 0", "timeoutMs": 600_000})},
+		problems,
+	}}
+	ended, out := a.start(t, home, own, model)
+	select {
+	case <-model.asked:
+	case err := <-ended:
+		t.Fatalf("it never called wait_terminal: %v, %s", err, out.String())
+	}
+	must.Do(t, os.WriteFile(trigger, nil, 0o600))
+	if err := <-ended; err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	want := []string{"cursor", web, "it is wrong", "Found 0 errors", `"errors":0`}
+	if model.calls != len(want) || len(model.results) != len(want) {
+		t.Fatalf("%d calls, and the model was shown %.2000q", model.calls, model.results)
+	}
+	last := 0
+	for _, n := range regexp.MustCompile(`line (\d+) of a long log`).FindAllStringSubmatch(model.results[0], -1) {
+		at, _ := strconv.Atoi(n[1])
+		if last != 0 && at != last+1 {
+			t.Errorf("line %d is followed by line %d", last, at)
+		}
+		last = at
+	}
+	if last != 5000 {
+		t.Errorf("of a long log the model was shown %.300q", model.results[0])
+	}
+	for i, text := range want {
+		if !strings.Contains(strings.ReplaceAll(model.results[i], `\`, ""), text) {
+			t.Errorf("after %s the model was shown %.400q, without %q", model.steps[i].tool, model.results[i], text)
+		}
 	}
 }
 
