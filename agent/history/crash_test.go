@@ -72,7 +72,7 @@ type world struct {
 	r       *rand.Rand
 	disk    *memory
 	h       *History
-	codec   codec
+	codec   *codec
 	writers map[string]*Writer
 	next    int
 	now     time.Time
@@ -223,14 +223,10 @@ func (w *world) check(round int, before map[string][]span, runs map[string]bool)
 // A loss of power costs what was not synced, and nothing else.
 func TestPowerLoss(t *testing.T) {
 	testkit.NotOnWine(t, testkit.Slow)
-	rounds := 1000
-	if testing.Short() {
-		rounds = 100
-	}
 	const seed = 45
 	codec := newCodec()
 	var w *world
-	for round := range rounds {
+	for round := range testkit.Load(1000, 40) {
 		if round%5 == 0 { // a new machine
 			w = &world{t: t, r: rand.New(rand.NewPCG(seed, uint64(round))), disk: newMemory(), codec: codec, writers: map[string]*Writer{}, gone: map[string]bool{}, now: time.Now()}
 			w.open()

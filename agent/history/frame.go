@@ -156,8 +156,8 @@ type codec struct {
 	filters sync.Pool // of *filterer
 }
 
-func newCodec() codec {
-	return codec{
+func newCodec() *codec {
+	return &codec{
 		encoder: sync.OnceValues(func() (*zstd.Encoder, error) {
 			return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 				zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true))

@@ -45,7 +45,7 @@ type Options struct {
 type History struct {
 	opts   Options
 	fs     FS
-	codec  codec
+	codec  *codec
 	bounds bounds
 	list   list
 	// turn holds a value while Sync or Forget works: one at a time.
@@ -229,9 +229,9 @@ func (h *History) putLine(line []byte, fresh bool) error {
 	if err := h.prepare(); err != nil {
 		return err
 	}
-	grown, err := h.list.put(line, fresh)
+	size, grown, err := h.list.put(line, fresh)
 	h.mu.Lock()
-	h.bytes += grown
+	h.bytes += roundUp(size) - roundUp(size-grown)
 	h.mu.Unlock()
 	return err
 }

@@ -95,3 +95,5 @@ func TestARunIsKept(t *testing.T) {
 		t.Errorf("with keep 0 there is still %v", left)
 	}
 }
+
+func commandOf(n int, line string) *vocab.Command { return &vocab.Command{N: n, Line: &line} }

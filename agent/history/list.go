@@ -70,14 +70,14 @@ func (l *list) source() (Source, int64, error) {
 	return src, size, nil
 }
 
-// put appends a line. It returns by how much the file has grown.
-func (l *list) put(line []byte, fresh bool) (int64, error) {
+// put appends a line. It returns the file's size, and by how much it has grown.
+func (l *list) put(line []byte, fresh bool) (size, grown int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
 		file, err := l.fs.Append(listName)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		l.file, l.names = file, true
 	}
@@ -85,19 +85,18 @@ func (l *list) put(line []byte, fresh bool) (int64, error) {
 		line = append([]byte{'\n'}, line...)
 	}
 	n, err := l.file.Write(line)
-	before := l.size
 	l.size += int64(n)
 	l.dirty = l.dirty || n > 0
 	if err != nil {
 		l.torn = l.torn || n > 0
-		return l.size - before, err
+		return l.size, int64(n), err
 	}
 	l.torn = false
 	l.lines++
 	if fresh {
 		l.live++
 	}
-	return l.size - before, nil
+	return l.size, int64(n), nil
 }
 
 // sync makes what was written last.
@@ -140,7 +139,7 @@ func (l *list) stale() bool {
 }
 
 // rewrite keeps the newest lines about the runs for which keep returns true. It returns
-// by how much the file has become smaller.
+// by how much less the file takes.
 func (l *list) rewrite(keep func(*Run) bool) (freed int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +195,7 @@ func (l *list) rewrite(keep func(*Run) bool) (freed int64, err error) {
 	if err := l.fs.Rename(listName+newExt, listName); err != nil {
 		return 0, err
 	}
-	freed = l.size - written
+	freed = roundUp(l.size) - roundUp(written)
 	l.size, l.lines, l.live, l.torn, l.dirty = written, lines, lines, false, false
 	// Lines that follow must not be lost with the new name.
 	return freed, l.fs.SyncDir(".")

@@ -66,7 +66,7 @@ func (h *History) adopt(terminal string) error {
 	}
 	line, err := r.encode()
 	if err == nil {
-		_, err = h.list.put(line, true)
+		_, _, err = h.list.put(line, true)
 	}
 	return err
 }
