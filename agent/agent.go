@@ -21,6 +21,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/redact"
+	"tether/agent/runs"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/checkout"
@@ -125,8 +126,8 @@ type Agent struct {
 	login    func() *shell.Cache // of the login environment
 	again    chan struct{}       // 1: the login environment is not known, see askLoginAgain
 
-	checkouts        checkout.Finder
-	checkoutVerdicts checkoutVerdicts
+	checkouts         checkout.Finder
+	directoryVerdicts directoryVerdicts
 
 	watched  watchLog
 	degraded degraded               // each part reports its own causes
@@ -144,6 +145,7 @@ type Agent struct {
 	pool     *term.Pool
 	holders  *holders
 	hosts    *hosts.Paired
+	runs     *runs.Runs // nil if no history is kept
 	starter  *start.Starter
 	confiner *start.Confiner
 	// declared is closed before the terminals end or are left.
@@ -230,6 +232,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer a.holders.wg.Wait()
 	defer stopAdopting()
+	endRuns, err := a.openRuns(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer endRuns() // after the terminals have ended or were left
 	a.openStarter()
 	a.openDeclared()
 	return a.serve(ctx, listener)
@@ -333,7 +340,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	notifier := a.newNotifier(&server)
 	server = local.NewServer(local.Options{Notifier: notifier, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir,
-		Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
+		Runs: a.runs, Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

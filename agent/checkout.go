@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -13,30 +14,26 @@ const (
 	maxVerdicts   = 256                  // verdicts that are kept
 )
 
-// checkoutVerdicts remembers which checkouts hosts may know. The rules look at
-// directories, which may be on a file system that does not answer: until it does, nothing
-// is told.
-type checkoutVerdicts struct {
+// directoryVerdicts remembers which directories must not be lent to hosts. The rules look
+// at directories, which may be on a file system that does not answer.
+type directoryVerdicts struct {
 	mu    sync.Mutex
 	known map[verdictKey]*verdict
 }
 
-type verdictKey struct{ host, repository, worktree string }
+type verdictKey struct{ host, dirs string }
 
 type verdict struct {
-	yes    bool
+	never  bool
 	at     time.Time     // zero: there is none yet
 	asking chan struct{} // closed when the rules have answered; nil if nobody asks them
 }
 
-// tellsCheckout reports whether a host may know that a terminal is in a checkout: not if
-// a rule forbids lending terminals there. It takes 2 ms at most.
-func (a *Agent) tellsCheckout(host string, c vocab.Checkout) bool {
-	lend := a.settings.Lend
-	if !lend.Checkout || c.Worktree == "" {
-		return false
-	}
-	t, key := &a.checkoutVerdicts, verdictKey{host, c.Repository, c.Worktree}
+// never reports whether a rule forbids lending to the host from one of the directories,
+// with host "" whether one does for all hosts. While settled is not nil, the rules have
+// not answered yet: it is closed when they have. It takes 2 ms at most.
+func (a *Agent) never(host string, dirs ...string) (never bool, settled <-chan struct{}) {
+	t, key := &a.directoryVerdicts, verdictKey{host, strings.Join(dirs, "\x00")}
 	t.mu.Lock()
 	one := t.known[key]
 	if one == nil {
@@ -49,10 +46,14 @@ func (a *Agent) tellsCheckout(host string, c vocab.Checkout) bool {
 	if one.asking == nil && (one.at.IsZero() || time.Since(one.at) > verdictFor) {
 		one.asking = make(chan struct{})
 		go func() { // it ends when the file systems of the rules' directories have answered
-			yes := !lend.Never(host, []string{c.Worktree, c.Repository}, home())
+			var names []string
+			for _, dir := range dirs {
+				names = append(names, pathsOf(dir)...)
+			}
+			never := a.settings.Lend.Never(host, names, home())
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			one.yes, one.at = yes, time.Now()
+			one.never, one.at = never, time.Now()
 			close(one.asking)
 			one.asking = nil
 		}()
@@ -69,7 +70,20 @@ func (a *Agent) tellsCheckout(host string, c vocab.Checkout) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return one.yes
+	if one.at.IsZero() {
+		return false, asking
+	}
+	return one.never, nil
+}
+
+// tellsCheckout reports whether a host may know that a terminal is in a checkout: not if
+// a rule forbids lending terminals there. It takes 2 ms at most.
+func (a *Agent) tellsCheckout(host string, c vocab.Checkout) bool {
+	if !a.settings.Lend.Checkout || c.Worktree == "" {
+		return false
+	}
+	never, settled := a.never(host, c.Worktree, c.Repository)
+	return !never && settled == nil
 }
 
 // lentCheckout returns the checkout that a directory shows, if the host may know it. It

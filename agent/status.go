@@ -29,6 +29,7 @@ func (a *Agent) Status() localapi.Status {
 		s.Agents = append(s.Agents, localapi.AgentStatus{Name: r.Principal, Pid: r.Pid, Confined: r.Confined})
 	}
 	s.Logs.Bytes, s.Logs.MaxBytes = a.pool.Memory()
+	s.History = a.historyStatus()
 	running := map[term.ID]bool{}
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()

@@ -24,6 +24,7 @@ type Config struct {
 	Identity         Identity         `toml:"identity"`
 	Policy           Policy           `toml:"policy"`
 	Lend             Lend             `toml:"lend"`
+	History          History          `toml:"history"`
 	// Terminal are the declared terminals, in the order of the file.
 	Terminal []Declared `toml:"terminal"`
 	// ProblemMatcher are further matchers of problems, in the order in which they are
@@ -61,6 +62,14 @@ type Terminals struct {
 	LoginTimeout Duration `toml:"login_timeout" range:"1s..5m"`
 	// KillGrace is the time between TERM and KILL.
 	KillGrace Duration `toml:"kill_grace" range:"100ms..1m"`
+}
+
+// History is about what is kept on disk of terminals' runs.
+type History struct {
+	// Keep is how long ended runs are kept; 0 turns the history off and removes it.
+	Keep Duration `toml:"keep" range:"0s..3650d"`
+	// MaxBytes bounds the history on disk. The oldest runs go first.
+	MaxBytes Size `toml:"max_bytes" range:"16MiB..1TiB"`
 }
 
 // ShellIntegration is about the marks that shells print around prompts and commands.
@@ -102,6 +111,7 @@ func Default() Config {
 		Identity:         Identity{Mine: []string{}, Agents: []string{}},
 		Policy:           defaultPolicy(),
 		Lend:             defaultLend(),
+		History:          History{Keep: Duration(7 * day), MaxBytes: 256 << 20},
 	}
 }
 

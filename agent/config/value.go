@@ -56,22 +56,39 @@ func (s Size) String() string {
 }
 
 // Duration is a time span, written as a string with units: "1m30s". The units are those
-// of [time.ParseDuration].
+// of [time.ParseDuration] and, in front, d for days of 24 hours.
 type Duration time.Duration
 
-var errDuration = errors.New(`want a number and a unit, such as "500ms", "30s" or "1h30m"`)
+var errDuration = errors.New(`want a number and a unit, such as "500ms", "30s", "1h30m" or "7d"`)
+
+const day = 24 * time.Hour
 
 // ParseDuration reads the text that String writes. It is not negative.
 func ParseDuration(s string) (Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 || strings.HasPrefix(s, "-") {
+	number, rest, ok := strings.Cut(s, "d")
+	if !ok {
+		number, rest = "0", s
+	}
+	days, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
 		return 0, errDuration
 	}
-	return Duration(d), nil
+	if ok && rest == "" {
+		rest = "0s"
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d < 0 || strings.HasPrefix(rest, "-") || d > math.MaxInt64-time.Duration(days)*day {
+		return 0, errDuration
+	}
+	return Duration(time.Duration(days)*day + d), nil
 }
 
-// String leaves out the units that are zero: "1h", not "1h0m0s".
+// String leaves out the units that are zero: "1h", not "1h0m0s". It counts in days from
+// two on.
 func (d Duration) String() string {
+	if n := time.Duration(d) / day; n >= 2 && time.Duration(d)%day == 0 {
+		return strconv.FormatInt(int64(n), 10) + "d"
+	}
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

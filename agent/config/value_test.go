@@ -36,13 +36,14 @@ func TestDurations(t *testing.T) {
 	}{
 		{"0s", 0, "0s"}, {"500ms", 500 * time.Millisecond, "500ms"}, {"90s", 90 * time.Second, "1m30s"}, {"60s", time.Minute, "1m"},
 		{"1h", time.Hour, "1h"}, {"1h30m", 90 * time.Minute, "1h30m"}, {"1h0m5s", time.Hour + 5*time.Second, "1h0m5s"}, {"10s", 10 * time.Second, "10s"},
+		{"7d", 7 * 24 * time.Hour, "7d"}, {"24h", 24 * time.Hour, "24h"}, {"1d", 24 * time.Hour, "24h"}, {"48h", 48 * time.Hour, "2d"}, {"1d12h", 36 * time.Hour, "36h"}, {"0d", 0, "0s"},
 	} {
 		got, err := config.ParseDuration(c.text)
 		if err != nil || time.Duration(got) != c.want || got.String() != c.back {
 			t.Errorf("%s: %v, %v, written %s; want %v, written %s", c.text, time.Duration(got), err, got, c.want, c.back)
 		}
 	}
-	for _, text := range []string{"", "1", "-1s", "-0s", "1 s", "1d", "s"} {
+	for _, text := range []string{"", "1", "-1s", "-0s", "1 s", "d", "1d-1h", "-1d", "+1d", "1d1d", "1h1d", "1.5d", "1d1", "70000d", "65000d2000000h", "s"} {
 		if d, err := config.ParseDuration(text); err == nil {
 			t.Errorf("%q was taken for %v", text, d)
 		}

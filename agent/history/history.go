@@ -162,7 +162,7 @@ func (h *History) Terminal(r Run) (*Writer, error) {
 // goOn finds what an earlier daemon has written.
 func (w *Writer) goOn() error {
 	if old, err := w.h.list.find(w.id); err == nil && old.Running() {
-		w.run = old
+		w.run, w.end = old, max(w.end, old.Start) // text before was forgotten
 	}
 	entries, err := w.h.fs.List(w.id)
 	if errors.Is(err, fs.ErrNotExist) {

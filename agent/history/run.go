@@ -32,16 +32,20 @@ type Run struct {
 	Started  time.Time       `json:"started"`
 	Ended    time.Time       `json:"ended,omitzero"`
 	Exit     *vocab.Exit     `json:"exit,omitempty"`
-	Lost     bool            `json:"lost,omitempty"` // its end is not known: Ended is the time of its last text
-	Start    int64           `json:"start"`          // text offset
-	End      int64           `json:"end"`            // text offset, -1 while it runs
+	Lost     bool            `json:"lost,omitempty"`    // its end is not known: Ended is the time of its last text
+	Start    int64           `json:"start"`             // text offset
+	End      int64           `json:"end"`               // text offset, -1 while it runs
+	Stopped  bool            `json:"stopped,omitempty"` // the person typed ^C shortly before its end
 	Ready    bool            `json:"ready,omitempty"`
 	Problems Problems        `json:"problems,omitzero"`
 	Rounds   int             `json:"rounds,omitempty"` // of a watcher, of which there are notes
 	// Size and Dropped are of a terminal that has ended: its bytes on disk, and how many
 	// bytes of its text are not kept.
-	Size    int64 `json:"size,omitempty"`
-	Dropped int64 `json:"dropped,omitempty"`
+	Size int64 `json:"size,omitempty"`
+	// Lent names the hosts to which a terminal is lent, or was at its exit, as its notes
+	// do.
+	Lent    []string `json:"lent,omitempty"`
+	Dropped int64    `json:"dropped,omitempty"`
 }
 
 // Problems are the errors and warnings that a run printed.

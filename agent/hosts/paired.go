@@ -103,6 +103,16 @@ func (p *Paired) Has(name string) bool {
 	return ok
 }
 
+// ID returns what names the pairing with a host for as long as it lasts, "" if there is
+// none. Pairing again with a host of the same name makes another one.
+func (p *Paired) ID(name string) string {
+	h, ok := p.store.find(name)
+	if !ok {
+		return ""
+	}
+	return name + "/" + h.ClientID
+}
+
 // Default returns the name of the host to which terminals are lent if a request names
 // none.
 func (p *Paired) Default() (name string, ok bool) {

@@ -22,6 +22,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status.Connections = s.conns.counts(func(a term.Actor) bool { return actor == term.User || a == actor })
 	if actor != term.User {
 		status.Hosts, status.Terminals, status.Degraded, status.Log = []localapi.HostStatus{}, localapi.Count{}, []localapi.Degraded{}, ""
+		status.History = nil
 		for _, h := range s.access(r).List() {
 			CountTerminal(&status.Terminals, h)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/agent/runs"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/agenttools"
@@ -103,6 +104,8 @@ type Options struct {
 	Agents *Agents
 	// Identity has the person's changes to the tables of programs; nil means none.
 	Identity *Identity
+	// Runs is the history of terminals' runs; nil if none is kept.
+	Runs *runs.Runs
 	// Checkouts finds the git work trees of directories; nil means a finder of its own.
 	// TellsCheckout, if not nil, reports whether a host, and agents there, may know that
 	// a terminal is in a checkout. It must not block for long.

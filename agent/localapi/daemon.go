@@ -19,6 +19,7 @@ type Status struct {
 	Log           string         `json:"log,omitempty"`
 	Terminals     Count          `json:"terminals"`
 	Logs          LogMemory      `json:"logs"`
+	History       *HistoryStatus `json:"history,omitempty"` // what is kept on disk of terminals' runs; the daemon tells it to the person
 	Holders       Holders        `json:"holders"`
 	Hosts         []HostStatus   `json:"hosts"`
 	Waiting       int            `json:"approvals_waiting"`     // number of pending approval requests
@@ -31,6 +32,17 @@ type Status struct {
 	Unredacted    *Unredacted    `json:"unredacted,omitempty"`  // agents that are shown terminals without masks
 
 	Checkouts []CheckoutInUse `json:"checkouts,omitempty"` // the git work trees of running terminals
+}
+
+// HistoryStatus is what is kept on disk of terminals' runs.
+type HistoryStatus struct {
+	On       bool      `json:"on"` // false if [history] keep is 0s
+	Runs     int       `json:"runs"`
+	Bytes    int64     `json:"bytes"` // on disk
+	MaxBytes int64     `json:"max_bytes"`
+	Keep     string    `json:"keep"`               // how long, as the configuration says
+	Oldest   time.Time `json:"oldest,omitzero"`    // when the oldest run began
+	RoundMs  int64     `json:"round_ms,omitempty"` // how long it takes until what was printed is safe on the disk, if that is more than 2 s
 }
 
 // CheckoutInUse is a git work tree with the terminals whose directories are in it.

@@ -66,6 +66,7 @@ func (t *Terminal) restore(raw, text int64, n *note) {
 	t.commands.detected, t.display.title, t.stream.lost = t.commands.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
 	if n.Cwd != "" {
 		t.display.cwd = clip.Text(n.Cwd, maxCwd)
+		t.stream.dir = t.display.cwd
 	}
 	t.keeper.noted = raw
 }

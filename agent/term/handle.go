@@ -248,5 +248,8 @@ func (h Handle) Signal(name string) error {
 	if !ok {
 		return ErrNoSignals
 	}
+	h.t.mu.Lock()
+	h.t.activity.stopped = time.Now()
+	h.t.mu.Unlock()
 	return h.did(Act{Kind: ActSignal, Detail: name}, s.Signal(name))
 }

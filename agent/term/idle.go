@@ -13,6 +13,7 @@ type activity struct {
 	printed time.Time // zero before the first byte
 	typed   time.Time
 	person  time.Time   // when the person has typed
+	stopped time.Time   // when ^C was typed, or a signal was sent
 	fed     time.Time   // when standard input was last written
 	inRead  bool        // pump waits for the child
 	idle    *time.Timer // runs endIdle; nil while nothing is watched

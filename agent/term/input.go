@@ -1,6 +1,7 @@
 package term
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 // maxInput bounds the queued input of a child that does not read, in bytes: a large
 // paste.
 const maxInput = 1 << 20
+
+const interrupt = 0x03 // ^C
 
 // inputQueue is the input that is not written to the pty yet. Its goroutine, writeInput,
 // exists only while the child does not take the input, so that input and output never
@@ -44,6 +47,9 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 		t.activity.typed = now
 		if a == User {
 			t.activity.person = now
+		}
+		if bytes.IndexByte(p[:n], interrupt) >= 0 {
+			t.activity.stopped = now
 		}
 		t.answeredLocked(p[:n])
 		t.stirLocked()

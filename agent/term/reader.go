@@ -94,9 +94,9 @@ type ReaderOptions struct {
 	// Screens makes a reader of ViewOutward that loses output get the screen behind the
 	// loss, as soon as it is known.
 	Screens bool
-	// Background makes a reader of ViewOutward for which output is examined only as far as
-	// it reads, and not as it is printed, unless the terminal is lent or has another
-	// reader of ViewOutward. It never holds the child.
+	// Background makes a reader of ViewOutward for which output is examined when it is
+	// read, and not when it is printed, unless the terminal is lent or has another reader
+	// of ViewOutward. It never holds the child.
 	Background bool
 	// Wake, if not nil, is the channel that Ready returns, so that one goroutine can wait
 	// for many readers. It has one slot.
@@ -320,6 +320,13 @@ func (r *Reader) Offset() int64 {
 	return r.off
 }
 
+// Raw returns the reader's position as a raw offset.
+func (r *Reader) Raw() int64 {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	return r.pos
+}
+
 // dueLocked reports whether the condition of the reader's last Ready is met.
 func (r *Reader) dueLocked() bool {
 	t := r.t
@@ -420,6 +427,19 @@ func (r *Reader) Size() Size {
 		}
 	}
 	return s.before
+}
+
+// Dir returns the terminal's directory at the reader's position.
+func (r *Reader) Dir() string {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	s := &r.t.stream
+	for i := min(int(r.mark-s.firstMark), s.marks.len()) - 1; i >= 0; i-- {
+		if m := s.marks.at(i); m.Kind == MarkCwd {
+			return m.Text
+		}
+	}
+	return s.dir
 }
 
 // SeekText moves the reader to a text offset, before the marks there, as a host that

@@ -30,6 +30,7 @@ type stream struct {
 	joined    []byte // scratch for text that wraps in the log
 	before    Size   // the terminal's size before the oldest mark
 	since     int64  // raw offset from which on it had the size before; perhaps before the log's start
+	dir       string // the terminal's directory before the oldest mark
 	oldest    oldest // the screen at the log's oldest byte
 }
 
@@ -283,8 +284,11 @@ func (s *stream) trim(base int64, limit int) {
 	s.cuts.trim(base)
 	n := 0
 	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > limit/markCost) {
-		if m := s.marks.at(n); m.Kind == MarkResized {
+		switch m := s.marks.at(n); m.Kind {
+		case MarkResized:
 			s.before, s.since = m.Size, m.Off
+		case MarkCwd:
+			s.dir = m.Text
 		}
 		n++
 	}

@@ -100,7 +100,7 @@ type Terminal struct {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true, before: s.Size, oldest: oldest{size: s.Size}},
+		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true, before: s.Size, dir: s.Cwd, oldest: oldest{size: s.Size}},
 		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
@@ -142,7 +142,7 @@ func (t *Terminal) infoLocked() Info {
 	i := Info{
 		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
 		Title: cmp.Or(t.display.title, o.name), Cwd: t.display.cwd, Size: t.display.size,
-		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person,
+		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person, Interrupted: t.activity.stopped,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
 		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Readiness: t.ready,

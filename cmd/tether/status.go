@@ -104,6 +104,9 @@ func (a *app) printStatus(s localapi.Status) {
 	}
 	fmt.Fprintf(w, "terminals  %s\n", display.Counts(s.Terminals))
 	fmt.Fprintf(w, "holders    %d alive\n", s.Holders.Alive)
+	if s.History != nil {
+		fmt.Fprintf(w, "history    %s\n", historyText(*s.History))
+	}
 	if s.Waiting > 0 {
 		fmt.Fprintf(w, "approvals  %d pending: tether approvals\n", s.Waiting)
 	}
@@ -120,6 +123,18 @@ func (a *app) printStatus(s localapi.Status) {
 		printHost(w, h)
 	}
 	a.stdout.Write(w.Bytes())
+}
+
+// historyText returns a text that says how much of the terminals' runs is kept.
+func historyText(h localapi.HistoryStatus) string {
+	if !h.On {
+		return "off: nothing that terminals print is kept on disk"
+	}
+	text := fmt.Sprintf("on: %s, %s of at most %s, kept for %s", display.Count(h.Runs, "run"), display.Size(h.Bytes), display.Size(h.MaxBytes), h.Keep)
+	if h.RoundMs > 0 {
+		text += fmt.Sprintf("; the disk is slow: the last %s could be lost if the power failed", time.Duration(h.RoundMs)*time.Millisecond)
+	}
+	return text
 }
 
 // unredactedText returns a text that lists the agents that see text that other agents see

@@ -66,6 +66,8 @@ const layers = `
 	agent/localapi, platform/proc < agent/localclient;
 	vocab, internal/clip, platform/volume < internal/checkout;
 	internal/checkout < agent/local, agent;
+	agent/history, agent/term, agenttools, internal/checkout < agent/runs;
+	agent/runs < agent/local, agent;
 	agent/localapi, agent/term, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
