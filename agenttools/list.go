@@ -191,20 +191,34 @@ func cleanCommand(c vocab.Command) *Command {
 	return (*Command)(&c)
 }
 
+// commandJSON is a Command in JSON.
+type commandJSON struct {
+	N          int    `json:"n"`
+	Line       string `json:"line,omitempty"`
+	ExitCode   *int   `json:"exitCode,omitempty"`
+	Running    bool   `json:"running,omitempty"`
+	Verified   bool   `json:"verified"`
+	Within     int    `json:"within,omitempty"`
+	DurationMs int64  `json:"durationMs,omitempty"`
+	Start      int64  `json:"start"`
+	End        int64  `json:"end"`
+
+	Checkout *vocab.Checkout `json:"checkout,omitempty"`
+}
+
 // MarshalJSON implements json.Marshaler.
 func (c *Command) MarshalJSON() ([]byte, error) {
 	all := (*vocab.Command)(c)
-	return json.Marshal(struct {
-		N          int    `json:"n"`
-		Line       string `json:"line,omitempty"`
-		ExitCode   *int   `json:"exitCode,omitempty"`
-		Running    bool   `json:"running,omitempty"`
-		Verified   bool   `json:"verified"`
-		Within     int    `json:"within,omitempty"`
-		DurationMs int64  `json:"durationMs,omitempty"`
-		Start      int64  `json:"start"`
-		End        int64  `json:"end"`
+	return json.Marshal(commandJSON{c.N, all.Text(), c.Exit, c.Running, c.Verified, c.Within, all.Ms(), c.Start, c.End, c.Checkout})
+}
 
-		Checkout *vocab.Checkout `json:"checkout,omitempty"`
-	}{c.N, all.Text(), c.Exit, c.Running, c.Verified, c.Within, all.Ms(), c.Start, c.End, c.Checkout})
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Command) UnmarshalJSON(raw []byte) error {
+	var j commandJSON
+	if err := json.Unmarshal(raw, &j); err != nil {
+		return err
+	}
+	*c = Command{N: j.N, Line: &j.Line, Exit: j.ExitCode, Running: j.Running, Verified: j.Verified, Within: j.Within,
+		DurationMs: new(float64(j.DurationMs)), Start: j.Start, End: j.End, Checkout: j.Checkout}
+	return nil
 }

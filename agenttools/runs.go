@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"tether/agent/verdict"
 	"tether/vocab"
 )
 
@@ -44,9 +45,9 @@ type Runs interface {
 	Search(context.Context, RunSearch) (FoundAnswer, error)
 	// Compare compares a run with an earlier one of its series, or with the one that the
 	// call names.
-	Compare(context.Context, RunPair) (any, error)
-	// Verdict judges the series with these names, or all of them.
-	Verdict(ctx context.Context, names []string) (any, error)
+	Compare(context.Context, RunPair) (CompareAnswer, error)
+	// Verdict judges the series with these names, or the newest ones.
+	Verdict(ctx context.Context, names []string) (VerdictAnswer, error)
 }
 
 // FarKeeper is a Terminals of machines that keep their runs themselves and answer calls
@@ -81,14 +82,15 @@ type RunPair struct {
 
 // Run describes a run.
 type Run struct {
-	ID       string          `json:"run"`
+	ID       string          `json:"id"`
 	Name     string          `json:"name,omitempty"`
 	Command  string          `json:"command,omitempty"`
 	Cwd      string          `json:"cwd,omitempty"`
 	Checkout *vocab.Checkout `json:"checkout,omitempty"` // at its start
 	Started  time.Time       `json:"started"`
 	Ended    time.Time       `json:"ended,omitzero"`
-	Outcome  string          `json:"outcome"` // good, failing, running, or uncounted
+	Outcome  verdict.Outcome `json:"outcome"`
+	Why      string          `json:"why,omitempty"` // of Outcome, in a few words
 	ExitCode *int            `json:"exitCode,omitempty"`
 	Signal   string          `json:"signal,omitempty"`
 	Ready    bool            `json:"ready,omitempty"` // it became ready
@@ -108,10 +110,11 @@ type RunsAnswer struct {
 
 // FoundAnswer is the answer of search_runs.
 type FoundAnswer struct {
-	Matches []Match  `json:"matches"`
-	More    bool     `json:"more,omitempty"` // there are more than max
-	Back    string   `json:"searchedBackTo,omitempty"`
-	Away    []string `json:"away,omitempty"` // machines that are not reached now
+	Matches []Match `json:"matches"`
+	More    bool    `json:"more,omitempty"` // there are more than max
+	// Back is until when runs were searched if the time was up.
+	Back time.Time `json:"searchedBackTo,omitzero"`
+	Away []string  `json:"away,omitempty"` // machines that are not reached now
 }
 
 // Match is a line of a run.
@@ -123,4 +126,19 @@ type Match struct {
 	Before []string  `json:"before,omitempty"`
 	Line   string    `json:"line"`
 	After  []string  `json:"after,omitempty"`
+}
+
+// CompareAnswer is the answer of compare_runs.
+type CompareAnswer struct {
+	Run  Run `json:"run"`
+	With Run `json:"with"`
+	*verdict.Comparison
+	More bool `json:"more,omitempty"` // the lists have less than the counts say
+}
+
+// VerdictAnswer is the answer of verdict.
+type VerdictAnswer struct {
+	Series []verdict.Verdict `json:"series"`
+	More   bool              `json:"more,omitempty"` // there are further series
+	Away   []string          `json:"away,omitempty"` // machines that are not reached now
 }

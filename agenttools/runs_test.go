@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/agent/verdict"
 	"tether/agenttools"
 	"tether/internal/testkit/must"
 	"tether/vocab"
@@ -32,7 +33,7 @@ type kept struct{ p *past }
 
 func (k kept) List(_ context.Context, q agenttools.RunQuery) (a agenttools.RunsAnswer, err error) {
 	for n := range min(q.Max, k.p.runs) {
-		a.Runs = append(a.Runs, agenttools.Run{ID: fmt.Sprint("pty-a.", k.p.runs-n), Command: strings.Repeat("make ", 50), Outcome: "good"})
+		a.Runs = append(a.Runs, agenttools.Run{ID: fmt.Sprint("pty-a.", k.p.runs-n), Command: strings.Repeat("make ", 50), Outcome: verdict.Good})
 	}
 	a.More = k.p.runs > q.Max
 	return a, k.p.answer(q)
@@ -55,12 +56,19 @@ func (k kept) Search(ctx context.Context, q agenttools.RunSearch) (a agenttools.
 	return a, k.p.answer(q)
 }
 
-func (k kept) Compare(_ context.Context, p agenttools.RunPair) (any, error) {
-	return "differs", k.p.answer(p)
+func (k kept) Compare(_ context.Context, p agenttools.RunPair) (a agenttools.CompareAnswer, err error) {
+	a.Comparison = &verdict.Comparison{}
+	for range 200 {
+		a.Added = append(a.Added, verdict.Line{Text: strings.Repeat("x", 500)})
+	}
+	return a, k.p.answer(p)
 }
 
-func (k kept) Verdict(_ context.Context, names []string) (any, error) {
-	return "good", k.p.answer(names)
+func (k kept) Verdict(_ context.Context, names []string) (a agenttools.VerdictAnswer, err error) {
+	for range 500 {
+		a.Series = append(a.Series, verdict.Verdict{State: verdict.StateGood})
+	}
+	return a, k.p.answer(names)
 }
 
 // oldRun is a run that has printed one line with an error.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tether/agent/verdict"
 )
 
 // kept is the argument of tools that read a terminal or a run.
@@ -87,6 +89,9 @@ func aboutRun(name string, err error) error {
 
 func (s *Set) askFar(ctx context.Context, tool string, c call) (Result, error) {
 	a, err := s.far.CallRuns(ctx, tool, c.args, c.Shows)
+	if long, ok := a.(interface{ fit(shows int) }); ok { // those of several machines
+		long.fit(c.Shows)
+	}
 	return Result{Answer: a, Untrusted: true}, aboutRun("", err)
 }
 
@@ -231,12 +236,16 @@ func (s *Set) compareRunsTool() tool {
 		Description: "Compare a run with the last good one of its series (the same name, or the same command line, in the same directory): new problems, problems that are gone, and what else is different in the output, without times, pids, ports, temporary paths, hashes and durations.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","description":"name or command line of the series, whose newest run is compared; or the id of a run"},"with":{"type":"string","description":"id of the other run; default: the last good one before"}},"required":["name"],"additionalProperties":false}`),
 		Hint:        "diff of builds, what is new since it worked, why does it fail now",
-	}, compareTime, func(_ context.Context, _ call, in *compareArgs) (string, func(context.Context, Runs) (any, error), error) {
+	}, compareTime, func(_ context.Context, c call, in *compareArgs) (string, func(context.Context, Runs) (any, error), error) {
 		err := cmp.Or(checkRunName("name", in.Name), checkRunName("with", in.With))
 		if in.Name == "" {
 			err = errors.New("name is missing; list_runs lists the runs")
 		}
-		return in.Name, func(ctx context.Context, r Runs) (any, error) { return r.Compare(ctx, RunPair{in.Name, in.With}) }, err
+		return in.Name, func(ctx context.Context, r Runs) (any, error) {
+			a, err := r.Compare(ctx, RunPair{in.Name, in.With})
+			a.fit(c.Shows)
+			return &a, err
+		}, err
 	})
 }
 
@@ -250,7 +259,7 @@ func (s *Set) verdictTool() tool {
 		Description: "Say of builds, tests and dev servers whether they are good, failing or unknown, since when, at which commit each was last good and at which it first failed, and which problems are new since then.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"},"maxItems":20,"description":"names or command lines of series; default: the newest ones"}},"additionalProperties":false}`),
 		Hint:        "is the build green, since which commit does it fail, last good commit, bisect",
-	}, compareTime, func(_ context.Context, _ call, in *verdictArgs) (string, func(context.Context, Runs) (any, error), error) {
+	}, compareTime, func(_ context.Context, c call, in *verdictArgs) (string, func(context.Context, Runs) (any, error), error) {
 		if len(in.Names) > maxNames {
 			return "", nil, fmt.Errorf("%d names are too many, at most %d are allowed", len(in.Names), maxNames)
 		}
@@ -264,7 +273,11 @@ func (s *Set) verdictTool() tool {
 		if len(in.Names) != 1 {
 			name = ""
 		}
-		return name, func(ctx context.Context, r Runs) (any, error) { return r.Verdict(ctx, in.Names) }, nil
+		return name, func(ctx context.Context, r Runs) (any, error) {
+			a, err := r.Verdict(ctx, in.Names)
+			a.fit(c.Shows)
+			return &a, err
+		}, nil
 	})
 }
 
@@ -274,22 +287,52 @@ func (a *RunsAnswer) fit(shows int) {
 	if a.Runs == nil {
 		a.Runs = []Run{}
 	}
-	for len(a.Runs) > 1 && sizeOf(a)+len(`"more":true,`) > shows {
-		a.Runs, a.More = a.Runs[:fewer(len(a.Runs), sizeOf(a), shows)], true
-	}
+	fit(a, shows, &a.More, func(n int) int { return keep(&a.Runs, n) })
 }
 
-// fit leaves as many of the matches as an answer of so many bytes can hold, but one at
-// least.
+// fit does the same with matches.
 func (a *FoundAnswer) fit(shows int) {
 	if a.Matches == nil {
 		a.Matches = []Match{}
 	}
-	for len(a.Matches) > 1 && sizeOf(a)+len(`"more":true,`) > shows {
-		a.Matches, a.More = a.Matches[:fewer(len(a.Matches), sizeOf(a), shows)], true
+	fit(a, shows, &a.More, func(n int) int { return keep(&a.Matches, n) })
+}
+
+// fit does the same with series.
+func (a *VerdictAnswer) fit(shows int) {
+	if a.Series == nil {
+		a.Series = []verdict.Verdict{}
+	}
+	fit(a, shows, &a.More, func(n int) int { return keep(&a.Series, n) })
+}
+
+// fit does the same with problems and lines, which have the same share.
+func (a *CompareAnswer) fit(shows int) {
+	if a.Comparison != nil {
+		fit(a, shows, &a.More, func(n int) int {
+			return max(keep(&a.New, n), keep(&a.Gone, n), keep(&a.Added, n), keep(&a.Removed, n))
+		})
 	}
 }
 
-// fewer returns how many of n entries to try in an answer of shows bytes if all have size
-// bytes.
-func fewer(n, size, shows int) int { return max(1, min(n-1, n*shows/size)) }
+// fit shortens the lists of an answer until it has at most so many bytes. shorten leaves
+// at most n entries of each list, and returns how many the longest has.
+func fit(a any, shows int, more *bool, shorten func(n int) int) {
+	for n := shorten(maxEntries); n > 1; {
+		size := sizeOf(a) + len(`"more":true,`)
+		if size <= shows {
+			return
+		}
+		*more = true
+		n = shorten(max(1, min(n-1, n*shows/size)))
+	}
+}
+
+// keep leaves at most n entries, and returns how many there are.
+func keep[T any](list *[]T, n int) int {
+	*list = (*list)[:min(len(*list), n)]
+	return len(*list)
+}
+
+// maxEntries is more than any list has.
+const maxEntries = 1 << 20

@@ -45,13 +45,15 @@ type viewer struct {
 	keep      bool // keep the envelopes
 	text      map[string]*strings.Builder
 	talks     map[string]*talk
-	notices   []string // notifications about sessions: "method URI"
+	notices   []string                 // notifications about sessions: "method URI"
+	runs      func(ahp.RunsParams) any // answers the host's questions about runs; nil refuses them
 }
 
 // viewOptions are how a viewer connects.
 type viewOptions struct {
 	versions []string
 	resume   bool
+	runs     bool // it says that it answers questions about runs
 	subs     []string
 	noInit   bool
 }
@@ -115,6 +117,9 @@ func (v *viewer) initialize(o viewOptions) {
 	}
 	if o.resume {
 		p.Meta = ahp.NewClientMeta()
+	}
+	if o.runs {
+		p.Meta = ahp.NewRunsMeta()
 	}
 	if err := v.call(ahp.MethodInitialize, p, &v.result); err != nil {
 		v.t.Fatalf("initialize as %s: %v", v.id, err)
@@ -184,6 +189,20 @@ func (v *viewer) Handle(_ context.Context, r *jsonrpc.Request) {
 	defer v.mu.Unlock()
 	defer v.cond.Broadcast()
 	switch r.Method {
+	case ahp.MethodRuns:
+		var p ahp.RunsParams
+		if err := ahp.DecodeParams(r.Params, &p); err != nil {
+			v.t.Errorf("runs %s: %v", r.Params, err)
+		}
+		p.Arguments = slices.Clone(p.Arguments)
+		answer := v.runs
+		go func() { // like a machine, which answers while it reads on
+			if answer == nil {
+				_ = r.ReplyError(jsonrpc.MethodNotFound(r.Method))
+			} else if a := answer(p); a != nil {
+				_ = r.Reply(a)
+			}
+		}()
 	case ahp.MethodAck:
 		var p ahp.AckParams
 		if err := ahp.DecodeParams(r.Params, &p); err != nil {

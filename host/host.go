@@ -41,6 +41,7 @@ type Host struct {
 	messages     *messageMemory
 	renders      bounded.Slots // of downloads that render a terminal
 	asks         bounded.Slots // of requests under way at the doors for agents and people, by name
+	runAsks      bounded.Slots // of questions about earlier runs, by reader and by machine
 	problemLooks looks         // of people at the page, at problems
 	scripts      bool          // the page was built with everything that its scripts need; if not, it is the plain page
 
@@ -105,6 +106,7 @@ func New(o Options) *Host {
 		messages:  newMessageMemory(o.ArrivalTime),
 		renders:   bounded.Slots{All: maxRenders},
 		asks:      bounded.Slots{Each: mostPerName(o)},
+		runAsks:   bounded.Slots{Each: runsAtOnce},
 		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),
 		byID:      make(map[string]*terminal),

@@ -33,6 +33,8 @@ type Nodes interface {
 	// Ask asks a node about a subject and returns its answer. ctx must have a deadline.
 	// The error is ErrNoNode if that node is gone.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
+	// Others returns the names of the other nodes.
+	Others() []string
 	// Wanted is called when somebody follows the terminal of another node. The caller
 	// holds the host's mutex; Wanted does not block.
 	Wanted(uri string)

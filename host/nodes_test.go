@@ -31,6 +31,9 @@ func (e *engine) Ask(context.Context, string, string, []byte) ([]byte, error) {
 	return nil, host.ErrNoNode
 }
 
+// Others implements host.Nodes.
+func (e *engine) Others() []string { return nil }
+
 // Wanted implements host.Nodes.
 func (e *engine) Wanted(string) {}
 

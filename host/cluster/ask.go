@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,6 +51,13 @@ func (n *Node) Ask(ctx context.Context, node, about string, question []byte) ([]
 		return nil, err
 	}
 	return a.Data, nil
+}
+
+// Others implements host.Nodes.
+func (n *Node) Others() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.peers))
 }
 
 // answer answers a question of another node.

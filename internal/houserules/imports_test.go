@@ -58,7 +58,7 @@ const layers = `
 	problems < agent/config;
 	problems, internal/clip, vocab < agent/verdict;
 	internal/escape < screen;
-	screen < agenttools;
+	screen, agent/verdict < agenttools;
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
