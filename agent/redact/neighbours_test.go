@@ -201,7 +201,7 @@ func (n *neighbours) unmasked(s stream, random *rand.Rand) (at int, how []int) {
 func TestNeighboursUnmaskNothing(t *testing.T) {
 	n := newNeighbours(t)
 	secrets := len(n.secrets)
-	n.test(t, testkit.Load(20_000, 250), func(k int, random *rand.Rand) (of []part) {
+	n.test(t, testkit.Load(5_000, 250), func(k int, random *rand.Rand) (of []part) {
 		// The middle one stands behind each whose index is even with its own, and in
 		// front of each other.
 		middle, other := k/2%secrets, (k/2/secrets*2+k%2)%secrets
