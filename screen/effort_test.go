@@ -14,8 +14,8 @@ import (
 // However much each byte of output can touch, the work that a program causes is bounded
 // by the amount of its output.
 func TestEffortIsBounded(t *testing.T) {
-	text := testkit.Load(64<<10, 8<<10)
-	large := testkit.Load(1000, 250)
+	text := testkit.Load(64<<10, 4<<10)
+	large := testkit.Load(1000, 150)
 	units := append(slices.Clone(xterm.Pieces), "\x1b#8", "\x1b[ @", "\x1b['}", "\x1b[?J", "\x1b[?2J", "\x1b[1;1H\x1b[L", "\x1b[4hx\r", "\x1b[M", "\x1bM", "\n", "\x1bc", "\x1b[?47h\x1b[?47l",
 		"\x1b[41m\x1b[1K\x1b[K", "a\x1b[999b", "\x1b[3g\x1b[999I\x1b[999Z", "\x1b[2;999r\x1b[2;1H\x1b[T", "\x1b[999S", "\x1b]8;;http://%d\x1b\\x", "\x1b[@", "\x1b[P", "\x1b[999X", "\x1b[1J")
 	for _, size := range [][2]int{{80, 24}, {large, large}} {
@@ -45,9 +45,9 @@ func TestEffortSuffices(t *testing.T) {
 	}{
 		{"a test picture", "\x1b#8", 3, false},
 		{"test pictures without end", "\x1b#8", 10, true},
-		{"characters that are inserted", "\x1b[4hx\x1b[4l", 10000, false},
-		{"lines that are inserted in a region", "\x1b[2;999r\x1b[2;1H\x1b[Lhello", 10000, false},
-		{"empty lines in a region", "\n", 100000, false},
+		{"characters that are inserted", "\x1b[4hx\x1b[4l", testkit.Load(10000, 2000), false},
+		{"lines that are inserted in a region", "\x1b[2;999r\x1b[2;1H\x1b[Lhello", testkit.Load(10000, 2000), false},
+		{"empty lines in a region", "\n", testkit.Load(100000, 20000), false},
 		{"columns that are inserted", "\x1b['}", 3, false},
 	} {
 		s := screen.NewState(1000, 1000)

@@ -46,7 +46,7 @@ func replayed(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	const joins = 10
 	var whole, late []xterm.Stream
-	for i := range testkit.Load(1000, 150) {
+	for i := range testkit.Load(500, 50) {
 		s := randomStream(rng, i%2 == 1)
 		whole = append(whole, s)
 		for range joins {
@@ -83,23 +83,27 @@ func TestRecordings(t *testing.T) {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d recordings, %v", len(files), err)
 	}
+	const joins = 1 + 3*5 // streams of each: the whole, and five beginnings as they are and with two joins
+	var all []xterm.Stream
 	for _, file := range files {
 		data := must.Get(os.ReadFile(file))(t)
 		s := xterm.Stream{Cols: 80, Rows: 24, Parts: []xterm.Part{{Data: data}}}
-		all := []xterm.Stream{s}
-		for range testkit.Load(100, 20) {
+		all = append(all, s)
+		for range joins / 3 {
 			to := s
 			to.Parts = []xterm.Part{{Data: data[:rng.IntN(len(data))]}}
 			all = append(all, to, joinAt(&to, rng), joinAt(&s, rng))
 		}
-		dumps := shown(t, all)
-		for i := 1; i < len(dumps); i += 3 {
+	}
+	dumps := shown(t, all)
+	for first := 0; first < len(all); first += joins {
+		for i := first + 1; i < first+joins; i += 3 {
 			here := screen.New(80, 24)
 			feed(&all[i], here)
 			got := here.Dump()
-			for _, d := range []string{xterm.Differ(&got, dumps[i]), xterm.Differ(dumps[i+1], dumps[i]), xterm.Differ(dumps[i+2], dumps[0])} {
+			for _, d := range []string{xterm.Differ(&got, dumps[i]), xterm.Differ(dumps[i+1], dumps[i]), xterm.Differ(dumps[i+2], dumps[first])} {
 				if d != "" {
-					t.Fatalf("%s, %d bytes of it: %s", file, len(all[i].Parts[0].Data), d)
+					t.Fatalf("%s, %d bytes of it: %s", files[first/joins], len(all[i].Parts[0].Data), d)
 				}
 			}
 		}
@@ -139,7 +143,7 @@ func joinAt(s *xterm.Stream, rng *rand.Rand) xterm.Stream {
 func TestXterm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	var all []xterm.Stream
-	for i := range 2000 {
+	for i := range testkit.Load(2000, 400) {
 		all = append(all, randomStream(rng, i%2 == 1))
 	}
 	bad, known := 0, 0
@@ -169,7 +173,7 @@ func TestXterm(t *testing.T) {
 func TestAdvanceXterm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 2))
 	var all []xterm.Stream
-	for range 200 {
+	for range testkit.Load(200, 50) {
 		all = append(all, steps(rng))
 	}
 	bad, known := 0, 0
