@@ -158,7 +158,7 @@ func TestCasesSplit(t *testing.T) {
 			check("as read", s.Reads)
 			check("byte by byte", bytePieces(len(s.raw)))
 			rng := rand.New(rand.NewPCG(1, uint64(len(s.raw))))
-			for range 20 {
+			for range testkit.Load(20, 4) {
 				check("random pieces", randomPieces(rng, len(s.raw)))
 			}
 		})
@@ -170,7 +170,7 @@ func TestCasesSplit(t *testing.T) {
 // cutBytes of each; all rounds together cut at every byte, too.
 func TestCasesCutInTwo(t *testing.T) {
 	const most = 20 << 10
-	cutBytes := testkit.Load(1<<20, 256<<10)
+	cutBytes := testkit.Load(1<<20, 64<<10)
 	for round := range testkit.Rounds(t, 1, most*most/cutBytes+1) {
 		for _, s := range streams(t) {
 			n := len(s.raw)

@@ -145,7 +145,7 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 			only, child, _ := start(t, term.Options{LogBytes: 64 << 20}, term.Spec{Command: []string{"child", "arg"}, Nonce: "n", Cwd: testkit.Abs("/")})
 			oldest := int64(0) // text offset that is certainly there
 			for generation := range 5 {
-				for range random.IntN(150) {
+				for range random.IntN(testkit.Load(150, 60)) {
 					p := randomOutput(random)
 					if seed%2 == 1 {
 						p += strings.Repeat("fill ", random.IntN(3000))

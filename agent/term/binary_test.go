@@ -17,7 +17,7 @@ import (
 	"tether/internal/testkit"
 )
 
-var anySize = testkit.Load(1<<20, 160<<10)
+var anySize = testkit.Load(1<<20, 96<<10)
 
 // anyBytes makes outputs of anySize that are not UTF-8, or contain sequences that views
 // leave out.

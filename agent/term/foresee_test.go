@@ -96,7 +96,7 @@ func TestScreensOutliveDaemons(t *testing.T) {
 					}
 				}
 				for range 5 {
-					print(random.IntN(limit))
+					print(random.IntN(testkit.Load(limit, limit/2)))
 					if sizes && random.IntN(2) == 0 {
 						size = pty.Size{Cols: uint16(20 + random.IntN(60)), Rows: uint16(15 + random.IntN(10))}
 						must.Do(t, h.Resize(term.Size(size)))

@@ -97,7 +97,7 @@ func TestEarlierOutputIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
 		line := strings.Repeat("x", 60) + value + "\r\n"
-		lines := testkit.Load(3<<20, 1<<20) / len(line)
+		lines := testkit.Load(3<<20, 384<<10) / len(line)
 		prints(f, strings.Repeat(line, lines))
 		must.Do(t, h.Lend("lab"))
 		time.Sleep(time.Second)
