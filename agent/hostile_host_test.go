@@ -257,7 +257,7 @@ func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
 			json1, host1 := time.Hour, time.Hour
 			for range 10 { // the best of them, until one is good enough: something else may run
 				host1 = min(host1, echoes(t, child, out, deed))
-				if host1 <= late {
+				if host1 <= late || testkit.Load(1, 0) == 0 { // the race detector makes all of it slow
 					return
 				}
 				json1 = min(json1, echoes(t, child, out, func() {

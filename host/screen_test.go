@@ -160,7 +160,7 @@ func TestSnapshotsSayThatTheStartIsNotKnown(t *testing.T) {
 
 // A slow reader misses output, and still sees the screen.
 func TestFallenBehindSeeTheScreen(t *testing.T) {
-	for round := range testkit.Rounds(t, testkit.Load(10, 4), 1000) {
+	for round := range testkit.Rounds(t, testkit.Load(10, 2), 1000) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(round), 19))
 			sizes := round%2 == 1

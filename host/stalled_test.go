@@ -27,7 +27,7 @@ func TestStalledSocketsSlowNobody(t *testing.T) {
 		healthy = append(healthy, v)
 	}
 	f := &flooder{owner: owner}
-	const amount = 1 << 20 // bytes
+	amount := int64(testkit.Load(1<<20, 512<<10)) // bytes
 	alone := f.flood(t, amount, healthy)
 
 	unread(t, url)
@@ -35,7 +35,7 @@ func TestStalledSocketsSlowNobody(t *testing.T) {
 	through(t, url, testkit.Fault{Piece: 200, Pause: time.Millisecond})
 	beside := f.flood(t, amount, healthy)
 
-	t.Logf("%d MiB to two observers: %v alone, %v beside three that are stalled", amount>>20, alone, beside)
+	t.Logf("%d KiB to two observers: %v alone, %v beside three that are stalled", amount>>10, alone, beside)
 	for _, v := range healthy {
 		if gaps, end, err := testkit.CheckFlood(v.textOf(uri)); err != nil || len(gaps) > 0 || end != f.sent.Offset() {
 			t.Errorf("observer %s has %d of %d bytes, gaps %v, %v", v.id, end, f.sent.Offset(), gaps, err)

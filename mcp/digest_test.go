@@ -18,8 +18,8 @@ import (
 func build(t *testing.T, x *fakeTerminal, errors int) {
 	t.Helper()
 	const size = 100
-	lines := testkit.Load(200_000, 10_000)
-	kept := int64(testkit.Load(1<<20, 1<<18))
+	lines := testkit.Load(200_000, 4_000)
+	kept := int64(testkit.Load(1<<20, 1<<17))
 	var b strings.Builder
 	b.WriteString("the very first line\n")
 	for n := range lines {

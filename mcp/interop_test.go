@@ -76,7 +76,7 @@ func TestEventsWithAClientThatIsCut(t *testing.T) {
 	if _, err := exec.LookPath(node); err != nil { // or it is not for this system
 		t.Skip("Node 22 is not installed; scripts/test-tools.sh installs it")
 	}
-	const all, cuts = 10_000, 50
+	const all, cuts = 3_000, 50
 	for round := range testkit.Rounds(t, 2, 20) {
 		era := []string{"old", "new"}[round%2]
 		t.Run(era, func(t *testing.T) {

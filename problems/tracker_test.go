@@ -284,7 +284,7 @@ func TestLost(t *testing.T) {
 func TestBounds(t *testing.T) {
 	var b bytes.Buffer
 	for i := range problems.MaxProblems + 200 {
-		fmt.Fprintf(&b, "f%d.c:1: error: %s\n", i, strings.Repeat("x", 5000))
+		fmt.Fprintf(&b, "f%d.c:1: error: %s\n", i, strings.Repeat("x", 1200))
 	}
 	r := recorded{dir: "/src", output: b.Bytes()}
 	tr := r.track(whole)
@@ -297,7 +297,7 @@ func TestBounds(t *testing.T) {
 			t.Fatalf("a message of %d bytes", len(p.Message))
 		}
 	}
-	finds(t, strings.Repeat("y", 1<<20)+"\na.c:1: error: x\n", "/src/a.c:1 error x")
+	finds(t, strings.Repeat("y", 1<<17)+"\na.c:1: error: x\n", "/src/a.c:1 error x")
 	finds(t, "a.c:99999999999999999999: error: x\n", "/src/a.c:0 error x")
 }
 
@@ -318,7 +318,7 @@ func TestDivision(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, r := range runs(t) {
 		want := r.track(whole)
-		for range 3 {
+		for range testkit.Load(3, 1) {
 			got := r.track(func([]byte) int { return 1 + random.IntN(1+random.IntN(200)) })
 			same(t, r.name, want, got)
 		}
@@ -363,7 +363,7 @@ func FuzzTracker(f *testing.F) {
 func TestLiteralsMissNothing(t *testing.T) {
 	set := problems.Builtin()
 	patterns := set.FirstPatterns()
-	n, every := 0, testkit.Load(1, 4)
+	n, every := 0, testkit.Load(1, 12)
 	for _, r := range runs(t) {
 		for line := range bytes.Lines(r.output) {
 			if n++; n%every > 0 {

@@ -317,7 +317,7 @@ func TestTenThousandAttachments(t *testing.T) {
 	u := w.ui()
 	u.settled()
 	before, goroutines := heap(), runtime.NumGoroutine()
-	const rounds = 10_000
+	rounds := testkit.Load(10_000, 2_000)
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
