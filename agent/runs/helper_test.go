@@ -119,7 +119,7 @@ func read(t *testing.T, v runs.View, id string) string {
 	defer rd.Close()
 	var b strings.Builder
 	at := int64(0)
-	for buf := make([]byte, 64); ; {
+	for buf := make([]byte, 4096); ; {
 		ev, ok, err := rd.TryNext(buf)
 		if err == io.EOF || err == nil && !ok {
 			return b.String()

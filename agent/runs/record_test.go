@@ -1,12 +1,20 @@
 package runs_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/klauspost/compress/zstd"
 
 	"tether/agent/runs"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 )
 
 // Marks of a shell with integration.
@@ -46,4 +54,153 @@ func TestRecord(t *testing.T) {
 			t.Errorf("the terminal: %+v", terminal)
 		}
 	})
+}
+
+// Nothing is kept of private terminals, and of what is printed below a directory that is
+// never lent; the rest of such a shell is.
+func TestNothingIsKeptOf(t *testing.T) {
+	dir, top := t.TempDir(), testkit.Abs("/secret")
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, dir, never(top))
+		_, private := w.spawn(term.Spec{Private: true})
+		_, below := w.spawn(term.Spec{Cwd: top + "/below"})
+		h, shell := w.spawn(term.Spec{})
+		for _, f := range []*testkit.Child{private, below} {
+			prints(f, "classified")
+		}
+		inside := executed + "classified\r\n" + failed
+		prints(shell, "one\r\n"+moved+escaped(top)+";n0nce\a"+"classified\r\n"+inside)
+		settle()
+		prints(shell, "classified"+moved+escaped(testkit.Abs("/src"))+";n0nce\a"+"two\r\n")
+		for _, f := range []*testkit.Child{private, below, shell} {
+			f.End(0)
+		}
+		settle()
+		if got, want := read(t, w.person(), string(h.ID())), "one\r\n"+gap("classified\r\nclassified\r\nclassified")+"two\r\n"; got != want {
+			t.Errorf("the shell's text is %q, want %q", got, want)
+		}
+		if list := w.all(); len(list) != 1 || list[0].ID != string(h.ID()) {
+			t.Errorf("the runs are %+v", list)
+		}
+	})
+	if text := everything(t, dir); strings.Contains(text, "classified") || strings.Contains(text, filepath.Base(top)) || !strings.Contains(text, "two") {
+		t.Errorf("on disk is %q", text)
+	}
+}
+
+// While the rules about a directory do not answer, nothing is written, and nothing is
+// lost afterwards. Other terminals go on.
+func TestRulesThatHang(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		settled := make(chan struct{})
+		w := open(t, dir, runs.Options{Never: func(_ string, dirs ...string) (bool, <-chan struct{}) {
+			select {
+			case <-settled:
+			default:
+				if slices.Contains(dirs, testkit.Abs("/slow")) {
+					return false, settled
+				}
+			}
+			return false, nil
+		}})
+		slow, f := w.spawn(term.Spec{Cwd: testkit.Abs("/slow")})
+		moves, g := w.spawn(term.Spec{})
+		prints(f, "slow\r\n")
+		prints(g, "one\r\n"+moved+escaped(testkit.Abs("/slow"))+";n0nce\atwo\r\n")
+		settle()
+		if got := read(t, w.person(), string(slow.ID())) + read(t, w.person(), string(moves.ID())); got != "noneone\r\n" {
+			t.Errorf("before: %q", got)
+		}
+		close(settled)
+		settle()
+		if got := read(t, w.person(), string(slow.ID())) + read(t, w.person(), string(moves.ID())); got != "slow\r\none\r\ntwo\r\n" {
+			t.Errorf("after: %q", got)
+		}
+	})
+}
+
+// A daemon that goes on where another one has stopped loses and repeats nothing, also of
+// what was printed in between, and of commands.
+func TestTheNextDaemonGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, dir, runs.Options{})
+		h, f := w.spawn(term.Spec{})
+		prints(f, "a\r\n"+executed+"b\r\n")
+		settle()
+		w.stop()
+		prints(f, "c\r\n"+failed+"d\r\n")
+		w.record(dir, runs.Options{})
+		prints(f, "e\r\n"+executed)
+		settle()
+		w.stop()
+		w.record(dir, runs.Options{})
+		prints(f, "f\r\n"+failed)
+		f.End(0)
+		settle()
+		w.stop()
+		w.record(dir, runs.Options{})
+		settle()
+		id := string(h.ID())
+		for run, want := range map[string]string{id: "a\r\nb\r\nc\r\nd\r\ne\r\nf\r\n", id + ".1": "b\r\nc\r\n", id + ".2": "f\r\n", id + ".3": "none"} {
+			if got := read(t, w.person(), run); got != want {
+				t.Errorf("%s is %q, want %q", run, got, want)
+			}
+		}
+		for _, r := range w.all() {
+			if r.Exit == nil || r.Lost {
+				t.Errorf("the end of %s is not known", r.ID)
+			}
+		}
+	})
+}
+
+// Of a flood there are the beginning and the end, and what is missing in between is said.
+// The child is not held for it.
+func TestFlood(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, dir, runs.Options{})
+		h, f := w.spawn(term.Spec{})
+		const line = "0123456789 0123456789 0123456789 0123456789 0123456789 01234567\n"
+		prints(f, "begins\n")
+		settle()
+		for range 160 {
+			f.Print(strings.Repeat(line, 512))
+		}
+		prints(f, "ends\n")
+		f.End(0)
+		settle()
+		got := read(t, w.person(), string(h.ID()))
+		if !strings.HasPrefix(got, "begins\n") || !strings.HasSuffix(got, line+"ends\n") {
+			t.Errorf("%d bytes, from %.20q", len(got), got)
+		}
+		if want := 160*512*len(line) + len("begins\nends\n"); len(got)-2*strings.Count(got, "<") != want {
+			t.Errorf("%d bytes are there or said to be missing, want %d", len(got), want)
+		}
+	})
+}
+
+// escaped is a directory as a mark has it.
+func escaped(dir string) string { return strings.ReplaceAll(dir, `\`, `\x5c`) }
+
+// everything is all text of a history's files.
+func everything(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	decoder := must.Get(zstd.NewReader(nil))(t)
+	defer decoder.Close()
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data := must.Get(os.ReadFile(path))(t)
+		if filepath.Ext(path) == ".zst" {
+			data = must.Get(decoder.DecodeAll(data, nil))(t)
+		}
+		b.Write(data)
+		return nil
+	}))
+	return b.String()
 }

@@ -17,8 +17,8 @@ import (
 // goroutine.
 type recording struct {
 	r      *recorder
-	h      term.Handle // unmasked, for decisions
-	shown  term.Handle // masked
+	h      term.Handle  // unmasked, for decisions
+	shown  term.Handle  // masked
 	rd     *term.Reader // nil: nothing is recorded of it
 	w      *history.Writer
 	run    history.Run          // of the terminal
