@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "holder" {
 		os.Exit(holder.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "daemon" {
+		os.Exit(becomeDaemon())
+	}
 	if len(os.Args) > 1 && os.Args[1] == "intrude" {
 		intrude(os.Args[2], os.Args[3])
 		return
