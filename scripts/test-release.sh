@@ -328,7 +328,7 @@ manifests() (
 deb() (
 	local arch
 	arch=$(dpkg --print-architecture)
-	scripts/release.sh -version 0.0.1 -targets "linux/$arch" -o "$old/deb" -work dist/work-old >/dev/null
+	scripts/release.sh -version 0.0.1 -targets "linux/$arch" -only .deb -o "$old/deb" -work dist/work-old >/dev/null
 	. scripts/container.sh
 	container_open
 	cp "$old/deb/tether_0.0.1_linux_$arch.deb" "$work/in/old.deb"
@@ -370,7 +370,7 @@ lines_in() { grep -o 'tick [0-9]*' "$1" | awk '$2 != NR {print "line " NR ": " $
 # running program in its place until the next start, where Windows moves it aside: the test moves it.
 msi() (
 	local dir seen left action watcher status=0
-	scripts/release.sh -version 0.0.1 -tags wine -targets windows/amd64 -o "$old/msi" -work dist/work-old >/dev/null
+	scripts/release.sh -version 0.0.1 -tags wine -targets windows/amd64 -only .msi -o "$old/msi" -work dist/work-old >/dev/null
 	for action in RemoveService StopDaemon; do
 		msibuild "$old/msi/tether_0.0.1_windows_amd64.msi" -q "DELETE FROM \`InstallExecuteSequence\` WHERE \`Action\` = '$action'"
 	done

@@ -163,6 +163,9 @@ func (r *release) packages(ctx context.Context) error {
 			}
 		}
 		for _, p := range packagers {
+			if r.only != "" && r.only != p.extension {
+				continue
+			}
 			config, err := json.MarshalIndent(p.config(r.version, t.arch, r.epoch, files, scriptDir), "", "  ")
 			if err != nil {
 				return err
