@@ -289,6 +289,7 @@ func holding(t *testing.T, dir, text, file string) {
 // A host that does not pair by keys is recognised at once, however it answers unknown
 // requests.
 func TestHostsThatPairByTokensAlone(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	a := start(t, agent.Config{Dirs: home(t)})
 	for name, url := range map[string]string{
 		"a host":             startHost(t, "x"),

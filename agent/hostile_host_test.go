@@ -238,6 +238,7 @@ func echoes(t *testing.T, child *testkit.Child, out io.Reader, do func()) (most 
 // is compared with the longest of the same run while encoding/json decodes the largest
 // message: that needs one processor as these messages do, but no part of the daemon.
 func TestTheLargestMessagesOfAHostDelayNoTerminal(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	const late = 50 * time.Millisecond
 	yardstick := testkit.LargeObject(hostileValues, hostileBytes)
 	h := newHostileHost(t)

@@ -18,6 +18,7 @@ import (
 // A changed [identity] is a question, and has no effect before it is approved. What was
 // approved is kept for the next daemon, and removing it is a change, too.
 func TestIdentityIsApproved(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	dirs := home(t)
 	file := filepath.Join(dirs.State, "identity.json")
 	steps := []struct {

@@ -30,6 +30,7 @@ func (r roles) Known(token string) (host.Principal, bool) { return r.Authenticat
 // token disturbs no link, and another one lends everything again at once, since the host
 // knows the clientId as that of the first.
 func TestPairingAgain(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	h := host.New(host.Options{Access: roles{}})
 	t.Cleanup(h.Close)
 	url := serveHTTP(t, h)

@@ -15,6 +15,7 @@ import (
 // A private host gets the one terminal: it is not paired, no request can lend to it, and
 // the loan ends with its link.
 func TestPrivateHost(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	a := start(t, agent.Config{Dirs: home(t)})
 	spawn := func(name string, to []string) error {
 		_, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Name: name, Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: to})

@@ -108,6 +108,7 @@ func TestPinsAreCheckedAtPairing(t *testing.T) {
 // A link that waits, here for minutes because it was refused, tries again when the person
 // says so.
 func TestAHostIsTriedAgainAtOnce(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	d := home(t)
 	h := host.New(host.Options{})
 	t.Cleanup(h.Close)

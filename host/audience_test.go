@@ -398,6 +398,7 @@ func TestTheAudienceAtEachDoor(t *testing.T) { audienceAtEachDoor(t, false) }
 func TestTheAudienceOfAParkedTerminalAtEachDoor(t *testing.T) { audienceAtEachDoor(t, true) }
 
 func audienceAtEachDoor(t *testing.T, parked bool) {
+	testkit.NotOnWine(t, testkit.Slow)
 	const always, granted, never = "always", "granted", "never"
 	roles := map[string]string{
 		"observer.ann.ann": always, "agent.helper.ann": always, "operator.doer.ann": always, "machine.laptop.ann": always, "guest.lent.": always,

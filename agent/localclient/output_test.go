@@ -17,6 +17,7 @@ import (
 // A piece of output that has not arrived whole when the daemon dies is passed on by no
 // reader: it comes again from the next daemon.
 func TestHalfAPieceIsNotRead(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	piece := func(raw, masked int, data string) []byte {
 		head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(raw)), uint32(masked))
 		return append(binary.BigEndian.AppendUint32(head, uint32(len(data))), data...)

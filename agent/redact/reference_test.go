@@ -111,6 +111,7 @@ func innocent() []string {
 }
 
 func TestReference(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	random := rand.New(rand.NewPCG(11, 12))
 	values, patterns := []string{"hunter2-value", "line one\nanother line", "x=y&z/é"}, []string{`corp-[0-9]{6}`, `A{20,}`, `(?mi:pin: *(\d+))`, `(?m:^key .*$)`}
 	for _, c := range []struct {

@@ -459,6 +459,7 @@ func TestOff(t *testing.T) {
 
 // A flood of calls is answered, few at a time, and none runs twice.
 func TestAFloodOfCalls(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	inBubble(t, func(w *world, h *fakeHost) {
 		const many = 10_000
 		for i := range many {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tether/agent/verdict"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/problems"
 )
@@ -94,6 +95,7 @@ func TestCompareGap(t *testing.T) {
 
 // Much output takes a bounded amount of memory, and what is shown has bounds.
 func TestCompareMuch(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	if testing.Short() {
 		t.Skip("it compares some MB")
 	}

@@ -41,6 +41,7 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 // for a message with as many values: about 16 ms on a machine where a terminal may wait
 // for at most 50 ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values in a message of that size
 	const most = 6                                                                                                // two goroutines and the collector work on an answer, on processors that others use; work that grows faster than the answer takes far longer
 	tick := time.Duration(0)
