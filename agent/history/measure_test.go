@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
 
@@ -22,6 +24,32 @@ func logText(n int) []byte {
 		}
 	}
 	return b.Bytes()[:n]
+}
+
+// A terminal that prints a line a second takes little: its frames are joined.
+func TestOneLineASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		h := must.Get(Open(Options{Dir: "x", Keep: 100 * time.Hour, FS: m}))(t)
+		w := must.Get(h.Terminal(terminal("pty-a")))(t)
+		seconds := testkit.Load(3*3600, 5000)
+		for i := range seconds {
+			line := fmt.Appendf(nil, "%s GET /api/items/%d 200 %dms\n", time.Now().Format(time.DateTime), i*7919%1000, i*31%97)
+			must.Do(t, w.Append(line, time.Now()))
+			must.Do(t, h.Sync(t.Context()))
+			time.Sleep(time.Second)
+		}
+		r := w.Run()
+		r.Ended = time.Now()
+		must.Do(t, w.Finish(r))
+		must.Do(t, h.Sync(t.Context()))
+		disk, text := m.size(), w.End()
+		t.Logf("%d s: %d bytes of text, %d on disk, %d files", seconds, text, disk, len(must.Get(m.List("pty-a"))(t)))
+		if disk > text/2 {
+			t.Errorf("%d bytes of text take %d on disk", text, disk)
+		}
+		must.Do(t, h.Close())
+	})
 }
 
 func BenchmarkAppend(b *testing.B) {
@@ -42,13 +70,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "h")
 	must.Do(b, os.MkdirAll(dir, 0o700))
-	var list []byte
-	for i := range 100_000 {
-		id := fmt.Sprintf("pty-%08d", i/50)
-		r := Run{ID: fmt.Sprintf("%s.%d", id, i%50+1), Terminal: id, Command: i%50 + 1, Line: "go test ./internal/thing -run 'TestSomething'", Dir: "/home/me/src/project", Started: time.Now(), Ended: time.Now(), End: 1000}
-		line := must.Get(r.encode())(b)
-		list = append(append(list, line...), line...) // its beginning and its end
-	}
+	list := manyRuns(b, 100_000)
 	must.Do(b, os.WriteFile(filepath.Join(dir, listName), list, 0o600))
 	h := must.Get(Open(Options{Dir: dir, Keep: time.Hour}))(b)
 	for name, q := range map[string]Query{"all": {}, "none": {Name: "no such"}, "dir": {Dir: "/home/you"}} {

@@ -271,7 +271,7 @@ func (o *opened) Sync() error {
 	if o.m.sour != nil {
 		return o.m.sour
 	}
-	o.c.synced, o.c.pending = slices.Clone(o.c.data), nil
+	o.c.synced, o.c.pending = slices.Clip(o.c.data), nil // it only grows
 	return nil
 }
 

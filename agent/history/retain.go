@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -107,11 +106,13 @@ type clock struct {
 	mono   time.Time
 	steady time.Time // since then, on the monotonic clock
 	next   time.Time // when the ages are looked at again
+	full   time.Time // when there was still too much, and nothing to remove
 }
 
 const (
 	steadyFor = 10 * time.Minute
 	jump      = time.Minute
+	fullFor   = time.Minute // so long nothing more is removed then
 )
 
 // due reports whether to look for old runs now.
@@ -135,55 +136,76 @@ func (c *clock) due(wall time.Time, keep time.Duration) bool {
 func (h *History) tidy() error {
 	now := h.opts.Now()
 	old := h.clock.due(now, h.opts.Keep)
-	if !old && !h.tooMuch(0) {
+	full := h.tooMuch(0) && (h.clock.full.IsZero() || time.Since(h.clock.full) > fullFor)
+	if !old && !full {
 		if h.list.stale() {
 			return h.rewriteList(func(*Run) bool { return true })
 		}
 		return nil
 	}
-	type victim struct {
-		id    string
-		ended time.Time
-	}
-	var victims []victim
+	var ended, commands []aged
 	gone := map[string]bool{}
 	cuts := map[string]*cut{}
 	err := h.list.all(now, func(r *Run, notBefore time.Time) {
 		if r.Running() {
 			return
 		}
-		ended := r.Ended
-		if ended.Before(notBefore) {
-			ended = notBefore // the clock was wrong: it began after others
+		at := r.Ended
+		if at.Before(notBefore) {
+			at = notBefore // the clock was wrong: it began after others
 		}
-		expired := old && now.Sub(ended) > h.opts.Keep
-		switch {
-		case r.Command == 0 && h.writer(r.ID) == nil: // with one it has just ended
-			victims = append(victims, victim{r.ID, ended})
+		a := aged{r.ID, r.Terminal, r.Command, span{r.Start, r.End}, at}
+		live := h.writer(r.Terminal) != nil
+		switch expired := old && now.Sub(at) > h.opts.Keep; {
+		case r.Command == 0 && !live: // with a writer it has just ended
+			ended = append(ended, a)
 			gone[r.ID] = expired
 		case r.Command > 0 && expired:
-			addCut(cuts, r)
-			gone[r.ID] = true
+			a.cut(cuts, gone)
+		case r.Command > 0 && live:
+			commands = append(commands, a)
 		}
 	})
-	slices.SortStableFunc(victims, func(a, b victim) int { return cmp.Compare(a.ended.UnixNano(), b.ended.UnixNano()) })
-	removed := 0
-	for _, v := range victims {
-		if !gone[v.id] && (removed == 0 && !h.tooMuch(0) || !h.tooMuch(h.opts.MaxBytes/16)) {
-			continue
+	slices.SortStableFunc(ended, func(a, b aged) int { return a.at.Compare(b.at) })
+	room := int64(0) // once something has to go, more does, so that it is not for every run
+	for _, a := range ended {
+		if gone[a.id] = gone[a.id] || h.tooMuch(room); gone[a.id] {
+			delete(cuts, a.id)
+			err = errors.Join(err, h.removeTerminal(a.id))
+			room = h.opts.MaxBytes / 16
 		}
-		gone[v.id] = true
-		delete(cuts, v.id)
-		removed++
-		err = errors.Join(err, h.removeTerminal(v.id))
+	}
+	if h.tooMuch(0) { // what is left are terminals that run
+		for _, a := range commands[:(len(commands)+1)/2] {
+			a.cut(cuts, gone)
+		}
 	}
 	for terminal, c := range cuts {
 		err = errors.Join(err, h.cut(terminal, c))
 	}
-	if removed > 0 || len(cuts) > 0 {
-		err = errors.Join(err, h.rewriteList(func(r *Run) bool { return !gone[r.ID] && !gone[r.Terminal] }), h.syncNames())
+	if len(cuts) > 0 || room > 0 {
+		err = errors.Join(err, h.syncNames(), h.rewriteList(func(r *Run) bool { return !gone[r.ID] && !gone[r.Terminal] }))
 	}
-	return errors.Join(err, h.shrink())
+	err = errors.Join(err, h.shrink())
+	if h.clock.full = (time.Time{}); h.tooMuch(0) {
+		h.clock.full = time.Now()
+	}
+	return err
+}
+
+// aged is a run that has ended.
+type aged struct {
+	id, terminal string
+	command      int
+	text         span
+	at           time.Time // of its end
+}
+
+func (a *aged) cut(cuts map[string]*cut, gone map[string]bool) {
+	gone[a.id] = true
+	c := cutOf(cuts, a.terminal)
+	c.spans = append(c.spans, a.text)
+	c.commands[a.command] = true
 }
 
 // tooMuch reports whether less than room bytes are free below MaxBytes.
@@ -326,21 +348,11 @@ type cut struct {
 	all      bool         // everything until now
 }
 
-func addCut(cuts map[string]*cut, r *Run) *cut {
-	c := cuts[r.Terminal]
-	if c == nil {
-		c = &cut{commands: map[int]bool{}}
-		cuts[r.Terminal] = c
+func cutOf(cuts map[string]*cut, terminal string) *cut {
+	if cuts[terminal] == nil {
+		cuts[terminal] = &cut{commands: map[int]bool{}}
 	}
-	end := r.End
-	if end < 0 {
-		end = maxOffset
-	}
-	c.spans = append(c.spans, span{r.Start, end})
-	if r.Command > 0 && !r.Running() {
-		c.commands[r.Command] = true
-	}
-	return c
+	return cuts[terminal]
 }
 
 // Forget removes the runs that match, with their text, and returns their number and the
@@ -363,15 +375,21 @@ func (h *History) Forget(match func(Run) bool) (n int, freed int64, err error) {
 		}
 		n++
 		live := h.writer(r.Terminal) != nil
-		switch {
-		case r.Command == 0 && live:
-			addCut(cuts, r).all = true
+		if r.Command == 0 {
 			whole[r.ID] = true
-		case r.Command == 0:
-			whole[r.ID], gone[r.ID] = true, true
-		default:
-			addCut(cuts, r)
-			gone[r.ID] = !r.Running() || !live
+			if !live {
+				gone[r.ID] = true
+				return
+			}
+		}
+		c := cutOf(cuts, r.Terminal)
+		c.all = c.all || r.Command == 0
+		if c.spans = append(c.spans, span{r.Start, r.End}); r.Running() {
+			c.spans[len(c.spans)-1].to = maxOffset
+		}
+		if r.Command > 0 && !(r.Running() && live) {
+			gone[r.ID] = true
+			c.commands[r.Command] = true
 		}
 	})
 	if err != nil {
@@ -418,6 +436,8 @@ func (h *History) cut(terminal string, c *cut) error {
 	}
 	err := w.flushLocked(len(w.buf))
 	w.closeSegmentLocked()
+	err = errors.Join(err, syncAndClose(w.toClose)) // some systems do not replace open files
+	w.toClose = nil
 	for i := len(w.segments) - 1; i >= 0; i-- {
 		to := w.end
 		if i+1 < len(w.segments) {

@@ -2,6 +2,8 @@ package history
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,16 +109,23 @@ func (r Run) encode() ([]byte, error) {
 	return line, nil
 }
 
-// sumForm ends a line of the list: the CRC-32C of what is before.
+// A line of the list ends with the CRC-32C of what is before, in eight digits.
 const (
-	sumForm = `,"sum":"%08x"}`
-	sumLen  = len(`,"sum":"12345678"}`)
+	sumBefore = `,"sum":"`
+	sumAfter  = `"}`
+	sumForm   = sumBefore + "%08x" + sumAfter
+	sumLen    = len(sumBefore) + 8 + len(sumAfter)
 )
 
 // isWhole reports whether a line of the list is as it was written.
 func isWhole(line []byte) bool {
 	n := len(line) - sumLen
-	return n > 0 && bytes.Equal(line[n:], fmt.Appendf(nil, sumForm, crc32.Checksum(line[:n], castagnoli())))
+	if n < 0 || !bytes.HasPrefix(line[n:], []byte(sumBefore)) || !bytes.HasSuffix(line, []byte(sumAfter)) {
+		return false
+	}
+	var sum [4]byte
+	_, err := hex.Decode(sum[:], line[n+len(sumBefore):][:8])
+	return err == nil && binary.BigEndian.Uint32(sum[:]) == crc32.Checksum(line[:n], castagnoli())
 }
 
 func decodeRun(line []byte) (Run, error) {

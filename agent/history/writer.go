@@ -31,9 +31,8 @@ var usualBounds = func() bounds {
 // segment is a file with frames of one terminal.
 type segment struct {
 	off   int64 // of its first text, and in its name
-	text  int64 // bytes of text, about
+	text  int64 // bytes of text
 	bytes int64 // of the file
-	last  time.Time
 }
 
 const (
@@ -185,7 +184,6 @@ func (w *Writer) writeLocked(f *Frame) error {
 		return err
 	}
 	s.text += int64(len(f.Data))
-	s.last = f.Time
 	w.frames++
 	return nil
 }
@@ -332,13 +330,12 @@ func (w *Writer) Finish(r Run) error {
 func (w *Writer) sync() (done bool, err error) {
 	w.mu.Lock()
 	err = w.flushLocked(len(w.buf))
-	file, notes, closing, names := w.file, w.notes, w.toClose, w.renamed
+	done = w.finished // later than this it needs another round
+	file, notes, closing, joining, names := w.file, w.notes, w.toClose, w.toJoin, w.renamed
 	unsynced, unnoted := w.unsynced, w.unnoted
-	w.unsynced, w.unnoted, w.renamed, w.toClose = false, false, false, nil
+	w.unsynced, w.unnoted, w.renamed, w.toClose, w.toJoin = false, false, false, nil, nil
 	w.mu.Unlock()
-	for _, f := range closing {
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
+	err = errors.Join(err, syncAndClose(closing))
 	if unsynced && file != nil {
 		err = errors.Join(err, file.Sync())
 	}
@@ -352,19 +349,26 @@ func (w *Writer) sync() (done bool, err error) {
 	defer w.mu.Unlock()
 	if err != nil { // the next round tries again
 		w.unsynced, w.unnoted, w.renamed = w.unsynced || unsynced, w.unnoted || unnoted, w.renamed || names
-		return w.finished, err
+		w.toJoin = append(joining, w.toJoin...)
+		return done, err
 	}
-	for _, off := range w.toJoin {
+	for _, off := range joining {
 		err = errors.Join(err, w.joinLocked(off))
 	}
-	w.toJoin = nil
 	if w.noted > w.h.bounds.notes {
 		err = errors.Join(err, w.pruneLocked(w.tooManyLocked()))
 	}
-	if w.finished {
+	if done {
 		err = errors.Join(err, w.closeLocked())
 	}
-	return w.finished, err
+	return done, err
+}
+
+func syncAndClose(files []File) (err error) {
+	for _, f := range files {
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	return err
 }
 
 // close ends the writing without the end of the terminal.
