@@ -19,6 +19,6 @@ unset TETHER_XTERM TETHER_TEST_NODE_MODULES TETHER_TEST_PROGRAMS # set by make t
 export SHELL='C:\windows\system32\cmd.exe' GOOS=windows GOARCH=amd64 CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 # Slow packages start first. The rules of the sources are the same on all systems.
 # shellcheck disable=SC2046 # several words
-case " $* " in *" ./"*) ;; *) set -- "$@" ./agent/local ./agent ./host ./cmd/tether $(go list ./... | grep -v /houserules) ;; esac
+case " $* " in *" ./"*) ;; *) set -- "$@" ./agent/local ./agent ./host ./cmd/tether $(go list ./... | grep -v /houserules | sed "s|^tether/|./|") ;; esac
 # More packages than processors, since tests mostly wait for Wine.
 bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 4 -timeout 15m "$@" 9>&-

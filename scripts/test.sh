@@ -38,7 +38,7 @@ fourth=$!
 status=0
 # shellcheck disable=SC2046 # several words; slow packages start first, so that none ends alone
 some -p 4 ./host ./agent ./agent/local ./cmd/tether-host ./host/cluster ./agent/term ./agent/uplink ./shellint ./mcp ./screen ./platform/sandbox \
-	$(go list ./... | grep -v '/cmd/tether$') || status=$?
+	$(go list ./... | grep -v '/cmd/tether$' | sed 's|^tether/|./|') || status=$?
 for part in $first $second $third $fourth; do
 	wait "$part" || status=$?
 done
