@@ -59,6 +59,28 @@ type FarKeeper interface {
 	CallRuns(ctx context.Context, tool string, args json.RawMessage, shows int) (any, error)
 }
 
+// Judges is a Runs that tells when verdicts change.
+type Judges interface {
+	Runs
+	// VerdictChanges waits until the verdicts of series that the principal may see have
+	// changed after the first n changes that there were ever, and returns those, and how
+	// many there were ever. A negative n waits for nothing and returns the number alone.
+	// Its error is that of ctx.
+	VerdictChanges(ctx context.Context, n int64) ([]VerdictChange, int64, error)
+}
+
+// VerdictChange is a run that has made a good series fail, or a failing one good.
+type VerdictChange struct {
+	Terminal string // id
+	Run      string // id
+	Command  string // its command line
+	From, To string // good or failing
+	Commit   string // of its checkout: COMMIT, or COMMIT+changes; "" if it is in none
+	Errors   int
+	Warnings int
+	First    []string // its first problems, each in a line
+}
+
 // RunQuery chooses runs.
 type RunQuery struct {
 	Name  string    // of the series, or the id of a run or a terminal; "" for all

@@ -115,8 +115,19 @@ func (e *Engine) has(kind string) bool {
 		return e.opts.Problems != nil
 	case MachineAway, MachineBack:
 		return e.opts.Machines
+	case VerdictChanged:
+		return e.judges() != nil
 	}
 	return true
+}
+
+// judges returns who judges the terminals' runs, nil if nobody does.
+func (e *Engine) judges() agenttools.Judges {
+	if k, ok := e.opts.Terminals.(agenttools.Keeper); ok {
+		j, _ := k.Runs().(agenttools.Judges)
+		return j
+	}
+	return nil
 }
 
 // Kinds returns the available kinds. The caller must not change them.
@@ -230,7 +241,7 @@ func (e *Engine) apply() {
 		case s.spec.of == "":
 		case i == nil:
 			s.finish(withdrawn())
-		case i.Exit != nil:
+		case i.Exit != nil && s.spec.kind.Name != VerdictChanged: // that comes after the exit
 			s.finish(nil)
 		}
 	}

@@ -39,6 +39,7 @@ const (
 	AwaitingInput   = "terminal.awaiting_input"
 	Ready           = "terminal.ready"
 	Problems        = "problems.changed"
+	VerdictChanged  = "terminal.verdict_changed"
 	MachineAway     = "machine.away"
 	MachineBack     = "machine.back"
 )
@@ -105,6 +106,10 @@ func kinds() []Kind {
 			Description: "What compilers, linters and test runners complain about in a terminal has changed: how many problems are new, cleared and open. The tool problems lists them." + onReceipt,
 			Input:       input(`"severity":{"type":"string","enum":["error","warning","info"],"description":"only of this severity"}`),
 			Payload:     payload("new integer", "cleared integer", "open integer", "first array")},
+		{Name: VerdictChanged, letter: 'v', family: ofMoment,
+			Description: "A build, a test run or a watcher's round that was good before fails now, or the other way round. The tool verdict tells between which commits it broke, compare_runs what is new." + onReceipt,
+			Input:       input(`"to":{"type":"string","enum":["failing","good"],"description":"only changes to this verdict"}`),
+			Payload:     payload("run string", "command string", "from string", "to string", "commit string", "errors integer", "warnings integer", "first array")},
 		{Name: MachineAway, letter: 'a', family: ofMoment, Description: "A machine that lends terminals is not connected any more.",
 			Input: machineInput, Payload: payload("terminals integer")},
 		{Name: MachineBack, letter: 'b', family: ofMoment, Description: "A machine that lends terminals is connected again.",

@@ -198,6 +198,28 @@ func problemData(was, now []problems.Problem) map[string]any {
 	return map[string]any{"new": fresh, "cleared": len(before), "open": len(now), "first": first}
 }
 
+// verdicts reports changes of verdicts after the first n.
+func (src *source) verdicts(judges agenttools.Judges, n int64) {
+	for src.ctx.Err() == nil {
+		var all []agenttools.VerdictChange
+		all, n, _ = judges.VerdictChanges(src.ctx, n)
+		for _, c := range all {
+			t, gone := src.e.opts.Terminals.Open(c.Terminal)
+			if gone != nil || !src.spec.covers(t.Info()) || src.spec.To != "" && src.spec.To != c.To {
+				continue
+			}
+			first := []any{}
+			for _, p := range c.First {
+				first = append(first, clip.Text(screen.Clean(p), maxShow))
+			}
+			src.add(entry{terminal: c.Terminal, text: true, data: map[string]any{
+				"run": c.Run, "command": clip.Text(screen.Clean(c.Command), maxShow), "from": c.From, "to": c.To, "commit": c.Commit,
+				"errors": c.Errors, "warnings": c.Warnings, "first": first,
+			}})
+		}
+	}
+}
+
 // ports looks for listening ports every 2 s while somebody is subscribed.
 func (src *source) ports() {
 	was, _ := src.e.ports()

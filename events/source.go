@@ -89,6 +89,11 @@ func (e *Engine) sourceLocking(s *Sub, from position, known bool, age *time.Dura
 	if made && (spec.kind.Name == PortOpened || spec.kind.Name == PortClosed) {
 		e.wg.Go(func() { src.guard(src.ports) })
 	}
+	if made && spec.kind.Name == VerdictChanged {
+		judges := e.judges()
+		_, n, _ := judges.VerdictChanges(e.ctx, -1)
+		e.wg.Go(func() { src.guard(func() { src.verdicts(judges, n) }) })
+	}
 	return ok, made, nil
 }
 
@@ -233,7 +238,7 @@ func (src *source) apply(list []agenttools.Info) {
 	case MachineAway, MachineBack:
 		src.machines(list)
 		return
-	case PortOpened, PortClosed:
+	case PortOpened, PortClosed, VerdictChanged:
 		return
 	}
 	there := map[string]bool{}

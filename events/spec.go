@@ -54,6 +54,7 @@ type arguments struct {
 	IdleMs        *int64  `json:"idleMs"`
 	Port          *int    `json:"port"`
 	Severity      string  `json:"severity"`
+	To            string  `json:"to,omitempty"`
 }
 
 // Bounds of idleMs.
@@ -140,6 +141,8 @@ func (s *Spec) check() error {
 		return invalid("idleMs", "must be %d to %d", leastIdle.Milliseconds(), mostIdle.Milliseconds())
 	case s.Severity != "" && s.Severity != "error" && s.Severity != "warning" && s.Severity != "info":
 		return invalid("severity", "must be error, warning or info")
+	case s.To != "" && s.To != "failing" && s.To != "good":
+		return invalid("to", "must be failing or good")
 	}
 	return nil
 }

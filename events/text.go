@@ -69,6 +69,15 @@ func Text(ev *Event) string {
 			}
 		}
 		return s
+	case VerdictChanged:
+		s := fmt.Sprintf("%s: %s is %s now", who, clip.Text(text("command"), 200), text("to"))
+		if text("commit") != "" {
+			s += " at " + text("commit")
+		}
+		if first, ok := d["first"].([]any); ok && len(first) > 0 && text("to") == "failing" {
+			s += fmt.Sprintf("; first problem: %v", first[0])
+		}
+		return s
 	case MachineAway:
 		return who + ": the machine is away"
 	case MachineBack:

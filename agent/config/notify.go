@@ -15,7 +15,7 @@ type Notify struct {
 	// Name is unique among the rules; messages and status name it.
 	Name string `toml:"name"`
 	// On lists what the person is told: NotifyFailedExit and the other constants.
-	On []string `toml:"on" oneof:"failed_exit failed_command long_command new_problem awaiting_input ready pattern away"`
+	On []string `toml:"on" oneof:"failed_exit failed_command long_command new_problem verdict_changed awaiting_input ready pattern away"`
 	// LongerThan is for NotifyLongCommand, Pattern for NotifyPattern: RE2, that a line
 	// matches.
 	LongerThan Duration `toml:"longer_than" range:"1s..168h"`
@@ -39,6 +39,7 @@ const (
 	NotifyFailedCommand = "failed_command"
 	NotifyLongCommand   = "long_command"
 	NotifyNewProblem    = "new_problem"
+	NotifyVerdict       = "verdict_changed"
 	NotifyAwaitingInput = "awaiting_input"
 	NotifyReady         = "ready"
 	NotifyPattern       = "pattern"

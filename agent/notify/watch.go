@@ -54,6 +54,8 @@ func requestFor(on string, r *rule) (name string, args map[string]any, wanted fu
 		return events.CommandFinished, map[string]any{"minDurationMs": time.Duration(r.LongerThan).Milliseconds()}, nil
 	case config.NotifyNewProblem:
 		return events.Problems, nil, func(data map[string]any) bool { n, _ := data["new"].(int); return n > 0 }
+	case config.NotifyVerdict:
+		return events.VerdictChanged, nil, nil
 	case config.NotifyAwaitingInput:
 		return events.AwaitingInput, nil, nil
 	case config.NotifyReady:

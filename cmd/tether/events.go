@@ -24,6 +24,7 @@ type eventFlags struct {
 	patterns                         []string
 	exit, failed, commands           bool
 	problems, awaiting, ready, ports bool
+	verdict                          bool
 	idle                             time.Duration
 	follow, asJSON, raw              bool
 	cursors                          events.CursorFile
@@ -40,6 +41,7 @@ func (f *eventFlags) add(c *cobra.Command) {
 	s.BoolVar(&f.awaiting, "awaiting", false, "the program waits for input")
 	s.BoolVar(&f.ready, "ready", false, "a declared terminal has become ready, or failed to")
 	s.BoolVar(&f.ports, "ports", false, "a TCP port was opened or closed")
+	s.BoolVar(&f.verdict, "verdict", false, "what was good fails now, or what failed is good")
 	s.BoolVar(&f.raw, "raw", false, "do not mask secrets")
 }
 
@@ -124,7 +126,7 @@ func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]even
 	for _, p := range f.patterns {
 		add(true, events.Line, map[string]any{"pattern": p})
 	}
-	some := len(f.patterns) > 0 || f.exit || f.commands || f.idle > 0 || f.problems || f.awaiting || f.ready || f.ports
+	some := len(f.patterns) > 0 || f.exit || f.commands || f.idle > 0 || f.problems || f.awaiting || f.ready || f.ports || f.verdict
 	var failed map[string]any
 	if f.failed {
 		failed = map[string]any{"failedOnly": true}
@@ -141,6 +143,7 @@ func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]even
 	add(f.ready, events.Ready, nil)
 	add(f.ports, events.PortOpened, nil)
 	add(f.ports, events.PortClosed, nil)
+	add(f.verdict, events.VerdictChanged, nil)
 	if len(terminals) == 0 {
 		terminals = []string{""}
 	}
