@@ -166,6 +166,7 @@ func (s *stage) try(c clientTry) (got, answer string) {
 // Clients of the host try each row of testdata/clients.txt over a real socket. A try that
 // is refused, and a read, changes nothing.
 func TestClientAttempts(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	var s *stage
 	var before map[string]string
 	for _, c := range clientTries(t) {

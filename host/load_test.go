@@ -185,6 +185,7 @@ func each(t *testing.T, n int, do func(n int) error) {
 // nobody, and memory stays below the bound. The host that follows it gets every terminal
 // with every byte again.
 func TestLoad(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 24 << 20
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble: when nothing happens any more

@@ -80,6 +80,7 @@ func largest(head, element, tail string) json.RawMessage {
 // machine may stand still in any try, so only the best of many counts: what is slow by
 // itself is slow in each.
 func TestTheLargestMessageCostsLittle(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
 	decode := func() (took time.Duration) {
 		began := time.Now()
@@ -225,6 +226,7 @@ func TestLongMessagesArriveInTime(t *testing.T) {
 // agents that do not end. All of it takes less than promised, everybody else is served
 // meanwhile, and in the end nothing is held.
 func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	const names = 3
 	many := testkit.Load(60, 25) // of each kind and name
 	tokens := []string{"machine-laptop", "machine-honest", "observer-honest", "operator-honest"}
@@ -494,6 +496,7 @@ func waitCall(t *testing.T, url string) (args string) {
 // however many sessions have however many of them. An agent of another name is served
 // meanwhile, and in the end nothing is held.
 func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	const names, sessions = 3, 4 // of each
 	calls := testkit.Load(6, 4)  // of each session: together more than the bound below
 	tokens := []string{"machine-laptop", "agent-honest"}
