@@ -2,6 +2,7 @@ package history
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,3 +98,41 @@ func TestARunIsKept(t *testing.T) {
 }
 
 func commandOf(n int, line string) *vocab.Command { return &vocab.Command{N: n, Line: &line} }
+
+// A real disk renames and removes what the history has open, and others cannot read it.
+func TestOnARealDisk(t *testing.T) {
+	const id = "pty-a"
+	dir := filepath.Join(t.TempDir(), "state", "history")
+	h := newHistory(t, dir)
+	h.bounds = small
+	w := must.Get(h.Terminal(terminal(id)))(t)
+	for w.End() < 3000 {
+		must.Do(t, w.Append(printed(id, w.End(), w.End()+30), time.Now()))
+		must.Do(t, w.Note(Note{Kind: NoteDir, Dir: "/src", Time: time.Now()}))
+		if w.End()%300 == 0 {
+			must.Do(t, h.Sync(t.Context()))
+		}
+	}
+	must.Do(t, w.Finish(Run{ID: id + ".1", Terminal: id, Command: 1, Start: 2000, End: 2900, Started: time.Now(), Ended: time.Now()}))
+	text := must.Get(h.Text(id))(t)
+	must.Get(text.Next())(t)
+	if n, _, err := h.Forget(func(r Run) bool { return r.Command == 1 }); n != 1 || err != nil {
+		t.Errorf("%d runs were forgotten: %v", n, err)
+	}
+	text.Close()
+	have := spans(t, h, id)
+	if len(have) < 2 || have[len(have)-1] != (span{2900, 3000}) || have[len(have)-2].to != 2000 {
+		t.Errorf("there is %v", have)
+	}
+	must.Do(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		info, err := e.Info()
+		if err == nil && os.PathSeparator == '/' && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is open to others: %v", path, info.Mode())
+		}
+		return err
+	}))
+	if _, _, err := h.Forget(func(Run) bool { return true }); err != nil {
+		t.Error(err)
+	}
+	must.Do(t, h.Close())
+}

@@ -184,8 +184,8 @@ func (h *History) readFile(name string, max int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// Notes returns the notes of the run's terminal up to the run's end, oldest first. After a
-// loss of power some of a terminal that goes on may be ahead of its text.
+// Notes returns the notes of the run's terminal up to the run's end, oldest first. After
+// a loss of power some of a terminal that goes on may be ahead of its text.
 func (t *Text) Notes() ([]Note, error) {
 	var notes []Note
 	err := t.h.notes(t.terminal, func(n Note, _ []byte) {
