@@ -38,7 +38,7 @@ func (m *model) expect(now time.Time) string {
 // Random starts, ends, promotions and waits of three agents: each start is decided as the
 // model says.
 func TestLimitsAgainstAModel(t *testing.T) {
-	for seed := range testkit.Rounds(t, 20, 2000) {
+	for seed := range testkit.Rounds(t, testkit.Load(10, 4), 2000) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 7))
 			e, p := engine(t, policy.Options{}), pool(t)

@@ -34,7 +34,7 @@ var awkward = []string{
 func TestAppendQuoteMatchesEncodingJSON(t *testing.T) {
 	for _, text := range awkward {
 		for _, shift := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 249, 250, 251, 252, 253, 254, 255, 256, 257} {
-			for _, tail := range []string{"", "z", "zzzzzzzzzz"} {
+			for _, tail := range []string{"", "zzzzzzzzzz"} {
 				s := strings.Repeat("x", shift) + text + tail
 				want := "prefix" + string(reference(t, []byte(s)))
 				if got := jsonspan.AppendQuote([]byte("prefix"), []byte(s)); string(got) != want {
