@@ -386,7 +386,7 @@ func TestASilentNetworkIsNoticedInTime(t *testing.T) {
 }
 
 func TestNothingIsLostOverBrokenConnections(t *testing.T) {
-	const each = 50 // connections broken in a round
+	each := testkit.Load(50, 25) // connections broken in a round
 	for round := range testkit.Rounds(t, testkit.Load(2, 1), 40) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -399,7 +399,7 @@ func TestNothingIsLostOverBrokenConnections(t *testing.T) {
 // A child that cares for nobody prints more than the log holds while the link is down.
 // All that is missing is counted, at its place.
 func TestGapsOverBrokenConnectionsAreExact(t *testing.T) {
-	const each = 30
+	each := testkit.Load(30, 15)
 	for round := range testkit.Rounds(t, 1, 40) {
 		synctest.Test(t, func(t *testing.T) {
 			seed := uint64(5000 + round)
@@ -430,7 +430,7 @@ func TestGapsOverBrokenConnectionsAreExact(t *testing.T) {
 }
 
 func TestNothingIsLostOverBrokenSockets(t *testing.T) {
-	const each = 50 // connections broken in a round
+	each := testkit.Load(50, 25) // connections broken in a round
 	for round := range testkit.Rounds(t, 1, 20) {
 		t.Run("", func(t *testing.T) {
 			testkit.Leaks(t)

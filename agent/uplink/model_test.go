@@ -273,7 +273,7 @@ func play(t *testing.T, steps []step) (ok bool) {
 }
 
 func TestAnythingInAnyOrder(t *testing.T) {
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "60", "rapid.shrinktime": "20s"} {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": fmt.Sprint(testkit.Load(60, 20)), "rapid.shrinktime": "20s"} {
 		must.Do(t, flag.Set(name, value))
 	}
 	one := rapid.Custom(func(r *rapid.T) step {

@@ -102,7 +102,7 @@ func (w *world) follow() *follower {
 // the host have dropped, and also at a host that has forgotten everything.
 func TestObserversSeeTheScreenThroughAHost(t *testing.T) {
 	known, all := 0, 0
-	for round := range testkit.Rounds(t, 8, 1000) {
+	for round := range testkit.Rounds(t, testkit.Load(8, 3), 1000) {
 		rng := rand.New(rand.NewPCG(uint64(round), 22))
 		s := xterm.Long(rng, 20<<10+rng.IntN(180<<10), round%2 == 1, xterm.Wider)
 		var j joined

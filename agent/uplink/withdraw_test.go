@@ -231,7 +231,7 @@ func TestUnlendAndLendWhileTheLinkLooks(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)
 		h, child := w.spawn(term.Spec{})
-		for round := range testkit.Load(1000, 300) {
+		for round := range testkit.Load(1000, 100) {
 			must.Do(t, h.Unlend("lab"))
 			for range round % 40 {
 				runtime.Gosched()

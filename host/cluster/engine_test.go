@@ -25,9 +25,9 @@ func TestServersDie(t *testing.T) {
 	m.lend(a)
 	here, there := watch(t, a, lent), watch(t, b, lent)
 	for i := range 3 {
-		m.flood(m.sent + 1<<19)
+		m.flood(m.sent + 1<<18)
 		servers.Kill(i)
-		m.flood(m.sent + 1<<19)
+		m.flood(m.sent + 1<<18)
 		there.await(t, m.sent, "all of it is at the other node after a server was killed")
 		servers.Start(i)
 	}

@@ -371,7 +371,7 @@ func (w *leaseWorld) settle() {
 // be slow, lose questions and answers, and tell of changes late, and machines may come to
 // other nodes at any time and leave connections open.
 func TestLeasesInAnyOrder(t *testing.T) {
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "60", "rapid.shrinktime": "10s"} {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": fmt.Sprint(testkit.Load(60, 20)), "rapid.shrinktime": "10s"} {
 		must.Do(t, flag.Set(name, value))
 	}
 	one := rapid.Custom(func(r *rapid.T) leaseStep {

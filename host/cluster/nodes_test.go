@@ -73,8 +73,8 @@ func TestOwnerDies(t *testing.T) {
 	m := &machine{t: t, id: "laptop", uri: lent}
 	m.lend(owner)
 	w := watch(t, observed, lent)
-	for round := range 5 {
-		m.flood(m.sent + 1<<19) // it is on its way when the node dies
+	for round := range 3 {
+		m.flood(m.sent + 1<<18) // it is on its way when the node dies
 		printed := m.sent
 		next := start(t, servers.URLs, host.Options{Scrollback: 16 << 20})
 		owner.end()

@@ -85,7 +85,7 @@ func TestKillAfterExit(t *testing.T) {
 // A daemon is in another session, has another parent and ignores the polite signals.
 func TestKillFindsDaemons(t *testing.T) {
 	testkit.Leaks(t)
-	for range testkit.Rounds(t, 20, 1000) {
+	for range testkit.Rounds(t, 8, 1000) {
 		p := startHelper(t, "detach")
 		p.until("pid ")
 		p.kill(0)
