@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"tether/internal/loopback"
 )
 
 // Loopbacks returns the addresses of the loopback interface. A server may listen on only
@@ -95,11 +96,7 @@ func loopbackURL(text string) (*url.URL, error) {
 
 func isLoopback(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	return strings.HasSuffix(host, ".localhost") || loopback.Is(host)
 }
 
 // URLPort returns the port of a URL of this machine.

@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/bounded"
+	"tether/internal/loopback"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -220,7 +221,7 @@ func (h *Host) originAllowed(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || u.Scheme == "http" && h.https(r) && !isLoopback(u.Hostname()) {
+	if err != nil || u.Host == "" || u.Scheme == "http" && h.https(r) && !loopback.Is(u.Hostname()) {
 		return false
 	}
 	if slices.ContainsFunc(h.opts.Origins, func(o string) bool { return strings.EqualFold(o, u.Host) }) {
@@ -232,11 +233,6 @@ func (h *Host) originAllowed(r *http.Request) bool {
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || strings.EqualFold(host, "localhost")
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // answerJSON answers with JSON.

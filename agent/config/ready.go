@@ -3,13 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"tether/internal/loopback"
 )
 
 // Ready says when a declared terminal is ready. At most one of the conditions is there;
@@ -97,7 +98,7 @@ func checkReadyURL(text string) error {
 		return fmt.Errorf("http: %s is no URL such as http://localhost:5173/", shown(text))
 	}
 	host := u.Hostname()
-	if ip := net.ParseIP(host); host != "localhost" && !strings.HasSuffix(host, ".localhost") && (ip == nil || !ip.IsLoopback()) {
+	if !strings.HasSuffix(host, ".localhost") && !loopback.Is(host) {
 		return fmt.Errorf("http: %s is not this machine; name localhost or 127.0.0.1", shown(host))
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/lazyregexp"
+	"tether/internal/loopback"
 	"tether/pairing"
 )
 
@@ -214,7 +215,7 @@ func (p *Paired) pairedAt(address, name string) host {
 // freeName derives a name from the URL that no other host has.
 func (p *Paired) freeName(u *url.URL) string {
 	name := u.Hostname()
-	if loopback(name) {
+	if loopback.Is(name) {
 		name = "local"
 	} else if net.ParseIP(name) == nil {
 		name, _, _ = strings.Cut(name, ".")
@@ -250,7 +251,7 @@ func hostURL(text string) (*url.URL, error) {
 		return nil, localapi.BadRequest("the URL must not hold a credential")
 	case u.Fragment != "":
 		return nil, localapi.BadRequest("the URL must not have a fragment")
-	case u.Scheme == "ws" && !loopback(u.Hostname()):
+	case u.Scheme == "ws" && !loopback.Is(u.Hostname()):
 		return nil, &localapi.Error{Code: localapi.CodeInsecure, Message: "ws:// to another machine would send everything in clear text",
 			Hint: "use wss://, or ws:// to 127.0.0.1 through a tunnel of your own"}
 	}
@@ -265,11 +266,6 @@ func URL(text string) (string, error) {
 		return "", err
 	}
 	return u.String(), nil
-}
-
-func loopback(name string) bool {
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // verify connects once. It uses a new clientId: a second connection with the link's would

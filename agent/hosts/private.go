@@ -9,6 +9,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp/client"
+	"tether/internal/loopback"
 )
 
 // A private host is one that a command of the person has started on loopback for one
@@ -27,7 +28,7 @@ func (p *Paired) LinkPrivate(ctx context.Context, at localapi.PrivateHost, id te
 	if err != nil {
 		return "", nil, err
 	}
-	if !loopback(address.Hostname()) {
+	if !loopback.Is(address.Hostname()) {
 		return "", nil, localapi.BadRequest("a private host must be on loopback, such as ws://127.0.0.1:port")
 	}
 	if err := checkToken(at.Token); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/internal/loopback"
 )
 
 // shareLasts is how long a link works by default.
@@ -158,11 +158,7 @@ func guestPage(host string) string {
 // machines from different places.
 func onLoopback(base string) bool {
 	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && loopback.Is(u.Hostname())
 }
 
 func shareFrom(i term.Info, l *term.Loan, s *term.Share) localapi.Share {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tether/internal/loopback"
 )
 
 // checkAddress refuses an address where others could eavesdrop or connect, unless the
@@ -40,7 +42,7 @@ func (s *settings) checkPublicURL() error {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
 		return &usageError{fmt.Sprintf("--public-url %.200q must be https://NAME", s.publicURL), "give the URL of the page without a path"}
 	}
-	if u.Scheme == "http" && !loopbackName(u.Hostname()) && (!s.plaintext || s.cert != "") {
+	if u.Scheme == "http" && !loopback.Is(u.Hostname()) && (!s.plaintext || s.cert != "") {
 		return &usageError{fmt.Sprintf("tokens, logins and what terminals print would travel in clear text to --public-url %.200q", s.publicURL),
 			"give the https URL at which browsers reach this host; without TLS, in a network you trust, add --plaintext"}
 	}
@@ -79,12 +81,7 @@ func isLoopback(address string) (bool, error) {
 	if err != nil {
 		return false, &usageError{fmt.Sprintf("--listen: %v", err), "give an address such as 127.0.0.1:9187"}
 	}
-	return loopbackName(name), nil
-}
-
-func loopbackName(name string) bool {
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
+	return loopback.Is(name), nil
 }
 
 // certCheck is the shortest time between two checks of the certificate's files.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/host"
+	"tether/internal/loopback"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -67,7 +68,7 @@ func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 	if !secure && parsed.Scheme != "ws" && parsed.Scheme != "http" {
 		return "", &usageError{fmt.Sprintf("--url has the scheme %.20q", parsed.Scheme), "use ws, wss, http or https"}
 	}
-	if withToken && !secure && !loopbackName(parsed.Hostname()) {
+	if withToken && !secure && !loopback.Is(parsed.Hostname()) {
 		return "", &usageError{"the token would be sent in clear text to " + parsed.Host, "use wss:// or https://"}
 	}
 	parsed.Scheme = map[bool]string{false: "ws", true: "http"}[web]

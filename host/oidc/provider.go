@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"tether/host/access"
 	"tether/host/leader"
 	"tether/internal/bounded"
+	"tether/internal/loopback"
 )
 
 // Path begins every path of a Provider, below the host's public URL.
@@ -196,9 +196,7 @@ func webURL(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is no URL such as https://id.example.com", text)
 	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	loopback := err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
-	if u.Scheme != "https" && !(u.Scheme == "http" && loopback) {
+	if u.Scheme != "https" && !(u.Scheme == "http" && loopback.Is(u.Hostname())) {
 		return nil, fmt.Errorf("%q: use https (http only on a loopback address)", text)
 	}
 	return u, nil

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"tether/internal/loopback"
 )
 
 // Door lets guests to the pages of a private host that are for them, and to nothing else
@@ -90,12 +93,7 @@ func (d *Door) has(u *url.URL) bool {
 	if u.RawPath != "" || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/.") {
 		return false
 	}
-	for _, p := range d.paths {
-		if u.Path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(u.Path, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.paths, func(p string) bool { return u.Path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(u.Path, p) })
 }
 
 // ours reports whether the request names this door, and comes from its own page or from
@@ -122,6 +120,5 @@ func isAddress(host string) bool {
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")
+	return loopback.Is(name)
 }
