@@ -53,9 +53,7 @@ type Set struct {
 // only if Options.Terminals is a Controller, and restart_terminal only if it is a
 // Restarter whose MayRestart returns true.
 func New(o Options) *Set {
-	if o.Waits == 0 {
-		o.Waits = 64
-	}
+	o.Waits = cmp.Or(o.Waits, 64)
 	s := &Set{opts: o, waits: make(chan struct{}, o.Waits), matching: NewMatching(o.Matchers, o.Bug)}
 	s.control, _ = o.Terminals.(Controller)
 	s.ctx, s.cancel = context.WithCancel(context.Background())

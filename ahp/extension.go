@@ -1,6 +1,7 @@
 package ahp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -90,9 +91,7 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 	if t.HeartbeatMs != 0 {
 		t.HeartbeatMs = min(max(t.HeartbeatMs, MinHeartbeatMs), MaxHeartbeatMs)
 	}
-	if t.MaxDataBytes == 0 {
-		t.MaxDataBytes = DefaultMaxDataBytes
-	}
+	t.MaxDataBytes = cmp.Or(t.MaxDataBytes, DefaultMaxDataBytes)
 	t.MaxDataBytes = min(max(t.MaxDataBytes, MinMaxDataBytes), MaxData)
 	return t, true
 }

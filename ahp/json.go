@@ -2,6 +2,7 @@ package ahp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,10 +45,7 @@ func describe(err error) error {
 	if !errors.As(err, &t) {
 		return err
 	}
-	field := t.Field
-	if field == "" {
-		field = "value"
-	}
+	field := cmp.Or(t.Field, "value")
 	return fmt.Errorf("%s has the wrong type: %s", field, t.Value)
 }
 

@@ -1,6 +1,7 @@
 package ahp
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -28,9 +29,7 @@ func (l Lifecycle) Exited() bool { return l.Status == StatusExited }
 // MarshalJSON implements json.Marshaler.
 func (l Lifecycle) MarshalJSON() ([]byte, error) {
 	type fields Lifecycle
-	if l.Status == "" {
-		l.Status = StatusRunning
-	}
+	l.Status = cmp.Or(l.Status, StatusRunning)
 	return marshal(fields(l)), nil
 }
 

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -89,12 +90,8 @@ type watchKey struct {
 
 // New returns an engine without subscriptions. The caller must Close it.
 func New(o Options) *Engine {
-	if o.Streams == 0 {
-		o.Streams = DefaultStreams
-	}
-	if o.Leases == 0 {
-		o.Leases = DefaultLeases
-	}
+	o.Streams = cmp.Or(o.Streams, DefaultStreams)
+	o.Leases = cmp.Or(o.Leases, DefaultLeases)
 	e := &Engine{opts: o, subs: map[*Sub]bool{}, watches: map[watchKey]*watch{}, sources: map[uint32]*source{}}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for _, k := range kinds() {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -294,9 +295,7 @@ func (s *Sub) tell(ctx context.Context, out Out) error {
 				return err
 			}
 		}
-		if wait == 0 {
-			wait = time.Hour
-		}
+		wait = cmp.Or(wait, time.Hour)
 		timer.Reset(wait)
 		select {
 		case <-s.wake:

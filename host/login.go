@@ -366,10 +366,5 @@ func (h *Host) nameAllowed(r *http.Request) bool {
 	if isAddress(strings.Trim(name, "[]")) {
 		return true
 	}
-	for _, o := range h.opts.Origins {
-		if strings.EqualFold(o, r.Host) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.opts.Origins, func(o string) bool { return strings.EqualFold(o, r.Host) })
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -153,9 +154,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxSubscriptions, 1024)
 	setDefault(&o.MaxTerminals, 256)
 	setDefault(&o.MaxSessions, 256)
-	if o.Info.Name == "" {
-		o.Info.Name = "tether-host"
-	}
+	o.Info.Name = cmp.Or(o.Info.Name, "tether-host")
 	if o.Logger == nil {
 		o.Logger = new(zerolog.Nop())
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"slices"
@@ -74,10 +75,7 @@ func (p Principal) may(r right) bool {
 	if p.Guest != "" {
 		return r == rightSee || r == rightPage
 	}
-	role := p.Role
-	if role == "" {
-		role = RoleAdmin
-	}
+	role := cmp.Or(p.Role, RoleAdmin)
 	return slices.Contains(grants[role], r)
 }
 

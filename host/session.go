@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -91,9 +92,7 @@ func (h *Host) addSessionLocked(uri string, creator *client, person string, stat
 	case len(h.sessions) >= 2*h.opts.MaxSessions: // each is there by two URIs
 		return nil, errSessions
 	}
-	if state.Title == "" {
-		state.Title = defaultSessionTitle
-	}
+	state.Title = cmp.Or(state.Title, defaultSessionTitle)
 	now := time.Now()
 	chat := ahp.ChatScheme + rand.Text()
 	h.nextSeqLocked() // so that no snapshot of an earlier session with this URI passes for one of this

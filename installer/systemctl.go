@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,12 +45,7 @@ func (m *systemd) explain(err error) error {
 		return nil
 	}
 	says := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(err.Error(), w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(err.Error(), w) })
 	}
 	switch {
 	case m.system && says("ccess denied", "uthentication required", "ermission denied"):

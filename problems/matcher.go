@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -119,10 +120,7 @@ func Compile(all ...Matcher) (*Set, error) {
 	for i, m := range all {
 		c, err := m.compile()
 		if err != nil {
-			name := m.Name
-			if name == "" {
-				name = m.Owner
-			}
+			name := cmp.Or(m.Name, m.Owner)
 			return nil, fmt.Errorf("problem matcher %d (%.40q): %w", i+1, name, err)
 		}
 		s.matchers = append(s.matchers, c)

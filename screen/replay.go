@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"strconv"
 )
 
@@ -351,9 +352,7 @@ func (s *Screen) savedPen(v *saved) attrs {
 }
 
 func (w *replay) charset(set byte) {
-	if set == 0 {
-		set = 'B'
-	}
+	set = cmp.Or(set, 'B')
 	w.str("\x1b(" + string(rune(set)))
 }
 

@@ -1,6 +1,7 @@
 package shellint
 
 import (
+	"cmp"
 	"embed"
 	"path/filepath"
 	"slices"
@@ -166,10 +167,7 @@ func planPowerShell(plan *Injection, s start, o InjectOptions) {
 // environment, which every program can read, so these marks have no nonce. cmd.exe cannot
 // report when a line starts to run.
 func planCmd(plan *Injection, _ start, o InjectOptions) {
-	prompt := o.getenv("PROMPT")
-	if prompt == "" {
-		prompt = "$P$G"
-	}
+	prompt := cmp.Or(o.getenv("PROMPT"), "$P$G")
 	plan.Env = map[string]string{"PROMPT": `$E]133;A$E\$E]9;9;$P$E\` + prompt + `$E]133;B$E\`}
 }
 

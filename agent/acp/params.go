@@ -44,8 +44,7 @@ func decode(params []byte, into any) error {
 		return invalid("params: %v", err)
 	}
 	err := json.Unmarshal(jsonspan.Whole(params), into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrong.Field == "" {
 			return invalid("params must be an object, not %s", wrong.Value)
 		}

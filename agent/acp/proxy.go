@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -61,12 +62,8 @@ type Proxy struct {
 
 // New returns a proxy that does nothing until Run.
 func New(o Options) *Proxy {
-	if o.Mode == "" {
-		o.Mode = Take
-	}
-	if o.Serve == "" {
-		o.Serve = ServerKnown
-	}
+	o.Mode = cmp.Or(o.Mode, Take)
+	o.Serve = cmp.Or(o.Serve, ServerKnown)
 	if o.Notice == nil {
 		o.Notice = func(string) {}
 	}

@@ -216,8 +216,7 @@ func (tb *table) kill(t *terminal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
 	defer cancel()
 	err := tb.terminals.Kill(ctx, t.id)
-	var failure *Failure
-	if errors.As(err, &failure) && failure.Kind == Gone {
+	if failure, ok := errors.AsType[*Failure](err); ok && failure.Kind == Gone {
 		t.lose(terminalGone)
 		return nil
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,12 +51,8 @@ type Log struct {
 // New returns a log. It opens nothing yet, so that a daemon can run without a disk for
 // its log.
 func New(o Options) *Log {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 8 << 20
-	}
-	if o.Keep == 0 {
-		o.Keep = 3
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, 8<<20)
+	o.Keep = cmp.Or(o.Keep, 3)
 	return &Log{opts: o, head: start}
 }
 

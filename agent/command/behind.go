@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -217,9 +218,7 @@ func openXargs(r *reader, c Command, _ input) bool {
 		return false // echo
 	}
 	place, replaces := valueOf(met, "I", "replace", "i", "J")
-	if place.Text == "" {
-		place.Text = "{}"
-	}
+	place.Text = cmp.Or(place.Text, "{}")
 	// The input becomes words of the command. For a shell or an interpreter it is code.
 	words := make([]Word, len(rest), len(rest)+1)
 	for i, w := range rest {

@@ -337,12 +337,7 @@ func (d *effect) gitConfig(rest []Word) {
 
 // namesProgram reports whether a setting of a package manager names a program.
 func namesProgram(s string) bool {
-	for _, key := range []string{"shell", "node-options", "editor", "viewer", "init-module", "onload-script", "script", "exec.executable"} {
-		if strings.Contains(strings.ToLower(s), key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"shell", "node-options", "editor", "viewer", "init-module", "onload-script", "script", "exec.executable"}, func(key string) bool { return strings.Contains(strings.ToLower(s), key) })
 }
 
 // isSQL reports whether the program reads SQL.

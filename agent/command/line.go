@@ -95,8 +95,7 @@ func commentsStand(file *syntax.File, text string) bool {
 }
 
 func parseProblem(err error) string {
-	var p syntax.ParseError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[syntax.ParseError](err); ok {
 		return p.Text
 	}
 	return err.Error()

@@ -56,10 +56,5 @@ func prompts(c Command) bool {
 	if interpreterOf(c.Name()) != nil {
 		return true
 	}
-	for _, p := range []*program{verbOf(c, 2), programs()[c.Name()]} {
-		if p != nil && p.prompt {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]*program{verbOf(c, 2), programs()[c.Name()]}, func(p *program) bool { return p != nil && p.prompt })
 }

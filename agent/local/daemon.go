@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"runtime/pprof"
@@ -153,10 +154,7 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	took := time.Duration(seconds) * time.Second
-	if took == 0 {
-		took = defaultProfile
-	}
+	took := cmp.Or(time.Duration(seconds)*time.Second, defaultProfile)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if err := pprof.StartCPUProfile(w); err != nil {
 		w.Header().Del("Content-Type")

@@ -45,10 +45,7 @@ func (s *Server) declare(w http.ResponseWriter, r *http.Request, req localapi.De
 	ctx, cancel := context.WithTimeout(r.Context(), declareTimeout)
 	defer cancel()
 	all, err := s.opts.Declared.Declare(ctx, req)
-	if err != nil {
-		return err
-	}
-	return reply(w, localapi.DeclaredList{SchemaVersion: localapi.SchemaVersion, Declared: all})
+	return answer(w, localapi.DeclaredList{SchemaVersion: localapi.SchemaVersion, Declared: all}, err)
 }
 
 // declareTimeout bounds requests that may wait for a login shell and for the end of the

@@ -25,22 +25,13 @@ func (s *Server) notifications(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) addReceiver(w http.ResponseWriter, r *http.Request, req localapi.ReceiverRequest) error {
 	added, err := s.opts.Notifier.Add(r.PathValue("name"), req)
-	if err != nil {
-		return err
-	}
-	return reply(w, added)
+	return answer(w, added, err)
 }
 
 func (s *Server) removeReceiver(w http.ResponseWriter, r *http.Request) error {
-	if err := s.opts.Notifier.Remove(r.PathValue("name")); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
+	return answer(w, struct{}{}, s.opts.Notifier.Remove(r.PathValue("name")))
 }
 
 func (s *Server) testReceiver(w http.ResponseWriter, r *http.Request) error {
-	if err := s.opts.Notifier.Test(r.Context(), r.PathValue("name")); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
+	return answer(w, struct{}{}, s.opts.Notifier.Test(r.Context(), r.PathValue("name")))
 }

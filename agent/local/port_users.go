@@ -22,10 +22,7 @@ func (s *Server) userPorts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	all, err := s.portsFor(s.access(r))
-	if err != nil {
-		return err
-	}
-	return reply(w, localapi.Ports{SchemaVersion: localapi.SchemaVersion, Ports: all})
+	return answer(w, localapi.Ports{SchemaVersion: localapi.SchemaVersion, Ports: all}, err)
 }
 
 // portsFor returns what userPorts answers. A socket that several processes of a program

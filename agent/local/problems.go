@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"net/http"
 
 	"tether/agent/localapi"
@@ -19,9 +20,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if most == 0 {
-		most = problems.MaxProblems
-	}
+	most = cmp.Or(most, problems.MaxProblems)
 	t, key, err := s.lookedAt(r, q)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,9 +173,7 @@ type Server struct {
 
 // NewServer returns a server that does nothing until Serve.
 func NewServer(o Options) *Server {
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = 5 * time.Minute
-	}
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 5*time.Minute)
 	if o.Agents == nil {
 		o.Agents = &Agents{}
 	}

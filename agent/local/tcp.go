@@ -228,12 +228,7 @@ func harden(h http.Header) {
 // ourHost reports whether a Host header has one of this listener's names.
 func (s *Server) ourHost(host string) bool {
 	port := strconv.FormatInt(s.tcpPort.Load(), 10)
-	for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
-		if host == name+":"+port || port == "80" && host == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"localhost", "127.0.0.1", "[::1]"}, func(name string) bool { return host == name+":"+port || port == "80" && host == name })
 }
 
 // admitPage refuses a foreign Host, and requests from pages whose origin is not listed.

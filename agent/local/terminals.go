@@ -146,10 +146,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request, h term.Handle) err
 
 func (s *Server) commands(w http.ResponseWriter, r *http.Request, h term.Handle) error {
 	commands, err := h.Commands()
-	if err != nil {
-		return err
-	}
-	return reply(w, localapi.CommandList{SchemaVersion: localapi.SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: commands})
+	return answer(w, localapi.CommandList{SchemaVersion: localapi.SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: commands}, err)
 }
 
 func (s *Server) kill(w http.ResponseWriter, r *http.Request, h term.Handle) error {

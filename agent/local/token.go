@@ -337,10 +337,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	token, err := t.create(req.Principal, req.Person)
-	if err != nil {
-		return err
-	}
-	return reply(w, localapi.NewToken{SchemaVersion: localapi.SchemaVersion, Principal: req.Principal, Person: req.Person, Token: token})
+	return answer(w, localapi.NewToken{SchemaVersion: localapi.SchemaVersion, Principal: req.Principal, Person: req.Person, Token: token}, err)
 }
 
 // showToken answers with the person's own token.
@@ -350,10 +347,7 @@ func (s *Server) showToken(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	token, err := t.User()
-	if err != nil {
-		return err
-	}
-	return reply(w, localapi.NewToken{SchemaVersion: localapi.SchemaVersion, Principal: userToken, Token: token})
+	return answer(w, localapi.NewToken{SchemaVersion: localapi.SchemaVersion, Principal: userToken, Token: token}, err)
 }
 
 func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
@@ -361,8 +355,5 @@ func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := t.Revoke(r.PathValue("principal")); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
+	return answer(w, struct{}{}, t.Revoke(r.PathValue("principal")))
 }

@@ -123,9 +123,7 @@ func (s *Receivers) put(name, text string, form Form) error {
 	if err != nil {
 		return localapi.BadRequest("%v", err)
 	}
-	if form == "" {
-		form = guess(text)
-	}
+	form = cmp.Or(form, guess(text))
 	if !slices.Contains(forms, form) {
 		return localapi.BadRequest("the form %.20q must be one of %s", form, formNames())
 	}

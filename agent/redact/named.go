@@ -224,12 +224,7 @@ func words(s string) bool {
 	if len(fields) > 8 || strings.ContainsAny(s, "?!:()%/\\{}") || s[0] >= 'A' && s[0] <= 'Z' && strings.Contains(s, " ") {
 		return false
 	}
-	for _, f := range fields {
-		if isStopWord(f) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(fields, isStopWord)
 }
 
 // mixture reports whether a text has letters and something else, so that it is no word.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tether/agent/term"
@@ -62,12 +63,7 @@ func present(name string, spec *term.Spec) bool {
 	}
 	for i := len(spec.Env) - 1; i >= 0; i-- {
 		if path, ok := strings.CutPrefix(spec.Env[i], "PATH="); ok {
-			for _, dir := range filepath.SplitList(path) {
-				if is(filepath.Join(dir, name)) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool { return is(filepath.Join(dir, name)) })
 		}
 	}
 	return false

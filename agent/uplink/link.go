@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,15 +123,9 @@ type resumption struct {
 
 // New returns a link that does nothing until Run.
 func New(o Options) *Link {
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 15 * time.Second
-	}
-	if o.DialTimeout == 0 {
-		o.DialTimeout = 15 * time.Second
-	}
-	if o.OnDispose == "" {
-		o.OnDispose = term.DisposeAuto
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, 15*time.Second)
+	o.DialTimeout = cmp.Or(o.DialTimeout, 15*time.Second)
+	o.OnDispose = cmp.Or(o.OnDispose, term.DisposeAuto)
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}

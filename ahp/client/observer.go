@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -50,9 +51,7 @@ func (o ObserverOptions) withDefaults() ObserverOptions {
 	if o.QueueLimit <= 0 {
 		o.QueueLimit = DefaultQueueLimit
 	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
-	}
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}

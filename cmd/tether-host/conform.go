@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,10 +84,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 }
 
 func printReport(stdout io.Writer, report *conform.Report) {
-	name := report.Server
-	if name == "" {
-		name = "unnamed host"
-	}
+	name := cmp.Or(report.Server, "unnamed host")
 	fmt.Fprintf(stdout, "%s, AHP %s\n\n", printable(name), printable(report.Version))
 	w := newTable(stdout, "FOR\tRULE\tRESULT\tWHY")
 	count := map[conform.Verdict]int{}

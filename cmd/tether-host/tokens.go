@@ -182,9 +182,7 @@ the person that --owner names; an observer is the person of its own name. A pers
 			}
 			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
 			if once {
-				if ttl == 0 {
-					ttl = pairingTTL
-				}
+				ttl = cmp.Or(ttl, pairingTTL)
 				create = func() (string, access.Info, error) { return t.CreatePairing(args[0], ttl) }
 			}
 			token, _, err := create()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -67,9 +68,7 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 	if mode == acp.Editor && o.serve == acp.ServerAlways {
 		return usage(c, "--mcp needs tether's terminals: omit --terminal=editor")
 	}
-	if o.as == "" {
-		o.as = agentName(o.argv[0])
-	}
+	o.as = cmp.Or(o.as, agentName(o.argv[0]))
 	options := acp.Options{Mode: mode, ANSI: o.ansi, Serve: o.serve, Notice: func(text string) { a.notice("acp: %s", text) }}
 	if mode != acp.Editor || o.sandbox {
 		client, d, err := a.client()

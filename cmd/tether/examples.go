@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,9 +104,7 @@ func addExamples(c *cobra.Command, path string) {
 	if text := examples[path]; c.Example == "" && text != "" {
 		c.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")
 	}
-	if c.Long == "" {
-		c.Long = descriptions[path]
-	}
+	c.Long = cmp.Or(c.Long, descriptions[path])
 	for _, sub := range c.Commands() {
 		addExamples(sub, strings.TrimSpace(path+" "+sub.Name()))
 	}

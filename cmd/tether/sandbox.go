@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -36,9 +37,7 @@ Example configuration:
 The exit status is the agent's.`,
 		Args: someArgs(1, -1, "an agent's command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
-			if as == "" {
-				as = agentName(argv[0])
-			}
+			as = cmp.Or(as, agentName(argv[0]))
 			return a.sandbox(c, as, argv)
 		},
 	}

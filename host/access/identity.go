@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -103,10 +104,7 @@ func (f *peopleFile) freeName(wanted string, tokens []record) string {
 			b.WriteRune(r)
 		}
 	}
-	base := strings.TrimLeft(b.String(), "-_.@")
-	if base == "" {
-		base = "person"
-	}
+	base := cmp.Or(strings.TrimLeft(b.String(), "-_.@"), "person")
 	name := base
 	for n := 2; name == ahp.ToEveryone || f.hadPerson(name) || slices.ContainsFunc(tokens, func(r record) bool { return strings.EqualFold(r.Principal, name) }); n++ {
 		name = fmt.Sprintf("%s-%d", base, n)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,12 +34,7 @@ func (r *run) disposedByOthers() error {
 		return err
 	}
 	if err := r.until(r.owner, "terminal/exited for the owner", func() bool {
-		for _, e := range r.owner.seen {
-			if e.channel == r.uri && e.kind == ahp.ActionTerminalExited {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(r.owner.seen, func(e envelope) bool { return e.channel == r.uri && e.kind == ahp.ActionTerminalExited })
 	}); err != nil {
 		return err
 	}

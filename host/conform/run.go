@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tether/ahp"
@@ -61,12 +62,7 @@ type Report struct {
 
 // Failed reports whether a rule was broken.
 func (r *Report) Failed() bool {
-	for _, one := range r.Results {
-		if one.Verdict == Fail {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Results, func(one Result) bool { return one.Verdict == Fail })
 }
 
 // errSkip is wrapped by the errors of rules that do not apply.

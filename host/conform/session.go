@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -161,12 +162,7 @@ func (s *session) textLocked(channel string) string {
 // toldLocked reports whether an accepted action for which is returns true has arrived in
 // a channel.
 func (s *session) toldLocked(channel string, is func(ahp.Action) bool) bool {
-	for _, e := range s.seen {
-		if e.channel == channel && !e.rejected && e.action != nil && is(e.action) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.seen, func(e envelope) bool { return e.channel == channel && !e.rejected && e.action != nil && is(e.action) })
 }
 
 // hears waits until a session has received an action of the terminal for which is returns

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/subtle"
@@ -244,9 +245,7 @@ func Approve(at access.Place, tokens *access.Tokens, code, name string) (access.
 	if err != nil {
 		return access.Info{}, err
 	}
-	if name == "" {
-		name = one.Name
-	}
+	name = cmp.Or(name, one.Name)
 	return tokens.AddDevice(name, one.DeviceKey, one.Commitment)
 }
 

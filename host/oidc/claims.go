@@ -161,9 +161,7 @@ func (c claims) with(more claims) claims {
 	if more.Email == "" {
 		more.Email, more.Verified = c.Email, c.Verified
 	}
-	if more.Username == "" {
-		more.Username = c.Username
-	}
+	more.Username = cmp.Or(more.Username, c.Username)
 	if !more.listed {
 		more.groups, more.listed = c.groups, c.listed
 	}

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"bufio"
+	"cmp"
 	"compress/zlib"
 	"encoding/binary"
 	"io"
@@ -135,9 +136,7 @@ func apply(base, delta []byte) ([]byte, error) {
 				at[bit], delta = delta[0], delta[1:]
 			}
 			from, long := int(binary.LittleEndian.Uint32(at[:4])), int(at[4])|int(at[5])<<8|int(at[6])<<16
-			if long == 0 {
-				long = 0x10000
-			}
+			long = cmp.Or(long, 0x10000)
 			if from > len(base) || long > len(base)-from {
 				return nil, errNotGit
 			}

@@ -121,10 +121,7 @@ func (b Book) Page(c *cobra.Command) []byte {
 	if len(shown(c)) > 0 {
 		fmt.Fprintf(&w, ".br\n\\fB%s\\fR COMMAND\n", escaped(c.CommandPath()))
 	}
-	text := c.Long
-	if text == "" {
-		text = c.Short
-	}
+	text := cmp.Or(c.Long, c.Short)
 	section(&w, Section{"DESCRIPTION", text})
 	b.commands(&w, c)
 	flags(&w, "OPTIONS", c.NonInheritedFlags().FlagUsages())

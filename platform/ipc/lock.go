@@ -33,8 +33,7 @@ func readPid(f *os.File) int {
 // does or it has not said so yet.
 func Holder(path string) int {
 	lock, err := Lock(path)
-	var locked *LockedError
-	if errors.As(err, &locked) {
+	if locked, ok := errors.AsType[*LockedError](err); ok {
 		return locked.Pid
 	}
 	if err == nil {

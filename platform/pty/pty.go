@@ -14,6 +14,7 @@
 package pty
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -39,12 +40,8 @@ type Size struct{ Cols, Rows uint16 }
 var DefaultSize = Size{Cols: 80, Rows: 24}
 
 func (s Size) orDefault() Size {
-	if s.Cols == 0 {
-		s.Cols = DefaultSize.Cols
-	}
-	if s.Rows == 0 {
-		s.Rows = DefaultSize.Rows
-	}
+	s.Cols = cmp.Or(s.Cols, DefaultSize.Cols)
+	s.Rows = cmp.Or(s.Rows, DefaultSize.Rows)
 	return s
 }
 

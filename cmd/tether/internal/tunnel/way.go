@@ -7,6 +7,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -151,9 +152,7 @@ func overSSH(host, publicURL string) (Way, error) {
 		if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 			return Way{}, fmt.Errorf("the public URL %.200q must be https://NAME, without a path", publicURL)
 		}
-		if remote == 0 {
-			remote = defaultSSHPort
-		}
+		remote = cmp.Or(remote, defaultSSHPort)
 		publicURL = "https://" + strings.ToLower(u.Host)
 		w.Readers = fmt.Sprintf("whoever has the link, and whoever runs %s, where TLS ends", host)
 		w.Note = fmt.Sprintf("%s must lead to 127.0.0.1:%d on %s", publicURL, remote, host)
