@@ -347,6 +347,7 @@ func (x *recording) follow() {
 	x.run.Lent = x.r.hosts(i.Loans)
 	if x.rd != nil {
 		x.lend(nil, time.Now())
+		x.exam.become(i.Ready)
 	}
 	if x.run.Owner != was.Owner || x.run.Ready != was.Ready || !slices.Equal(x.run.Lent, was.Lent) {
 		x.r.put(x.run)

@@ -13,6 +13,7 @@ import (
 	"tether/agenttools"
 	"tether/internal/change"
 	"tether/internal/checkout"
+	"tether/problems"
 )
 
 // Options are what Runs needs. History and Access are required.
@@ -31,7 +32,9 @@ type Options struct {
 	HostID func(host string) string
 	// Checkouts, if not nil, finds the git work trees in which runs start.
 	Checkouts *checkout.Finder
-	Logger    *zerolog.Logger // nil: silence
+	// Matchers find problems; nil means those of known tools.
+	Matchers *problems.Set
+	Logger   *zerolog.Logger // nil: silence
 }
 
 // Runs is the history of the terminals' runs. It is safe for concurrent use.
@@ -39,6 +42,7 @@ type Runs struct {
 	opts     Options
 	recorder *recorder
 	changes  changes
+	verdicts verdicts
 	trees    trees
 }
 
@@ -57,6 +61,14 @@ func Open(o Options) *Runs {
 	r := &Runs{opts: o, trees: trees{finder: o.Checkouts}}
 	r.recorder = newRecorder(r)
 	return r
+}
+
+// matchers returns what problems are found with.
+func (r *Runs) matchers() *problems.Set {
+	if r.opts.Matchers != nil {
+		return r.opts.Matchers
+	}
+	return problems.Builtin()
 }
 
 // History returns the files, for the person.

@@ -173,7 +173,7 @@ func (r *Run) Points() []Point {
 func (r *Run) trial(at time.Time, where *vocab.Checkout, found Found, outcome Outcome, why string) trial {
 	t := trial{Point: Point{Run: r.ID, At: at, Outcome: outcome, Why: why, Errors: found.Errors, Warnings: found.Warnings}, at: where}
 	if where != nil {
-		t.Branch, t.Commit = where.Branch, commitOf(where)
+		t.Branch, t.Commit = where.Branch, Commit(where)
 	}
 	return t
 }
@@ -184,8 +184,9 @@ const (
 	changesMark  = "+changes"
 )
 
-// commitOf names the state of a work tree: COMMIT, or COMMIT+changes.
-func commitOf(c *vocab.Checkout) string {
+// Commit names the state of a work tree: COMMIT with 12 digits, or COMMIT+changes; "" if
+// it is not known.
+func Commit(c *vocab.Checkout) string {
 	if c.Commit == "" {
 		return ""
 	}
