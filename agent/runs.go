@@ -38,7 +38,11 @@ func (a *Agent) openRuns(ctx context.Context) (end func(), err error) {
 	case err != nil:
 		return nil, err
 	}
-	a.runs = runs.Open(runs.Options{History: h, Access: a.pool.As(term.User), Never: a.never, HostID: a.hosts.ID, Checkouts: &a.checkouts, Logger: &a.log})
+	matchers, err := a.settings.Matchers()
+	if err != nil {
+		return nil, err // loading has checked them
+	}
+	a.runs = runs.Open(runs.Options{History: h, Access: a.pool.As(term.User), Never: a.never, HostID: a.hosts.ID, Checkouts: &a.checkouts, Matchers: matchers, Logger: &a.log})
 	return a.runs.Record(context.WithoutCancel(ctx)), nil
 }
 

@@ -38,8 +38,8 @@ type examiner struct {
 	timer   *time.Timer
 	due     time.Time // when settle will be called; zero if it will not
 
-	// Of the run that is examined: the newest command that runs, or the terminal if it has
-	// had none.
+	// Of the run that is examined: the newest command that runs, or the terminal if it
+	// has had none.
 	rounds  int // of the tracker, that were noticed
 	from    int64
 	began   time.Time // of the present round

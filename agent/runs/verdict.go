@@ -31,10 +31,11 @@ type series struct {
 }
 
 // Verdict judges the series with these names or command lines, or those of the runs and
-// terminals with these ids: at most 20 series. Without names it judges what is named, what
-// was started as a terminal, and commands of shells in which problems were recognised or
-// that were good and failing; what fails is first. dir, if it is not "", is a directory
-// in or below which the runs are. A name without runs is agenttools.ErrNotFound.
+// terminals with these ids: at most 20 series. Without names it judges what is named,
+// what was started as a terminal, and commands of shells in which problems were
+// recognised or that were good and failing; what fails is first. dir, if it is not "", is
+// a directory in or below which the runs are. A name without runs is
+// agenttools.ErrNotFound.
 func (v View) Verdict(ctx context.Context, dir string, names []string) ([]verdict.Verdict, error) {
 	found, err := v.series(ctx, dir, names)
 	if err != nil {
