@@ -15,6 +15,8 @@ var (
 	ErrRunning = errors.New("the terminal's program has not ended")
 	// ErrNoSignal is returned by Signal for a holder that is too old to send signals.
 	ErrNoSignal = errors.New("this terminal's holder is too old to send signals")
+	// ErrNoDrop is returned by Drop for a holder that is too old to drop output.
+	ErrNoDrop = errors.New("this terminal's holder is too old to drop output")
 	// ErrReplaced is the error of a Client that another daemon has replaced.
 	ErrReplaced = errors.New("another daemon has taken over this terminal")
 	// ErrLost is the error of a Client whose holder has ended without a message.

@@ -51,6 +51,34 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// Output that was read is dropped when the daemon says so, with its notes.
+func TestDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		<-b.print(0, 1000)
+		c := b.stream(0)
+		b.take(c, 0, 1000)
+		must.Do(t, c.Checkpoint(400, []byte("old")))
+		must.Do(t, c.Checkpoint(900, []byte("new")))
+		must.Do(t, c.Drop(800))
+		if base, end := b.held.Bounds(); base != 800 || end != 1000 {
+			t.Errorf("the log is from %d to %d", base, end)
+		}
+		must.Do(t, c.Drop(5000))
+		if base, end := b.held.Bounds(); base != 1000 || end != 1000 {
+			t.Errorf("the log is from %d to %d", base, end)
+		}
+		<-b.print(1000, 10)
+		b.take(c, 1000, 10)
+		c.Close()
+		if c = b.stream(1000); c.Base() != 1000 || len(c.Checkpoints()) != 1 {
+			t.Errorf("the next daemon gets the log from %d on, and %d notes", c.Base(), len(c.Checkpoints()))
+		}
+		c.Close()
+	})
+}
+
 // Need does not hold the child for ever.
 func TestKeepIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -58,6 +58,15 @@ func (c *Client) Keep(off int64) error {
 	return c.send(endFrame(beginAt(kindKeep, off)))
 }
 
+// Drop makes the holder drop the output before an offset, as far as Read has returned it,
+// and returns when it is gone. A holder of an older program cannot: [ErrNoDrop].
+func (c *Client) Drop(off int64) error {
+	if c.features&featureDrop == 0 {
+		return ErrNoDrop
+	}
+	return c.askSoon(kindDrop, func(frame []byte) []byte { return binary.BigEndian.AppendUint64(frame, uint64(off)) })
+}
+
 // Until tells the holder up to which offset the child may print without waiting for
 // readers that may slow it only a little; beyond it the child waits within the bounds of
 // flow.Budget. NoOffset means that it does not wait for them. The setting ends with the

@@ -30,6 +30,8 @@ func (k kind) feature() uint64 {
 		return featureReading
 	case kindFeed:
 		return featureFeed
+	case kindDrop:
+		return featureDrop
 	default:
 		return 0
 	}
@@ -123,6 +125,10 @@ func (s *session) answer(k kind, request uint32, f *fields) error {
 		if name := string(f.rest(maxSignal)); !f.bad {
 			err = s.h.signal(name)
 		}
+	case kindDrop:
+		if off := f.offset(); !f.bad {
+			s.dropBefore(off)
+		}
 	case kindResize:
 		if size := (pty.Size{Cols: f.u16(), Rows: f.u16()}); !f.bad {
 			err = s.h.resize(size)
@@ -183,6 +189,22 @@ func (s *session) tookLocked(off int64, rest time.Duration) error {
 	h.movedLocked()
 	s.poke()
 	return nil
+}
+
+// dropBefore drops the output before an offset that the daemon has read. That it has taken it
+// may still be on the way.
+func (s *session) dropBefore(off int64) {
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session == s {
+		off = min(off, s.next)
+		s.taken = max(s.taken, off)
+		h.log.Trim(off)
+		h.notes.trim(h.log.Start())
+		h.screens.forget(h.log.Start())
+		h.movedLocked()
+	}
 }
 
 // screen keeps a screen, if its offset is in the log.

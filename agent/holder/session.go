@@ -70,7 +70,7 @@ func (h *holder) serve(conn net.Conn) {
 	h.connected(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindFeed && k != kindProof }})
+	s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindDrop && k != kindProof }})
 	close(s.gone)
 	h.leave(s)
 	_ = quick.SetWriteDeadline(time.Now().Add(flushTime)) // a daemon that does not read must not keep publish in a write

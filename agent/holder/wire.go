@@ -15,7 +15,7 @@ const (
 	maxVersion = 1
 	// features is the set of abilities beyond version 1 that this program has. A side
 	// uses one only when both have it.
-	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading | featureFeed
+	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading | featureFeed | featureDrop
 
 	featureSignal  uint64 = 1 << 0 // kindSignal
 	featureKeep    uint64 = 1 << 1 // kindKeep
@@ -23,6 +23,7 @@ const (
 	featureScreen  uint64 = 1 << 3 // kindScreen, kindShown
 	featureReading uint64 = 1 << 4 // kindReading
 	featureFeed    uint64 = 1 << 5 // kindFeed
+	featureDrop    uint64 = 1 << 6 // kindDrop
 
 	helloHead = len(magic) + 2         // bytes before the part that may grow
 	helloBody = 2 + 2 + 8 + nonceBytes // bytes of that part in version 1
@@ -62,6 +63,7 @@ const optional kind = 0x80
 //   - kindFeed: flag 1 says that nothing follows. Bytes before the accepted ones are
 //     skipped. The reply comes when the piece is in the pipe, and at once without bytes
 //     and flag; its text is the offset of the next byte to accept.
+//   - kindDrop: the holder drops what was taken before the offset, as if its log were full.
 const (
 	kindStream     kind = 0x01 // offset u64, window u32
 	kindTaken      kind = 0x02 // offset u64; may be followed by rest in microseconds u32
@@ -79,6 +81,7 @@ const (
 	kindScreen     kind = 0x0e // offset u64, bytes; with featureScreen
 	kindReading    kind = 0x0f // request u32; with featureReading
 	kindFeed       kind = 0x10 // request u32, offset u64, flags u8, bytes; with featureFeed
+	kindDrop       kind = 0x11 // request u32, offset u64; with featureDrop
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 

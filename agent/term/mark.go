@@ -17,6 +17,7 @@ const (
 	MarkCwd                                 // Text is the new directory, an absolute path
 	MarkResized                             // Size is set
 	MarkExited                              // Exit is set; the last event of a terminal
+	MarkCleared                             // the output before it was forgotten: terminal/cleared
 )
 
 // Mark is an event between bytes of the stream. Earlier items have offsets smaller than

@@ -21,6 +21,8 @@ func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 		return nil
 	case term.MarkResized:
 		return resized(m.Size)
+	case term.MarkCleared:
+		return ahp.TerminalCleared{}
 	case term.MarkExited:
 		exited := ahp.TerminalExited{Meta: ahp.AddTime(nil, ahp.ExitedKey, m.Exit.At)}
 		if m.Exit.Reason != vocab.ExitLost || !ahp.HasLifecycle(version) { // an older protocol cannot say that the code is unknown
