@@ -191,8 +191,8 @@ func (s *session) tookLocked(off int64, rest time.Duration) error {
 	return nil
 }
 
-// dropBefore drops the output before an offset that the daemon has read. That it has taken it
-// may still be on the way.
+// dropBefore drops the output before an offset that the daemon has read. The message that
+// it has taken that may still be on the way.
 func (s *session) dropBefore(off int64) {
 	h := s.h
 	h.mu.Lock()
