@@ -81,6 +81,7 @@ type world struct {
 	runs  map[string]Run
 	notes map[string]int
 	gone  map[string]bool // forgotten
+	cut   map[string][]span
 }
 
 var small = bounds{frame: 64, segment: 400, frames: 20, joined: time.Minute, head: 400, tail: 1500, notes: 4 << 10}
@@ -161,6 +162,12 @@ func (w *world) forget() {
 	if wr := w.writers[r.ID]; wr != nil {
 		to = wr.End()
 	}
+	if to < 0 {
+		to = maxOffset // it has no end: nobody has settled it
+	}
+	if wr := w.writers[r.Terminal]; wr != nil {
+		to = min(to, wr.End()) // a record may be ahead of the text after a loss
+	}
 	if _, _, err := w.h.Forget(func(x Run) bool { return x.ID == r.ID }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -184,8 +191,10 @@ func (w *world) forget() {
 func (w *world) forgotten(r Run, from, to int64) {
 	w.t.Helper()
 	if _, err := w.h.Run(r.Terminal); err != nil {
+		delete(w.cut, r.Terminal)
 		return
 	}
+	w.cut[r.Terminal] = append(w.cut[r.Terminal], span{from, to})
 	if left := both(spans(w.t, w.h, r.Terminal), []span{{from, to}}); len(left) > 0 {
 		w.t.Fatalf("after forgetting %s from %d to %d there is still %v", r.ID, from, to, left)
 	}
@@ -213,6 +222,14 @@ func (w *world) check(round int, before map[string][]span, runs map[string]bool)
 			t.Fatalf("round %d: %s has %d notes, %d were synced", round, id, n, w.notes[id])
 		}
 	}
+	for id, cut := range w.cut {
+		if left := both(spans(t, w.h, id), cut); len(left) > 0 {
+			t.Fatalf("round %d: of %s %v was forgotten and is back", round, id, left)
+		}
+		if wr := w.writers[id]; wr != nil && wr.End() < slices.MaxFunc(cut, func(a, b span) int { return int(a.to - b.to) }).to {
+			t.Fatalf("round %d: %s goes on at %d, before what was forgotten", round, id, wr.End())
+		}
+	}
 	for id := range w.gone {
 		if _, err := w.h.Run(id); err == nil {
 			t.Fatalf("round %d: %s was forgotten and is back", round, id)
@@ -228,7 +245,7 @@ func TestPowerLoss(t *testing.T) {
 	var w *world
 	for round := range testkit.Load(1000, 40) {
 		if round%5 == 0 { // a new machine
-			w = &world{t: t, r: rand.New(rand.NewPCG(seed, uint64(round))), disk: newMemory(), codec: codec, writers: map[string]*Writer{}, gone: map[string]bool{}, now: time.Now()}
+			w = &world{t: t, r: rand.New(rand.NewPCG(seed, uint64(round))), disk: newMemory(), codec: codec, writers: map[string]*Writer{}, gone: map[string]bool{}, cut: map[string][]span{}, now: time.Now()}
 			w.open()
 		}
 		for range 10 + w.r.IntN(40) {

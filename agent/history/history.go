@@ -192,7 +192,11 @@ func (w *Writer) goOn() error {
 	if n := len(w.segments); n > 0 { // its end may be torn, its frames are small
 		w.toJoin = append(w.toJoin, w.segments[n-1].off)
 	}
-	return nil
+	return w.h.notes(w.id, func(n Note, _ []byte) {
+		if n.Kind == NoteForgot {
+			w.end = max(w.end, n.Off)
+		}
+	})
 }
 
 // Put adds a newer record of a run, of whose terminal there is a Writer or a record.

@@ -422,7 +422,8 @@ func (h *History) size() int64 {
 // cut removes text and notes of a terminal that stays.
 func (h *History) cut(terminal string, c *cut) error {
 	w := h.writer(terminal)
-	if w == nil { // it has ended
+	live := w != nil
+	if !live { // it has ended
 		w = &Writer{h: h, id: terminal}
 		if err := w.goOn(); err != nil {
 			return err
@@ -431,7 +432,7 @@ func (h *History) cut(terminal string, c *cut) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.segments) == 0 && len(w.buf) == 0 && !w.made {
+	if !w.made && w.end == w.run.Start {
 		return nil
 	}
 	err := w.flushLocked(len(w.buf))
@@ -448,6 +449,9 @@ func (h *History) cut(terminal string, c *cut) error {
 		if touched {
 			err = errors.Join(err, w.rewriteLocked(i, c.spans))
 		}
+	}
+	if live {
+		err = errors.Join(err, w.noteLocked(Note{Kind: NoteForgot, Time: h.opts.Now()}))
 	}
 	err = errors.Join(err, w.pruneLocked(func(_ int, n *Note, newest bool) bool {
 		if n.Command != nil && c.commands[n.Command.N] {

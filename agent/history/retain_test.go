@@ -287,7 +287,7 @@ func TestForget(t *testing.T) {
 	if got := ids(h, Query{}); !slices.Equal(got, []string{"pty-shell"}) {
 		t.Errorf("the list has %q", got)
 	}
-	if notes := must.Get(must.Get(h.Text("pty-shell"))(t).Notes())(t); len(notes) != 1 || notes[0].Kind != NoteLent {
+	if notes := must.Get(must.Get(h.Text("pty-shell"))(t).Notes())(t); len(notes) != 2 || notes[0].Kind != NoteLent || notes[1].Kind != NoteForgot {
 		t.Errorf("the notes are %+v", notes)
 	}
 	if got, want := h.Status().Bytes, m.size(); got != want {

@@ -237,6 +237,7 @@ const (
 	NoteCheckout NoteKind = "checkout" // Checkout
 	NoteLent     NoteKind = "lent"     // Host, Everybody, Grants, Denied: from here on
 	NoteUnlent   NoteKind = "unlent"   // Host: from here on
+	NoteForgot   NoteKind = "forgot"   // written by Forget: the next daemon adds nothing before here
 	NoteRound    NoteKind = "round"    // a watcher has settled, or says something else: From, Began, Checkout, Problems
 )
 
@@ -271,7 +272,7 @@ func (n *Note) state() string {
 	switch n.Kind {
 	case NoteLent, NoteUnlent:
 		return "lent " + n.Host
-	case NoteSize, NoteDir, NoteCheckout:
+	case NoteSize, NoteDir, NoteCheckout, NoteForgot:
 		return string(n.Kind)
 	}
 	return ""

@@ -262,8 +262,15 @@ func (w *Writer) Note(n Note) error {
 	if w.h.off() || w.finished {
 		return nil
 	}
-	n.Off = w.end
-	n.Time = n.Time.UTC()
+	err := w.noteLocked(n)
+	if err != nil {
+		w.h.failed(err)
+	}
+	return err
+}
+
+func (w *Writer) noteLocked(n Note) error {
+	n.Off, n.Time = w.end, n.Time.UTC()
 	line, err := json.Marshal(n)
 	if err == nil && len(line) >= maxLine {
 		err = fmt.Errorf("a note of %d bytes, at most %d", len(line), maxLine)
@@ -271,13 +278,7 @@ func (w *Writer) Note(n Note) error {
 	if err != nil {
 		return err
 	}
-	if err = w.noteLocked(append(line, '\n')); err != nil {
-		w.h.failed(err)
-	}
-	return err
-}
-
-func (w *Writer) noteLocked(line []byte) error {
+	line = append(line, '\n')
 	if w.notes == nil {
 		if err := w.makeLocked(); err != nil {
 			return err
@@ -291,8 +292,8 @@ func (w *Writer) noteLocked(line []byte) error {
 			line = append([]byte{'\n'}, line...)
 		}
 	}
-	n, err := w.notes.Write(line)
-	w.h.grow(&w.noted, int64(n))
+	written, err := w.notes.Write(line)
+	w.h.grow(&w.noted, int64(written))
 	w.unnoted = true
 	if err != nil {
 		w.notes.Close()
