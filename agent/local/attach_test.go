@@ -207,6 +207,7 @@ func TestDrainClosesAttachmentsInOrder(t *testing.T) {
 }
 
 func TestAttachAndLeaveManyTimes(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
 	var wg sync.WaitGroup

@@ -79,6 +79,7 @@ func (w *world) refused(agent string) string {
 // An agent has 64 connections, all agents have 192, and the next one is told so. The
 // person and other agents are not concerned; the person sees which agent it is.
 func TestAgentsConnectionsAreBounded(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	w.spawn("one")
 	a := w.wait(local.MaxAgentConns, 64, "a")
@@ -114,6 +115,7 @@ func TestAgentsConnectionsAreBounded(t *testing.T) {
 // Connections on which an agent waits for nothing make room for its next ones, the oldest
 // first.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	w := serve(t, local.Options{}, term.Options{})
 	idle := w.open(local.MaxAgentConns, request("/v1/whoami", "a"))
 	for _, c := range idle {
@@ -139,6 +141,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 
 // The person's connections are bounded, too, by the number of files that may be open.
 func TestPersonsConnectionsAreBounded(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	for files, want := range map[uint64]int{0: 1024, 20: 64, 256: 64, 1024: 256, 4096: 1024, math.MaxUint64: 1024} {
 		if got := local.MaxPersonConns(files); got != want {
 			t.Errorf("with %d files: %d, want %d", files, got, want)

@@ -160,6 +160,7 @@ func TestEveryCommandIsKnown(t *testing.T) {
 // For any command, unknown arguments and flags are a wrong command line, and nothing is
 // done.
 func TestWrongCommandLines(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	seen := 0
 	var walk func(c *cobra.Command, path []string)

@@ -21,7 +21,7 @@ import (
 // Commands that all need a daemon at the same moment end up with one.
 func TestOneDaemonForAll(t *testing.T) {
 	program := must.Get(exec.LookPath("tether"))(t)
-	for range 20 {
+	for range testkit.Load(20, 5) {
 		home := testkit.Home(t)
 		t.Setenv(allowRootVar, "1")
 		d := dirsOf(home)
