@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -30,13 +31,47 @@ import (
 // browser is Chromium, driven through testdata/browser.mjs.
 type browser struct {
 	t   *testing.T
-	in  io.Writer
+	in  io.WriteCloser
 	out *bufio.Reader
+	end func() error
 }
 
-// newBrowser starts one, or skips the test if none is installed. Its answers may take as
-// long as the operation does.
+// spare is the browser of the test before, with nothing of it: to start one takes a
+// second of the processor.
+var spare *browser
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if spare != nil {
+		if err := spare.end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// newBrowser returns one for the test alone, or skips the test if none is installed. Its
+// answers may take as long as the operation does.
 func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	b := spare
+	if spare = nil; b == nil {
+		b = startBrowser(t)
+	}
+	b.t = t
+	t.Cleanup(func() {
+		if !t.Failed() {
+			b.do("leave", nil, nil)
+			spare = b
+		} else if err := b.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	if os.Getenv("TETHER_SCREENSHOTS") == "" {
 		t.Skip("make test-web runs it; a browser takes long")
@@ -58,17 +93,32 @@ func newBrowser(t *testing.T) *browser {
 	out := must.Get(c.StdoutPipe())(t)
 	var said bytes.Buffer
 	c.Stderr = &said
-	testkit.StartTree(t, c)
-	t.Cleanup(func() {
+	all := &outliving{TB: t}
+	testkit.StartTree(all, c)
+	return &browser{in: in, out: bufio.NewReader(out), end: func() error {
 		in.Close()
 		stuck := time.AfterFunc(testkit.Patience, func() { _ = c.Process.Kill() })
 		defer stuck.Stop()
 		if err := c.Wait(); err != nil {
-			t.Errorf("the browser: %v: %s", err, said.String())
+			all.Errorf("the browser: %v: %s", err, said.String())
 		}
-	})
-	return &browser{t: t, in: in, out: bufio.NewReader(out)}
+		for _, end := range all.ends {
+			end()
+		}
+		return all.err
+	}}
 }
+
+// outliving is the test that starts what later tests use, too.
+type outliving struct {
+	testing.TB
+	ends []func()
+	err  error
+}
+
+func (o *outliving) Cleanup(end func()) { o.ends = append(o.ends, end) }
+
+func (o *outliving) Errorf(format string, a ...any) { o.err = errors.Join(o.err, fmt.Errorf(format, a...)) }
 
 // chromium is a browser's program. The test is skipped if none is installed.
 func chromium(t *testing.T) string {

@@ -35,6 +35,12 @@ const ops = {
     page.on("websocket", socket => socket.on("framesent", f => { if (seen.sent.length < 10000) seen.sent.push(String(f.payload)); }));
     page.on("dialog", d => { seen.dialogs.push(d.message()); d.dismiss(); });
   },
+  // Forgets all of a test.
+  async leave() {
+    await context?.close();
+    context = page = tools = undefined;
+    for (const all of Object.values(seen)) all.length = 0;
+  },
   async size({width, height}) { await page.setViewportSize({width, height}); },
   async goto({url}) { return (await page.goto(url)).status(); },
   // The page's policy forbids the evaluation of text within it, so this polls from outside.
