@@ -12,6 +12,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/ports"
 	"tether/agent/start"
+	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
@@ -53,10 +54,7 @@ func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error)
 	env, err := ask(ctx)
 	if err != nil && ctx.Err() == nil {
 		a.degraded.report(loginCause, fmt.Sprintf("terminals that the daemon starts itself get its own environment: %v; tether doctor shows more", err))
-		select {
-		case a.again <- struct{}{}:
-		default:
-		}
+		change.Wake(a.again)
 	}
 	return env, err
 }

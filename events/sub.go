@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/internal/change"
 	"tether/internal/plain"
 )
 
@@ -47,10 +48,7 @@ type listed struct {
 
 // signal wakes the goroutine that delivers. It does not block.
 func (s *Sub) signal() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	change.Wake(s.wake)
 }
 
 // match adds a match.

@@ -1,6 +1,10 @@
 package jsonrpc
 
-import "context"
+import (
+	"context"
+
+	"tether/internal/change"
+)
 
 // writeLoop sends queued messages until the peer ends. ctx is never cancelled: a blocked
 // Send ends when the channel is closed.
@@ -204,10 +208,7 @@ func (p *Peer) sent(q *queue, m outgoing) {
 
 // wakeWriter tells writeLoop that something was queued.
 func (p *Peer) wakeWriter() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it has been woken and has not looked yet
-	}
+	change.Wake(p.wake) // it has been woken and has not looked yet
 }
 
 // SendRaw sends one whole encoded message, for example one from package ahp, behind all

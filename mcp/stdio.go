@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/internal/change"
 	"tether/internal/jsonspan"
 	"tether/internal/lines"
 )
@@ -414,10 +415,7 @@ func (c *lineConn) answer(id jsonrpc.ID, line []byte) error {
 	}
 	was.then()
 	<-was.slots
-	select {
-	case c.answered <- struct{}{}:
-	default:
-	}
+	change.Wake(c.answered)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/agent/flow"
+	"tether/internal/change"
 )
 
 // readSize is the size of one read from the pty: Linux returns at most 4,095 bytes, macOS
@@ -191,8 +192,5 @@ func (h *holder) movedLocked() {
 
 // lookLocked wakes a waiting pump. It does not block.
 func (h *holder) lookLocked() {
-	select {
-	case h.room <- struct{}{}:
-	default:
-	}
+	change.Wake(h.room)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/flow"
+	"tether/internal/change"
 	"tether/platform/rawio"
 )
 
@@ -148,10 +149,7 @@ func (h *holder) keepTakenLocked(s *session) {
 
 // poke makes publish look for something to write. It does not block.
 func (s *session) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	change.Wake(s.wake)
 }
 
 // controlLocked queues a frame. It closes the connection of a daemon that lets maxControl

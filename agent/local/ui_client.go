@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/term"
+	"tether/internal/change"
 )
 
 // Further bounds of one client.
@@ -263,9 +264,6 @@ func (c *client) watch(ctx context.Context) {
 		}
 		version = next
 		c.changed.Store(true)
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+		change.Wake(c.wake)
 	}
 }

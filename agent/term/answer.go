@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/internal/change"
 	"tether/internal/escape"
 	"tether/screen"
 	"tether/shellint"
@@ -79,10 +80,7 @@ func (t *Terminal) askedLocked(now time.Time) {
 			a.running, a.wake = true, make(chan struct{}, 1)
 			go t.answer(a.wake)
 		}
-		select {
-		case a.wake <- struct{}{}:
-		default:
-		}
+		change.Wake(a.wake)
 	}
 }
 

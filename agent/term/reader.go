@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tether/agent/redact"
+	"tether/internal/change"
 	"tether/vocab"
 )
 
@@ -343,10 +344,7 @@ func (r *Reader) dueLocked() bool {
 }
 
 func (r *Reader) signal() {
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
+	change.Wake(r.ready)
 }
 
 // wakeLocked signals the readers whose condition is met.

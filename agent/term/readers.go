@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/agent/flow"
+	"tether/internal/change"
 )
 
 // readers are the readers for which output is kept: open ones, and awaited ones, which
@@ -53,10 +54,7 @@ func (a *readers) needed() int64 {
 
 // makeRoom makes a waiting pump check again whether it must wait. It needs no lock.
 func (a *readers) makeRoom() {
-	select {
-	case a.room <- struct{}{}:
-	default:
-	}
+	change.Wake(a.room)
 }
 
 // Names of awaited readers: those of hosts, and numbers for people, who have no names.

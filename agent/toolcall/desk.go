@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 )
 
 // Options configures a Desk. ClientID and Run are required.
@@ -98,7 +99,7 @@ func (d *Desk) On() {
 	d.mu.Lock()
 	d.on, d.status.Problem = true, ""
 	d.mu.Unlock()
-	signal(d.wake)
+	change.Wake(d.wake)
 }
 
 // Off withdraws the tools. Calls under way are cancelled and answered as failed. It
@@ -113,7 +114,7 @@ func (d *Desk) Off(ctx context.Context) {
 		}
 	}
 	d.mu.Unlock()
-	signal(d.wake)
+	change.Wake(d.wake)
 	if idle == nil {
 		return
 	}
@@ -159,13 +160,6 @@ func (d *Desk) isOn() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.on
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // Serve offers the tools over one connection, while the desk is on, until the connection

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 )
 
 // askedLocked takes a request of a session. It begins a new call; for a known call it
@@ -101,7 +102,7 @@ func (d *Desk) run(ctx context.Context, c *call) {
 	d.endLocked(c, answer, refused)
 	d.mu.Unlock()
 	d.report()
-	signal(d.wake)
+	change.Wake(d.wake)
 }
 
 // noteBook stores the reason for which calls cannot be recorded in the book, until one
@@ -177,7 +178,7 @@ func (d *Desk) queueLocked(c *call) {
 	}
 	c.queued = true
 	d.outbox = append(d.outbox, c)
-	signal(d.tell)
+	change.Wake(d.tell)
 }
 
 // teller sends answers until ctx or the connection ends. It has its own goroutine,
@@ -194,7 +195,7 @@ func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
 				return
 			}
 		}
-		signal(d.wake)
+		change.Wake(d.wake)
 		select {
 		case <-d.tell:
 		case <-conn.Done():

@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 	"tether/internal/clip"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
@@ -177,7 +178,7 @@ func (d *Desk) Notification(method string, params []byte) {
 	case method == ahp.MethodSessionRemoved && jsonspan.Unmarshal(params, &removed) == nil:
 		d.dropLocked(removed.Session)
 	}
-	signal(d.wake)
+	change.Wake(d.wake)
 }
 
 // dropLocked forgets a session; nobody waits for the answers to its calls.

@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/jsonrpc"
 	"tether/vocab"
 )
@@ -125,10 +126,7 @@ func (s *session) noteAudience(ctx context.Context, p *publication) {
 	s.link.mu.Unlock()
 	if changed {
 		p.le.signal()
-		select {
-		case p.le.again <- struct{}{}:
-		default:
-		}
+		change.Wake(p.le.again)
 	}
 	if alone {
 		s.wg.Go(func() {

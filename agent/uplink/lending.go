@@ -4,6 +4,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 	"tether/vocab"
 )
 
@@ -173,10 +174,7 @@ func (l *Link) setAcked(le *lending, applied int64) {
 
 // signal makes the publisher look again. It does not block.
 func (le *lending) signal() {
-	select {
-	case le.acks <- struct{}{}:
-	default:
-	}
+	change.Wake(le.acks)
 }
 
 // update changes a lending under the link's mutex.

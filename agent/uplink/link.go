@@ -227,10 +227,7 @@ func (l *Link) Moved() { l.moves.note() }
 
 // Nudge ends the pause before the next attempt, because the person asked for it.
 func (l *Link) Nudge() {
-	select {
-	case l.nudge <- struct{}{}:
-	default:
-	}
+	change.Wake(l.nudge)
 }
 
 // Withdraw makes the link dispose of all our terminals at the host, and lend nothing any

@@ -14,6 +14,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/change"
 	"tether/jsonrpc"
 	"tether/vocab"
 )
@@ -194,10 +195,7 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 		if version, err = s.link.opts.Terminals.Changed(ctx, version); err != nil {
 			return
 		}
-		select {
-		case changes <- struct{}{}:
-		default:
-		}
+		change.Wake(changes)
 	}
 }
 
@@ -266,10 +264,7 @@ func (s *session) publish(ctx context.Context, le *lending) {
 
 // rouse makes announce look again. It does not block.
 func (s *session) rouse() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	change.Wake(s.wake)
 }
 
 // keepPublishing runs publishers and retries after failures, at growing intervals: the

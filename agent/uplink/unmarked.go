@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/jsonrpc"
 )
 
@@ -104,10 +105,7 @@ func (l *Link) TakesTerminal(ctx context.Context, h term.Handle) error {
 // heard records that a terminal of ours at the host printed something that we did not
 // send. It does not block.
 func (t *trial) heard() {
-	select {
-	case t.printed <- struct{}{}:
-	default: // noted already, or there is no trial
-	}
+	change.Wake(t.printed) // noted already, or there is no trial
 }
 
 // lasting returns a context for requests that should reach a host without the marker even

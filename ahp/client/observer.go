@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/change"
 )
 
 // Defaults of ObserverOptions.
@@ -187,11 +188,11 @@ func (o *Observer) enlist(s source) {
 		*q = true
 		o.sources = append(o.sources, s)
 	}
-	signal(o.news)
+	change.Wake(o.news)
 }
 
 // wake makes Run check for work.
-func (o *Observer) wake() { signal(o.change) }
+func (o *Observer) wake() { change.Wake(o.change) }
 
 // takeSpare returns an empty buffer that nobody else uses, or nil.
 func (o *Observer) takeSpare() []byte {
@@ -215,11 +216,4 @@ func (o *Observer) goneLocked(t *terminal, reason error) {
 	o.dropLocked(t)
 	t.gone, t.reason = true, reason
 	o.enlist(t)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/change"
 	"tether/internal/clip"
 	"tether/internal/jsonspan"
 )
@@ -162,7 +163,7 @@ func (t *terminal) pop() (Event, bool) {
 		t.waiting[0] = waiting{}
 		t.waiting = t.waiting[1:]
 		t.size -= w.cost
-		signal(t.o.room)
+		change.Wake(t.o.room)
 		e.Kind, e.Action = Action, w.action
 		if w.data != nil {
 			e.Kind, e.Data = Data, w.data

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"tether/host"
+	"tether/internal/change"
 	"tether/internal/retry"
 )
 
@@ -127,10 +128,7 @@ func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Princi
 	}
 	p.mu.Unlock()
 	context.AfterFunc(timed, func() { p.drop(hash) })
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	change.Wake(p.wake)
 }
 
 // boundLocked ends sessions beyond the bounds after a new one was added, first those of
@@ -266,10 +264,7 @@ func (p *Provider) renew(ctx context.Context, s *session) {
 	} else if ctx.Err() == nil {
 		p.log.Warn().Str("principal", s.principal.Name).Err(err).Msg("a login was not renewed")
 	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	change.Wake(p.wake)
 }
 
 // again asks the provider once. An error that is one of the reasons for the end of a

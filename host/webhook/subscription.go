@@ -9,6 +9,7 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/internal/change"
 	"tether/internal/deliver"
 	"tether/mcp"
 )
@@ -76,10 +77,7 @@ func (s *subscription) refreshLocked(r Request, key []byte) {
 func (s *subscription) wakeLocked(until time.Time) {
 	s.until = until
 	s.suspended, s.window, s.tries, s.failed = false, time.Now(), 0, 0
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	change.Wake(s.wake)
 }
 
 // statusLocked returns the state of deliveries for the client.

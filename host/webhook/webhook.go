@@ -20,6 +20,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/internal/bounded"
+	"tether/internal/change"
 	"tether/internal/deliver"
 	"tether/internal/jsonspan"
 	"tether/internal/retry"
@@ -431,10 +432,7 @@ func (h *Hub) endedKind() string {
 
 // changedLocked makes Run write the subscriptions.
 func (h *Hub) changedLocked() {
-	select {
-	case h.changed <- struct{}{}:
-	default:
-	}
+	change.Wake(h.changed)
 }
 
 // audit writes a record, with the host of the URL but never its path or a secret.

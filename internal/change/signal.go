@@ -31,6 +31,16 @@ func (s *Signal) Raise() {
 // Awaited reports whether Next was called since the last change.
 func (s *Signal) Awaited() bool { return s.next != nil }
 
+// Wake wakes the one goroutine that receives from a channel with room for one value, or
+// will receive from it. It does not block: a receiver that was woken and has not looked
+// yet is not woken twice.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // Await returns the version of something once it differs from since, or since and ctx's
 // error when ctx ends. look returns the present version and the channel that is closed at
 // the next change, both of the same moment.

@@ -77,3 +77,16 @@ func TestSoon(t *testing.T) {
 		}
 	})
 }
+
+func TestWake(t *testing.T) {
+	c := make(chan struct{}, 1)
+	Wake(c)
+	Wake(c) // it does not block, and nobody is woken twice
+	<-c
+	select {
+	case <-c:
+		t.Error("it was woken twice")
+	default:
+	}
+	Wake(nil) // nobody waits there
+}

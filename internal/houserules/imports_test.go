@@ -16,7 +16,7 @@ import (
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/loopback, internal/literal, internal/metrics, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
-	internal/change < internal/bounded;
+	internal/change < ahp/client, jsonrpc, internal/bounded, internal/idle, agent/holder, agent/toolcall, agent/uplink, events, mcp;
 	internal/loopback < agenttools, agent/config, cmd/tether/internal/tunnel, host;
 	internal/retry < ahp/client, internal/demo, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;

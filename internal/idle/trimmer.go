@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"tether/internal/change"
 	"tether/platform/proc"
 )
 
@@ -23,10 +24,7 @@ func New(after time.Duration) *Trimmer { return &Trimmer{after, make(chan struct
 
 // Stir reports that the process is active. It does not block.
 func (t *Trimmer) Stir() {
-	select {
-	case t.stirred <- struct{}{}:
-	default: // Run has not received the last one yet
-	}
+	change.Wake(t.stirred) // Run has not received the last one yet
 }
 
 // Run trims each time the process becomes idle, until ctx ends. Without calls of Stir it
