@@ -92,6 +92,10 @@ func (n *normalizer) number() {
 		n.drop(size)
 		return
 	}
+	if isHash(rest[:word]) { // before durations: 67503595d0 is none
+		n.drop(word)
+		return
+	}
 	if size := clock(rest); size > 0 {
 		n.drop(size)
 		return
@@ -101,7 +105,7 @@ func (n *normalizer) number() {
 		return
 	}
 	switch {
-	case digits >= 9, rest[0] == '0' && word > 2 && rest[1] == 'x', isHash(rest[:word]), n.asset():
+	case digits >= 9, rest[0] == '0' && word > 2 && rest[1] == 'x', n.asset():
 		n.drop(word)
 	case digits == word && (n.counter(rest[digits:]) || n.pid(rest[digits:])):
 		n.drop(digits)

@@ -35,6 +35,7 @@ var same = [][2]string{
 	{"/var/folders/ab/xyz123/T/tmp.abc/x", "/var/folders/cd/q_99/T/tmp.def/x"},
 	{`C:\Users\me\AppData\Local\Temp\abc\x`, `C:\Users\me\AppData\Local\Temp\d12\x`},
 	{"HEAD is now at 3f2a91c add x", "HEAD is now at 00b1c2d add x"},
+	{"at 67503595d0405ae597922c3c92e2b11813a080c8", "at a5d20cd7403290c52ac01212d824c19d03d4e9ff"},
 	{"sha256:" + hex1, "sha256:" + hex2},
 	{"id 123e4567-e89b-12d3-a456-426614174000", "id 00000000-1111-2222-a456-4266aaaa4000"},
 	{"dist/assets/index-DiwrgTda.js", "dist/assets/index-n_ryQ3BS.js"},
