@@ -38,6 +38,9 @@ func (a *Agent) openRuns(ctx context.Context) (end func(), err error) {
 	case err != nil:
 		return nil, err
 	}
+	if n := h.Status().Damaged; n > 0 {
+		a.log.Warn().Int("lines", n).Msg("the list of runs has damaged lines, which are left out")
+	}
 	matchers, err := a.settings.Matchers()
 	if err != nil {
 		return nil, err // loading has checked them

@@ -91,7 +91,7 @@ func TestARunIsKept(t *testing.T) {
 			t.Errorf("zstdcat shows %q", out)
 		}
 	}
-	h = must.Get(Open(Options{Dir: dir}))(t)
+	must.Get(Open(Options{Dir: dir}))(t)
 	if left := must.Get(os.ReadDir(dir))(t); len(left) > 0 {
 		t.Errorf("with keep 0 there is still %v", left)
 	}
@@ -125,6 +125,9 @@ func TestOnARealDisk(t *testing.T) {
 		t.Errorf("there is %v", have)
 	}
 	must.Do(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		info, err := e.Info()
 		if err == nil && os.PathSeparator == '/' && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s is open to others: %v", path, info.Mode())
