@@ -167,12 +167,17 @@ func (h *History) tidy() error {
 		}
 	})
 	slices.SortStableFunc(ended, func(a, b aged) int { return a.at.Compare(b.at) })
-	room := int64(0) // once something has to go, more does, so that it is not for every run
+	room := int64(0)
+	removed := false
 	for _, a := range ended {
-		if gone[a.id] = gone[a.id] || h.tooMuch(room); gone[a.id] {
+		if !gone[a.id] && h.tooMuch(room) {
+			gone[a.id] = true
+			room = h.opts.MaxBytes / 16 // more goes at once, so that it is not for every run
+		}
+		if gone[a.id] {
+			removed = true
 			delete(cuts, a.id)
 			err = errors.Join(err, h.removeTerminal(a.id))
-			room = h.opts.MaxBytes / 16
 		}
 	}
 	if h.tooMuch(0) { // what is left are terminals that run
@@ -183,7 +188,7 @@ func (h *History) tidy() error {
 	for terminal, c := range cuts {
 		err = errors.Join(err, h.cut(terminal, c))
 	}
-	if len(cuts) > 0 || room > 0 {
+	if removed || len(cuts) > 0 {
 		err = errors.Join(err, h.syncNames(), h.rewriteList(func(r *Run) bool { return !gone[r.ID] && !gone[r.Terminal] }))
 	}
 	err = errors.Join(err, h.shrink())

@@ -110,6 +110,25 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// What is young enough stays, also if it takes nearly all that is allowed.
+func TestKeepAndMaxBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, most := range []int64{0, 32 << 10} { // two terminals and the list take 20 KiB
+			h := must.Get(Open(Options{Dir: "x", Keep: time.Hour, MaxBytes: most, FS: newMemory()}))(t)
+			ended(t, h, "pty-a", 100, time.Now())
+			time.Sleep(40 * time.Minute)
+			ended(t, h, "pty-b", 100, time.Now())
+			ended(t, h, "pty-c", 100, time.Now())
+			time.Sleep(30 * time.Minute)
+			must.Do(t, h.Sync(t.Context()))
+			if got := ids(h, Query{}); !slices.Equal(got, []string{"pty-c", "pty-b"}) {
+				t.Errorf("with at most %d bytes there is %q", most, got)
+			}
+			must.Do(t, h.Close())
+		}
+	})
+}
+
 // A clock that jumps removes nothing by itself, and runs of a time that never was are
 // kept as long as others.
 func TestClockJumps(t *testing.T) {
