@@ -20,7 +20,7 @@ func TestABlackHoleBetweenSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var opened, ended atomic.Int64 // connections of the laptop, as the host sees it
-	at := host.Options{SilenceTime: 200 * time.Millisecond, HandshakeTime: time.Second, Audit: func(ev host.AuditEvent) {
+	at := host.Options{SilenceTime: time.Second, HandshakeTime: 20 * time.Second, Audit: func(ev host.AuditEvent) {
 		switch {
 		case ev.Client != "laptop":
 		case ev.Type == host.AuditClient:
