@@ -71,23 +71,27 @@ type LineCounts struct {
 // paths, hashes and progress make no difference, nor does the order of lines. It uses at
 // most some 60 MB of memory, and ends with ctx, whose error it returns.
 func Compare(ctx context.Context, run, before Side) (*Comparison, error) {
+	return compare(ctx, run, before, maxDistinct)
+}
+
+func compare(ctx context.Context, run, before Side, most int) (*Comparison, error) {
 	c := &Comparison{New: []problems.Problem{}, Gone: []problems.Problem{}}
 	c.problems(run, before)
 	r := newLineReader(run.Dir, before.Dir)
 	old, fresh := map[uint64]bool{}, map[uint64]bool{} // whether the line was looked at again
 	for l := range r.lines(ctx, before.Text) {
-		c.remember(old, l.hash)
+		c.remember(old, l.hash, most)
 	}
 	for l := range r.lines(ctx, run.Text) {
-		c.remember(fresh, l.hash)
+		c.remember(fresh, l.hash, most)
 	}
 	c.Added, c.Lines.Added = r.only(ctx, run.Text, fresh, old)
 	c.Removed, c.Lines.Removed = r.only(ctx, before.Text, old, fresh)
 	return c, ctx.Err()
 }
 
-func (c *Comparison) remember(set map[uint64]bool, hash uint64) {
-	if len(set) < maxDistinct {
+func (c *Comparison) remember(set map[uint64]bool, hash uint64, most int) {
+	if len(set) < most {
 		set[hash] = false
 		return
 	}
