@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -111,11 +112,7 @@ func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) (tex
 			news++
 		}
 	}
-	for id := range told {
-		if !waiting[id] {
-			delete(told, id)
-		}
-	}
+	maps.DeleteFunc(told, func(id string, _ bool) bool { return !waiting[id] })
 	switch {
 	case news == 0:
 		return "", nil

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -219,9 +220,7 @@ func (s *Sub) entryEvent(x *entry) (Event, bool) {
 		}
 		data = about(t.Info())
 	}
-	for k, v := range x.data {
-		data[k] = v
-	}
+	maps.Copy(data, x.data)
 	id := fmt.Sprintf("%c-%08x-%s-%d-%s", s.spec.kind.letter, s.src.epoch, x.terminal, x.seq, s.spec.hashText())
 	pos := position{epoch: s.src.epoch, seq: x.seq + 1}
 	cursor := pos.encode(s.spec.hash)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"time"
 
 	"tether/ahp"
@@ -122,11 +123,9 @@ func (h *Host) forgetLocked() {
 		return
 	}
 	h.forgot = now
-	for id, cl := range h.clients {
-		if cl.conn == nil && cl.terminals == 0 && (crowded || !cl.lends && now.Sub(cl.left) >= clientMemory) {
-			delete(h.clients, id)
-		}
-	}
+	maps.DeleteFunc(h.clients, func(_ string, cl *client) bool {
+		return cl.conn == nil && cl.terminals == 0 && (crowded || !cl.lends && now.Sub(cl.left) >= clientMemory)
+	})
 }
 
 // attachLocked makes c the newest connection of cl, and closes an older one with a

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -157,9 +158,7 @@ func (o *streamOut) message(kind string, params any) ([]byte, error) {
 
 func (o *streamOut) meta(more map[string]any) map[string]any {
 	meta := map[string]any{subscriptionKey: o.to.id}
-	for k, v := range more {
-		meta[k] = v
-	}
+	maps.Copy(meta, more)
 	return meta
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -248,12 +250,7 @@ func (tb *table) of(session string) (some []*terminal) {
 func (tb *table) close() {
 	tb.mu.Lock()
 	tb.closed = true
-	var all []*terminal
-	for _, set := range []map[string]*terminal{tb.live, tb.tombs} {
-		for _, t := range set {
-			all = append(all, t)
-		}
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Values(tb.live)), maps.Values(tb.tombs))
 	tb.mu.Unlock()
 	done := make(chan struct{})
 	go func() { // ends when the daemon has answered, at the latest after killWithin

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"unicode"
@@ -47,11 +48,7 @@ func (t *typing) of(at typedAt, gone func(term.ID) bool) *typedLine {
 	l := t.lines[at]
 	if l == nil {
 		if len(t.lines) >= maxTyping {
-			for other := range t.lines {
-				if gone(other.id) {
-					delete(t.lines, other)
-				}
-			}
+			maps.DeleteFunc(t.lines, func(other typedAt, _ *typedLine) bool { return gone(other.id) })
 		}
 		if t.lines == nil {
 			t.lines = map[typedAt]*typedLine{}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -115,11 +116,9 @@ type burst struct {
 func (f *flood) count(a term.Actor, now time.Time) (more int, drop bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for other, b := range f.seen {
-		if now.Sub(b.since) >= window && (other != a && b.dropped == 0) {
-			delete(f.seen, other)
-		}
-	}
+	maps.DeleteFunc(f.seen, func(other term.Actor, b *burst) bool {
+		return now.Sub(b.since) >= window && (other != a && b.dropped == 0)
+	})
 	b := f.seen[a]
 	if b == nil {
 		b = &burst{since: now}

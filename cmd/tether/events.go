@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"time"
 
@@ -151,9 +152,7 @@ func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]even
 	for _, id := range terminals {
 		for _, one := range all {
 			args := map[string]any{}
-			for k, v := range one.args {
-				args[k] = v
-			}
+			maps.Copy(args, one.args)
 			if id != "" {
 				args["terminalId"] = id
 			}

@@ -1,6 +1,7 @@
 package pty
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -40,14 +41,9 @@ func foldEnv(env []string, systemRoot string) []string {
 	if _, ok := last["SYSTEMROOT"]; !ok && systemRoot != "" {
 		last["SYSTEMROOT"] = "SystemRoot=" + systemRoot
 	}
-	names := make([]string, 0, len(last))
-	for name := range last {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = last[name]
+	out := make([]string, 0, len(last))
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		out = append(out, last[name])
 	}
 	return out
 }
