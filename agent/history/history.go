@@ -253,7 +253,7 @@ func (h *History) Run(id string) (Run, error) { return h.list.find(id) }
 // The loop over them should be short: until its end, Windows does not let Forget replace
 // the list's file.
 func (h *History) List(q Query) iter.Seq[Run] {
-	return h.list.newest(q.matches, q.might())
+	return h.list.newest(q.Matches, q.might())
 }
 
 // Sync makes everything that was written before last through a loss of power, and removes

@@ -171,16 +171,17 @@ func isTerminal(id string) bool {
 // Query chooses runs. Zero fields choose all.
 type Query struct {
 	Terminal string // this terminal and its commands
-	Name     string
+	Name     string // the run or terminal with this id, name or command line
 	Dir      string // in this directory or below it
 	Series   string // see Run.Series
 	Since    time.Time
 	Until    time.Time // runs that had begun before then; with Since, those that ran in between
 }
 
-func (q Query) matches(r *Run) bool {
+// Matches reports whether the query chooses the run.
+func (q Query) Matches(r *Run) bool {
 	return (q.Terminal == "" || r.Terminal == q.Terminal) &&
-		(q.Name == "" || r.Name == q.Name) &&
+		(q.Name == "" || r.Name == q.Name || r.ID == q.Name || r.Terminal == q.Name || r.Line == q.Name) &&
 		(q.Dir == "" || isBelow(r.Dir, q.Dir)) &&
 		(q.Series == "" || r.Series() == q.Series) &&
 		(q.Since.IsZero() || r.Running() || !r.Ended.Before(q.Since)) &&
@@ -199,7 +200,7 @@ func (q Query) might() func(line []byte) bool {
 		part(`"terminal":"%s"`, q.Terminal)
 	}
 	if q.Name != "" {
-		part(`"name":"%s"`, q.Name)
+		part(`"%s"`, q.Name)
 	}
 	if q.Dir != "" {
 		part(`"dir":"%s`, q.Dir)

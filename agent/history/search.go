@@ -192,7 +192,7 @@ func (k *seeker) trails() (all trails) {
 		if r.Command > 0 {
 			t.commands = append(t.commands, command{Span{r.Start, end}, r.ID})
 		}
-		if !q.matches(&r) {
+		if !q.Matches(&r) {
 			continue
 		}
 		spans := []Span{{r.Start, end}}

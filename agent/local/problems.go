@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 
 	"tether/agent/localapi"
@@ -56,17 +57,26 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 
 // lookedAt returns the terminal in the path as the caller sees it, and a key for terminal
 // and view. Its output is masked as for hosts, unless the person, or an agent that sees
-// everything, asks for raw=1.
-func (s *Server) lookedAt(r *http.Request, q params) (mcpTerminal, string, error) {
-	raw := q.Get("raw") == "1"
+// everything, asks for raw=1. A kept run is always masked.
+func (s *Server) lookedAt(r *http.Request, q params) (agenttools.Terminal, string, error) {
+	run := r.PathValue("run")
+	raw := run == "" && q.Get("raw") == "1"
 	if err := q.unknown(); err != nil {
-		return mcpTerminal{}, "", err
+		return nil, "", err
+	}
+	actor := ActorFrom(r.Context())
+	if run != "" {
+		t, err := s.run(r)
+		if err != nil {
+			return nil, "", err
+		}
+		i := t.Info()
+		return t, fmt.Sprintf("%s run %s %d", actor, i.ID, i.End), nil // one that goes on has more the next time
 	}
 	h, err := s.find(r)
 	if err != nil {
-		return mcpTerminal{}, "", err
+		return nil, "", err
 	}
-	actor := ActorFrom(r.Context())
 	key := actor.String() + " " + string(h.ID())
 	if raw && !h.IsMasked() {
 		return mcpTerminal{h}, key + " raw", nil

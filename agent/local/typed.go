@@ -214,8 +214,8 @@ func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
 	return command.TakesUnknown, f.NoEcho
 }
 
-// history matches text that shells replace by earlier lines.
-var history = lazyregexp.New(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`)
+// earlier matches text that shells replace by earlier lines.
+var earlier = lazyregexp.New(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`)
 
 var quoted = lazyregexp.New(`'[^']*'`)
 
@@ -230,7 +230,7 @@ func unseen(text string) string {
 			return "at a shell's prompt, control characters and escape sequences are refused, except Enter, Ctrl-C, Ctrl-D, Ctrl-L and Ctrl-Z: type the whole line as text"
 		}
 	}
-	if history().MatchString(quoted().ReplaceAllString(text, "''")) {
+	if earlier().MatchString(quoted().ReplaceAllString(text, "''")) {
 		return "at a shell's prompt, ! and ^ for earlier lines are refused: type the whole line"
 	}
 	return ""

@@ -231,14 +231,19 @@ func (l *listener) take(x *localapi.EventLine, each func(*events.Event) error) e
 // programs cut longer lines.
 const maxEventLine = 400
 
+// printLine prints x as JSON, in one line.
+func (a *app) printLine(x any) error {
+	data, err := json.Marshal(x)
+	if err == nil {
+		_, err = a.stdout.Write(append(data, '\n'))
+	}
+	return err
+}
+
 // printEvent prints an event on one line.
 func (a *app) printEvent(ev *events.Event, asJSON bool) error {
 	if asJSON {
-		data, err := json.Marshal(ev)
-		if err == nil {
-			_, err = a.stdout.Write(append(data, '\n'))
-		}
-		return err
+		return a.printLine(ev)
 	}
 	_, err := fmt.Fprintln(a.stdout, display.Printable(events.Text(ev), maxEventLine))
 	return err

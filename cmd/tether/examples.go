@@ -14,7 +14,7 @@ var examples = map[string]string{
 	"shell":             "tether shell\ntether shell --name scratch --private\ntether shell -- fish",
 	"sandbox":           "tether sandbox -- claude\ntether sandbox --as gemini -- npx gemini",
 	"ls":                "tether ls\ntether ls --json | jq -r '.terminals[] | select(.exit == null) | .id'",
-	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell\ntether read --screen editor",
+	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell\ntether read --screen editor\ntether read --run pty-k3f9x2ab.3 --digest",
 	"problems":          "tether problems web\ntether problems --json web | jq '.problems[] | select(.severity == \"error\")'",
 	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
 	"kill":              "tether kill web\ntether kill pty-k3f9x2ab build",

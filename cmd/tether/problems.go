@@ -13,19 +13,29 @@ import (
 func problemsCommand(a *app) *cobra.Command {
 	var o localclient.ProblemOptions
 	var asJSON bool
+	run := ""
 	c := &cobra.Command{
-		Use: "problems ID", Short: "list what compilers, linters and tests complain about in a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Use: "problems ID", Short: "list what compilers, linters and tests complain about in a terminal", Args: orRun(&run),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Since < 0 || o.Max < 0 || o.Max > 1000 {
 				return usage(c, "--since must not be negative, and --max must be 0 to 1000")
+			}
+			if run != "" && o.Raw {
+				return usage(c, "what is kept of runs is always masked: --run cannot be combined with --raw")
 			}
 			client, _, err := a.client()
 			if err != nil {
 				return err
 			}
-			list, err := client.Problems(c.Context(), args[0], o)
+			ask, ref := client.Problems, run
+			if run != "" {
+				ask = client.RunProblems
+			} else {
+				ref = args[0]
+			}
+			list, err := ask(c.Context(), ref, o)
 			if err != nil {
-				return about(args[0], err)
+				return about(ref, err)
 			}
 			if asJSON {
 				return a.printJSON(list)
@@ -38,6 +48,7 @@ func problemsCommand(a *app) *cobra.Command {
 	c.Flags().Int64Var(&o.Since, "since", 0, "only what was printed after the `CURSOR` of an earlier answer (--json)")
 	c.Flags().IntVar(&o.Max, "max", 0, "at most `N` problems")
 	c.Flags().BoolVar(&o.Raw, "raw", false, "do not mask secrets")
+	addRunFlag(c, &run)
 	return c
 }
 

@@ -23,9 +23,9 @@ import (
 func readCommand(a *app) *cobra.Command {
 	var o localclient.ReadOptions
 	var raw, digest, shows bool
-	color := colorAuto
+	color, run := colorAuto, ""
 	c := &cobra.Command{
-		Use: "read ID", Short: "print the output of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Use: "read ID", Short: "print the output of a terminal, or of a kept run", Args: orRun(&run),
 		RunE: func(c *cobra.Command, args []string) error {
 			err := cmp.Or(checkRange(c, "--tail", int64(o.Lines), 0, maxLines), checkRange(c, "--command", int64(o.Command), 0, math.MaxInt32))
 			if err != nil {
@@ -46,11 +46,17 @@ func readCommand(a *app) *cobra.Command {
 			if shows && (digest || raw || o.Follow || o.Lines > 0 || o.Command > 0) {
 				return usage(c, "--screen is what the terminal shows now: it cannot be combined with --tail, --command, --follow, --digest and --raw")
 			}
+			if run != "" && (shows || raw || o.Follow) {
+				return usage(c, "a kept run is masked, and read as far as it has come: --run cannot be combined with --screen, --raw and --follow")
+			}
 			client, _, err := a.client()
 			if err != nil {
 				return err
 			}
 			plain := !raw && (color == colorNever || color == colorAuto && !display.Colours(a.stdoutFile))
+			if run != "" {
+				return a.readRun(c.Context(), client, run, o, digest, plain)
+			}
 			if shows {
 				return a.showScreen(c.Context(), client, args[0], plain)
 			}
@@ -83,6 +89,7 @@ func readCommand(a *app) *cobra.Command {
 	c.Flags().BoolVar(&shows, "screen", false, "only what the terminal shows now, as of a full-screen program, however long ago it was drawn")
 	c.Flags().BoolVar(&raw, "raw", false, "print every byte unchanged, also if the output is no terminal")
 	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (if the output is a terminal), always or never")
+	addRunFlag(c, &run)
 	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorChoices, cobra.ShellCompDirectiveNoFileComp)) // cannot fail: the flag exists
 	return c
 }
@@ -165,4 +172,39 @@ func (a *app) show(from io.Reader, plain, raw, live bool) error {
 	safe := view.NewSilent(own)
 	_, err := io.Copy(safe, from)
 	return errors.Join(err, safe.Close())
+}
+
+// orRun accepts a terminal as the only argument, or none if a run is given.
+func orRun(run *string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("run") {
+			if *run == "" {
+				return usage(c, "--run needs the id or name of a run; tether runs lists them")
+			}
+			return someArgs(0, 0, "")(c, args)
+		}
+		return someArgs(1, 1, "the id or name of a terminal, or --run")(c, args)
+	}
+}
+
+func addRunFlag(c *cobra.Command, run *string) {
+	c.Flags().StringVar(run, "run", "", "of the kept `RUN` with this id, or the newest with this name, instead of a terminal")
+}
+
+// readRun prints the text of a kept run, or its digest.
+func (a *app) readRun(ctx context.Context, client *localclient.Client, run string, o localclient.ReadOptions, digest, plain bool) error {
+	if digest {
+		d, err := client.RunDigest(ctx, run)
+		if err != nil {
+			return about(run, err)
+		}
+		io.WriteString(a.stdout, d.Text)
+		return nil
+	}
+	body, err := client.RunText(ctx, run, o.Lines, o.Command)
+	if err != nil {
+		return about(run, err)
+	}
+	defer body.Close()
+	return a.show(body, plain, false, false)
 }

@@ -28,11 +28,11 @@ var printed = map[string]string{
 	"down": "localapi.DeclaredList", "restart": "localapi.DeclaredList", "status": "localapi.Status", "host ls": "main.pairedList", "watch": "main.hostList",
 	"approvals": "localapi.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "localapi.NewToken", "token create": "localapi.NewToken",
 	"token ls": "localapi.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "localapi.Environment",
-	"doctor": "doctor.Examination", "shares": "localapi.Shares", "whoami": "localapi.Whoami", "notify ls": "localapi.Notifications",
+	"doctor": "doctor.Examination", "runs": "localapi.RunList", "shares": "localapi.Shares", "whoami": "localapi.Whoami", "notify ls": "localapi.Notifications",
 }
 
 // jsonLines are the commands whose --json is not one document.
-var jsonLines = []string{"logs", "audit", "events"}
+var jsonLines = []string{"logs", "audit", "events", "search"}
 
 const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether -run TestSchemas -update -->\n"
 

@@ -67,7 +67,7 @@ const layers = `
 	agent/localapi, platform/proc < agent/localclient;
 	vocab, internal/clip, platform/volume < internal/checkout;
 	internal/checkout < agent/local, agent;
-	agent/history, agent/term, agenttools, internal/checkout < agent/runs;
+	agent/history, agent/term, agent/verdict, agenttools, internal/checkout < agent/runs;
 	agent/runs < agent/local, agent;
 	agent/localapi, agent/term, agent/policy, agent/start, internal/metrics, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	internal/change, agent/ring, internal/jsonspan, internal/lines < agent/acp;
