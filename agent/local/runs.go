@@ -326,3 +326,68 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, req localapi.For
 
 // maxForget bounds the runs that a request names.
 const maxForget = 1000
+
+const (
+	compareTimeout = 30 * time.Second
+	maxSeries      = 100 // that a request for verdicts names
+)
+
+// compareRuns answers with what a run printed that an earlier one did not.
+func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) error {
+	q := paramsOf(r)
+	c, err := runQuery(q)
+	with := q.Get("with")
+	if err = cmp.Or(err, q.unknown()); err != nil {
+		return err
+	}
+	if c.Name == "" || len(with) > maxRunText {
+		return localapi.BadRequest("name is missing, or with is too long")
+	}
+	v, err := s.kept(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), compareTimeout)
+	defer cancel()
+	is, err := v.Compare(ctx, c.Dir, c.Name, with)
+	if err != nil {
+		return runError(c.Name, err)
+	}
+	return reply(w, localapi.Comparison{SchemaVersion: localapi.SchemaVersion, Run: is.Run, With: is.With, Comparison: is.Comparison})
+}
+
+// judgeRuns answers with the verdicts of series.
+func (s *Server) judgeRuns(w http.ResponseWriter, r *http.Request) error {
+	q := paramsOf(r)
+	c, err := runQuery(q)
+	if err = cmp.Or(err, q.unknown()); err != nil {
+		return err
+	}
+	names := q.values["name"]
+	if len(names) > maxSeries {
+		return localapi.BadRequest("%d names, at most %d", len(names), maxSeries)
+	}
+	v, err := s.kept(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), compareTimeout)
+	defer cancel()
+	all, err := v.Verdict(ctx, c.Dir, names)
+	if err != nil {
+		return runError(c.Name, err)
+	}
+	return reply(w, localapi.VerdictList{SchemaVersion: localapi.SchemaVersion, Verdicts: append([]verdict.Verdict{}, all...)})
+}
+
+// runError says of which run it is that the caller may not see it; other errors have
+// their reason in words.
+func runError(ref string, err error) error {
+	switch {
+	case errors.Is(err, agenttools.ErrNotFound):
+		return unknownRun(ref)
+	case errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return localapi.BadRequest("%s", err)
+}

@@ -317,6 +317,8 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/runs/{run}/output":        s.runOutput,
 		"GET /v1/runs/{run}/problems":      s.problems,
 		"GET /v1/runs/{run}/digest":        s.digest,
+		"GET /v1/runs/compare":             s.compareRuns,
+		"GET /v1/runs/verdict":             s.judgeRuns,
 		"POST /v1/runs/forget":             s.person(withBody(s.forget)),
 		"POST /v1/terminals/{ref}/lend":    s.person(withBody(s.lend)),
 		"POST /v1/terminals/{ref}/unlend":  s.person(withBody(s.unlend)),

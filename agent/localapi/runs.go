@@ -3,6 +3,7 @@ package localapi
 import (
 	"time"
 
+	"tether/agent/verdict"
 	"tether/vocab"
 )
 
@@ -81,4 +82,18 @@ type Forgotten struct {
 	Terminals     int   `json:"terminals"` // number of exited terminals that were removed from memory
 	Pasts         int   `json:"pasts"`     // number of terminals that run on without their earlier output
 	Held          int   `json:"held"`      // of these, those whose holder still has it: a daemon that starts later reads it again
+}
+
+// VerdictList is the verdicts of series of runs, those that fail first.
+type VerdictList struct {
+	SchemaVersion int               `json:"schema_version"`
+	Verdicts      []verdict.Verdict `json:"verdicts"`
+}
+
+// Comparison says what a run printed that an earlier one did not.
+type Comparison struct {
+	SchemaVersion int           `json:"schema_version"`
+	Run           verdict.Point `json:"run"`
+	With          verdict.Point `json:"with"`
+	verdict.Comparison
 }

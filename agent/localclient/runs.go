@@ -144,3 +144,20 @@ func (c *Client) RunDigest(ctx context.Context, ref string) (localapi.Digest, er
 func (c *Client) Forget(ctx context.Context, r localapi.ForgetRequest) (localapi.Forgotten, error) {
 	return ask[localapi.Forgotten](ctx, c, http.MethodPost, "/v1/runs/forget", r)
 }
+
+// Compare compares a run, or the newest of a name, with another; with "" with the last
+// good one before.
+func (c *Client) Compare(ctx context.Context, o RunOptions, with string) (localapi.Comparison, error) {
+	q := o.values()
+	if with != "" {
+		q.Set("with", with)
+	}
+	return ask[localapi.Comparison](ctx, c, http.MethodGet, "/v1/runs/compare?"+q.Encode(), nil)
+}
+
+// Verdicts judges the series with these names, or all.
+func (c *Client) Verdicts(ctx context.Context, names []string, dir string) (localapi.VerdictList, error) {
+	q := RunOptions{Dir: dir}.values()
+	q["name"] = names
+	return ask[localapi.VerdictList](ctx, c, http.MethodGet, "/v1/runs/verdict?"+q.Encode(), nil)
+}

@@ -52,6 +52,8 @@ var sittings = []sitting{
 	{line: "problems web", do: []string{"no problems recognised"}},
 	{line: "runs web", do: []string{"web", "running"}},
 	{line: "search --name web --timeout 30s zzz", do: []string{"no line matches"}},
+	{line: "diff none", do: []string{"none"}, exit: 7},
+	{line: "verdict", do: nil},
 	{line: "forget --before 7d", do: []string{"removed 0 runs"}},
 	{line: "events web --pattern ready", do: []string{"web: ready"}},
 	{line: "on web --pattern ready --once --cursor-file $FILE.cursor -- true", do: []string{"type:\x03"}, exit: 130},

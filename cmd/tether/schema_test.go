@@ -32,7 +32,7 @@ var printed = map[string]string{
 }
 
 // jsonLines are the commands whose --json is not one document.
-var jsonLines = []string{"logs", "audit", "events", "search"}
+var jsonLines = []string{"logs", "audit", "events", "search", "diff", "verdict"}
 
 const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether -run TestSchemas -update -->\n"
 

@@ -64,6 +64,7 @@ const layers = `
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
+	agent/verdict < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
 	vocab, internal/clip, platform/volume < internal/checkout;
 	internal/checkout < agent/local, agent;
