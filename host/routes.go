@@ -90,6 +90,7 @@ func (h *Host) route() {
 	person(contentPath+"{id}", h.content(".txt", h.download))
 	person(contentPath+"{id}/state", h.content("", h.serveState))
 	person(contentPath+"{id}/problems", h.content("", h.pageProblems))
+	person(contentPath+"{id}/runs", noGuests(h.runsOf))
 
 	guest(ahp.SharePath, func(http.ResponseWriter, *http.Request) *refusal { return errNoPath })
 	guest(ahp.SharePath+"{$}", file("guest.html"))

@@ -98,7 +98,7 @@ func (h *Host) runsReadersLocked(p Principal, q *runsQuestion) (all []runsReader
 	for t := range h.everyLocked() {
 		withdrawn[t.creator] = append(withdrawn[t.creator], t.withdrawn...)
 		if q.Terminal != "" && t.uri == q.Terminal {
-			if from, ok := h.seesLocked(&v, t); ok && from == 0 {
+			if _, ok := h.seesLocked(&v, t); ok {
 				about = t.creator
 			}
 		}
@@ -259,9 +259,11 @@ func (h *Host) callRuns(ctx context.Context, p Principal, q runsQuestion) (any, 
 	if len(q.Args) > ahp.MaxRunsArguments {
 		return nil, fmt.Errorf("the arguments have %d bytes, at most %d are allowed", len(q.Args), ahp.MaxRunsArguments)
 	}
-	var err error
-	if q.Named, err = machineIn(q.Args); err != nil {
-		return nil, err
+	if q.Terminal == "" {
+		var err error
+		if q.Named, err = machineIn(q.Args); err != nil {
+			return nil, err
+		}
 	}
 	away := h.machinesAway(p)
 	all, err := h.askRuns(ctx, p, q)
@@ -277,8 +279,11 @@ func (h *Host) callRuns(ctx context.Context, p Principal, q runsQuestion) (any, 
 		}
 		return m.Gone
 	})
-	if slices.Contains(away, q.Named) {
+	switch {
+	case slices.Contains(away, q.Named):
 		return nil, awayError(q.Named)
+	case slices.ContainsFunc(all, func(m machineRuns) bool { return m.Machine == q.Named }) || q.Terminal != "":
+		away = nil // it is about another machine
 	}
 	return mergeRuns(q.Tool, all, away)
 }

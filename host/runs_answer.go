@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"tether/agent/verdict"
@@ -116,7 +117,7 @@ func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
 			return nil, failed
 		}
 		if len(good) == 0 && len(away) > 0 {
-			return nil, awayError(away[0])
+			return nil, awayError(strings.Join(away, ", "))
 		}
 		return mergeLists(tool, good, away), nil
 	}
@@ -124,7 +125,7 @@ func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
 	case len(good) == 0 && failed != nil:
 		return nil, failed
 	case len(good) == 0 && len(away) > 0:
-		return nil, awayError(away[0])
+		return nil, awayError(strings.Join(away, ", "))
 	case len(good) == 0:
 		return nil, agenttools.ErrNotFound
 	case len(good) > 1:

@@ -66,6 +66,7 @@ $("tab-screen").onclick = () => view.choose("screen");
 $("tab-text").onclick = () => view.choose("text");
 $("tab-commands").onclick = () => view.tab("commands");
 $("tab-problems").onclick = () => view.tab("problems");
+$("tab-runs").onclick = $("verdict").onclick = () => view.tab("runs");
 $("back").onclick = () => { location.hash = ""; };
 $("copy").onclick = () => view.copy();
 $("follow").onclick = () => view.follow();
@@ -90,7 +91,7 @@ wish.addEventListener("change", theme);
 theme();
 
 const keys = {
-  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.choose("screen"), t: () => view.choose("text"), c: () => view.tab("commands"), p: () => view.tab("problems"), o: () => view.blocks.fold(),
+  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.choose("screen"), t: () => view.choose("text"), c: () => view.tab("commands"), p: () => view.tab("problems"), r: () => view.tab("runs"), o: () => view.blocks.fold(),
   y: () => view.copy(), "?": () => $("help").showModal(), Escape: () => { location.hash = ""; list.tabbed?.focus(); },
   PageUp: () => view.scroll("PageUp"), PageDown: () => view.scroll("PageDown"), Home: () => view.scroll("Home"), End: () => view.scroll("End"),
   ArrowDown: () => list.shown()[0]?.focus(),

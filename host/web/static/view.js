@@ -5,6 +5,7 @@ import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
 import {Lines} from "./lines.js";
 import {Problems} from "./problems.js";
+import {Runs} from "./runs.js";
 import {bytes, clean, colour, place, readable, safeLink, shown, when} from "./text.js";
 import {address, states} from "./list.js";
 
@@ -31,6 +32,7 @@ export class View {
     this.shown = "screen"; // the tab
     this.blocks = new Blocks($("commands"), $("count"));
     this.problems = new Problems($("problems"), $("problem-count"), $("brief"));
+    this.runs = $("runs") && new Runs($("runs"), $("verdict")); // guests see none
     this.blocks.oncopy = text => this.put(text);
     // lineHeight: at 1, the lowest row of pixels of a line is cut off, and with it the underscores of common fonts.
     this.term = new Terminal({disableStdin: true, scrollback, allowProposedApi: true, cursorBlink: false, cursorInactiveStyle: "outline", fontSize: 14,
@@ -76,6 +78,7 @@ export class View {
     this.reset();
     this.blocks.reset(false);
     this.problems.reset(t.id);
+    this.runs?.reset(t);
     this.note("");
     this.prefer();
     $("download").href = "/terminals/" + t.id + ".txt?download";
@@ -122,6 +125,7 @@ export class View {
     if (!this.t) return;
     if (!this.parked) this.host.unsubscribe(this.t.uri);
     this.t = this.sub = null;
+    this.runs?.reset(null);
     this.waiting = 0;
     this.behind = false;
   }
@@ -184,10 +188,11 @@ export class View {
       break;
     case "terminal/commandFinished":
       this.blocks.finish(a.commandId, a.exitCode, a.durationMs);
+      this.runs?.changed();
       break;
     case "terminal/titleChanged": s.title = a.title; break;
     case "terminal/cwdChanged": s.cwd = a.cwd; break;
-    case "terminal/exited": s.lifecycle = {status: "exited", exitCode: a.exitCode}; break;
+    case "terminal/exited": s.lifecycle = {status: "exited", exitCode: a.exitCode}; this.runs?.changed(); break;
     }
     this.facts();
   }
@@ -312,13 +317,14 @@ export class View {
 
   tab(name) {
     this.shown = name;
-    for (const n of ["screen", "text", "commands", "problems"]) {
+    for (const n of ["screen", "text", "commands", "problems", "runs"].filter(n => $(n))) {
       $(n).hidden = n !== name;
       $("tab-" + n).setAttribute("aria-selected", String(n === name));
     }
     if (name === "screen") this.fit(); else if (name === "text") this.lines.draw(); else if (name === "commands") this.blocks.draw();
     if (name === "text") this.lines.follow();
     this.problems.show(name === "text");
+    this.runs?.draw();
     this.scrolled();
     this.find();
   }
@@ -330,7 +336,7 @@ export class View {
       return;
     }
     if ($("screen").hidden) {
-      const n = (this.shown === "problems" ? this.problems : this.blocks).find(text);
+      const n = ({problems: this.problems, runs: this.runs}[this.shown] ?? this.blocks).find(text);
       $("found").textContent = n < 0 ? "" : n || "none";
       return;
     }
@@ -344,7 +350,7 @@ export class View {
   copy() {
     if (!$("screen").hidden && this.term.hasSelection()) return this.put(this.term.getSelection());
     if (String(getSelection())) return this.put(String(getSelection()));
-    if ($("screen").hidden) return this.put({text: this.lines, commands: this.blocks, problems: this.problems}[this.shown].text());
+    if ($("screen").hidden) return this.put({text: this.lines, commands: this.blocks, problems: this.problems, runs: this.runs}[this.shown].text());
     const b = this.term.buffer.active, out = [];
     for (let i = 0; i < b.length; i++) {
       const line = b.getLine(i), text = line.translateToString(true);
