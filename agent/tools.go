@@ -12,6 +12,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/toolcall"
+	"tether/agent/uplink"
 	"tether/agenttools"
 	"tether/ahp"
 )
@@ -30,11 +31,19 @@ const showWithin = 5 * time.Second
 // toolsFor returns this machine's tools for the sessions of a host. The server carries
 // out their calls.
 func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
-	return hosts.Tools{
+	t := hosts.Tools{
 		Definitions: definitions(server, host),
 		Run:         func(ctx context.Context, c toolcall.Call) toolcall.Answer { return a.runTool(ctx, server, host, c) },
 		Ended:       func(r toolcall.Record) { a.auditCall(host, r) },
 	}
+	if a.runs != nil {
+		t.Runs = func(ctx context.Context, q uplink.Asked) ahp.RunsResult {
+			r := server.RunsAt(ctx, host, q.RunsParams, q.Terminal)
+			r.Error = a.shown.Redact(r.Error)
+			return r
+		}
+	}
+	return t
 }
 
 // definitions returns the descriptions of the tools for a host's sessions.

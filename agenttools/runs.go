@@ -141,19 +141,20 @@ type FoundAnswer struct {
 
 // Match is a line of a run.
 type Match struct {
-	Run    string    `json:"run"`
-	Name   string    `json:"name,omitempty"`
-	At     time.Time `json:"at"`     // when it was printed, about
-	Offset int64     `json:"offset"` // for since of read_terminal with run
-	Before []string  `json:"before,omitempty"`
-	Line   string    `json:"line"`
-	After  []string  `json:"after,omitempty"`
+	Run     string    `json:"run"`
+	Name    string    `json:"name,omitempty"`
+	Command string    `json:"command,omitempty"`
+	At      time.Time `json:"at"`     // it was printed by then
+	Offset  int64     `json:"offset"` // for since of read_terminal with run
+	Before  []string  `json:"before,omitempty"`
+	Line    string    `json:"line"`
+	After   []string  `json:"after,omitempty"`
 }
 
 // CompareAnswer is the answer of compare_runs.
 type CompareAnswer struct {
-	Run  Run `json:"run"`
-	With Run `json:"with"`
+	Run  verdict.Point `json:"run"`
+	With verdict.Point `json:"with"`
 	*verdict.Comparison
 	More bool `json:"more,omitempty"` // the lists have less than the counts say
 }

@@ -74,13 +74,24 @@ func (k *kept) past() *kept { return k }
 
 var errNoRuns = errors.New("no runs are kept here")
 
+// ErrNoRun is in the error of a call that names a run that the principal does not see.
+var ErrNoRun = errors.New("no such run")
+
+// noRun is the text of an ErrNoRun.
+type noRun string
+
+func (n noRun) Error() string { return string(n) }
+
+// Is makes errors.Is find ErrNoRun.
+func (n noRun) Is(err error) bool { return err == ErrNoRun }
+
 // aboutRun returns an error of a call about runs in the words of the tools.
 func aboutRun(name string, err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound) && name == "":
-		return said("No such run; list_runs lists them")
+		return noRun("No such run; list_runs lists them")
 	case errors.Is(err, ErrNotFound):
-		return said(fmt.Sprintf("Run not found: %.60q; list_runs lists them", name))
+		return noRun(fmt.Sprintf("Run not found: %.60q; list_runs lists them", name))
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("this took too long and was given up; ask for less")
 	}

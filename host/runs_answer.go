@@ -69,8 +69,7 @@ func decodeRuns(tool string, m *machineRuns) (any, error) {
 			of(&a.Matches[i].Run)
 		}
 	case *agenttools.CompareAnswer:
-		named(&a.Run)
-		named(&a.With)
+		of(&a.Run.Run, &a.With.Run)
 	case *agenttools.VerdictAnswer:
 		a.Away = nil
 		for i := range a.Series {

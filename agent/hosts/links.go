@@ -26,7 +26,8 @@ type links struct {
 	settings   config.Uplink
 	log        *zerolog.Logger
 	watch      func(context.Context, func(roam.Change)) error     // roam.Watch
-	desk       func(host) *toolcall.Desk                          // set before the first link
+	tools      func(name string) Tools                            // of a host; set before the first link
+	desk       func(host, Tools) *toolcall.Desk                   // set before the first link
 	up         func(name string, more int)                        // is told that a host has accepted this machine, and how often since it was told last; set before the first link
 	watched    func(name string, id term.ID, who []vocab.Watcher) // may be nil; set before the first link
 	checkout   func(host, dir string) vocab.Checkout
@@ -105,13 +106,14 @@ func (l *links) start(h host, e client.Endpoint) {
 	}
 	l.stop(h.Name)
 	ctx, cancel := context.WithCancel(context.Background())
-	desk := l.desk(h)
+	tools := l.tools(h.Name)
+	desk := l.desk(h, tools)
 	r := &running{clientID: h.ClientID, desk: desk, cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: l.machine, OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 		Anew: anew, Tools: desk, Up: l.cameUp(h.Name), HostGrants: l.hostGrants, Park: l.park, Watched: l.watchedAt(h.Name),
-		Checkout: l.checkoutFor(h.Name),
+		Checkout: l.checkoutFor(h.Name), Runs: tools.Runs,
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r

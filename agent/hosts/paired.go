@@ -64,7 +64,6 @@ type Paired struct {
 
 	// Set by Link.
 	pool  *term.Pool
-	tools func(host string) Tools
 	links *links
 }
 
@@ -81,10 +80,10 @@ func Open(o Options) (*Paired, error) {
 // Link begins to link to all hosts, and lends them terminals of the pool. tools returns
 // the tools that a host's sessions are offered.
 func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
-	p.pool, p.tools = pool, tools
+	p.pool = pool
 	p.links = &links{
 		pool: pool, version: p.opts.Version, machine: p.opts.Machine, settings: p.opts.Uplink, log: p.opts.Logger, watch: p.opts.Watch,
-		desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, checkout: p.opts.Checkout, hostGrants: p.opts.HostGrants, park: p.opts.Park, atMost: p.atMost, all: map[string]*running{},
+		tools: tools, desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, checkout: p.opts.Checkout, hostGrants: p.opts.HostGrants, park: p.opts.Park, atMost: p.atMost, all: map[string]*running{},
 	}
 	for _, h := range p.store.list() {
 		p.links.start(h, p.store.endpoint(h))

@@ -12,6 +12,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/toolcall"
+	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/platform/dirs"
 )
@@ -21,14 +22,16 @@ type Tools struct {
 	Definitions []ahp.ToolDefinition
 	Run         func(context.Context, toolcall.Call) toolcall.Answer // see toolcall.Options
 	Ended       func(toolcall.Record)
+	// Runs answers the host's questions about earlier runs; nil: none are kept. See
+	// uplink.Options.
+	Runs func(context.Context, uplink.Asked) ahp.RunsResult
 }
 
 // partWithin is how long the end of a link waits for its tools to be withdrawn.
 const partWithin = time.Second
 
 // newDesk returns the desk for the calls that come from a host.
-func (p *Paired) newDesk(h host) *toolcall.Desk {
-	t := p.tools(h.Name)
+func (p *Paired) newDesk(h host, t Tools) *toolcall.Desk {
 	d := toolcall.New(toolcall.Options{
 		ClientID: h.ClientID, Machine: p.opts.Machine, Tools: t.Definitions, Book: callsPath(p.opts.Dirs, h), Logger: p.opts.Logger, Parting: p.opts.Timeout,
 		Run: t.Run, Ended: t.Ended,
