@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/host"
 	"tether/internal/testkit"
@@ -33,7 +34,9 @@ func TestEarlierRunsForAgents(t *testing.T) {
 	h := host.New(host.Options{Token: "right", Grace: time.Minute})
 	url := serveHTTP(t, h)
 	t.Cleanup(h.Close)
-	d := start(t, agent.Config{Dirs: home(t)})
+	settings := config.Default()
+	settings.Lend.Default = "no"
+	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
 	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "right", Name: "lab"}))(t)
 	run := func(name string, r localapi.SpawnRequest) string {
 		t.Helper()

@@ -412,3 +412,9 @@ func (f *Feed) Remove() {
 
 // BuiltWith sets whether the host was built with the page's scripts.
 func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }
+
+// GuestAsksForRuns has a guest with a link to a terminal ask about earlier runs.
+func GuestAsksForRuns(ctx context.Context, uri string) error {
+	_, err := (&Host{}).askRuns(ctx, Principal{Guest: uri, Role: RoleObserver}, runsQuestion{})
+	return err
+}

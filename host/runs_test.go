@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
 
@@ -243,4 +244,40 @@ func TestManyQuestionsAboutRuns(t *testing.T) {
 	if refused := "too many questions about earlier runs at a time: try again"; all[0] != refused || all[asks-7] != refused || all[asks-6] != `{"runs":[]}` {
 		t.Errorf("%q", all)
 	}
+}
+
+// The page asks for the runs of a terminal and its verdict, for somebody who sees it.
+// Guests do not: they see what runs now.
+func TestGuestsAskForNoRuns(t *testing.T) {
+	s := newStaff(true, "machine.laptop.ann", "observer.screen.ann", "observer.other.bob", "agent.helper.ann")
+	_, url := serve(t, host.Options{Access: s, People: s})
+	k := keeps(t, url, "machine.laptop.ann", "laptop", "{}")
+	k.answers(func(p ahp.RunsParams) any {
+		if p.Tool == "verdict" {
+			return ahp.RunsResult{Answer: []byte(`{"series":[{"name":"dev","verdict":"failing","since":"2026-01-02T03:04:05Z","newest":{"run":"pty-a","at":"2026-01-02T03:04:05Z","why":"exit status 2"}}]}`)}
+		}
+		return ahp.RunsResult{Answer: []byte(`{"runs":[` + oneRun + `]}`)}
+	})
+	k.create("ahp-terminal:/dev")
+	must.Do(t, k.audience("ahp-terminal:/dev", to()))
+	path := "/terminals/" + host.IDOf("ahp-terminal:/dev") + "/runs"
+	answer, body := ask(t, url, visit{path: path, token: "observer.screen.ann"})
+	if answer.StatusCode != 200 || !strings.Contains(body, `"id":"laptop/pty-a.3"`) || !strings.Contains(body, `"verdict":"failing"`) || k.last().Channel != "ahp-terminal:/dev" {
+		t.Errorf("%d %s; asked %+v", answer.StatusCode, body, k.last())
+	}
+	asked := len(k.asked)
+	if answer, body := ask(t, url, visit{path: path, token: "observer.other.bob"}); answer.StatusCode != 404 || len(k.asked) != asked {
+		t.Errorf("somebody who does not see it: %d %s", answer.StatusCode, body)
+	}
+	if answer, body := ask(t, url, visit{path: path, token: "agent.helper.ann"}); answer.StatusCode != 403 || len(k.asked) != asked {
+		t.Errorf("an agent at the page: %d %s", answer.StatusCode, body)
+	}
+	if err := host.GuestAsksForRuns(t.Context(), "ahp-terminal:/dev"); err == nil || !strings.HasPrefix(err.Error(), "guests see what runs now") {
+		t.Errorf("a guest: %v", err)
+	}
+	k.close()
+	testkit.Eventually(t, patience, "the machine is away", func() bool {
+		_, body = ask(t, url, visit{path: path, token: "observer.screen.ann"})
+		return strings.Contains(body, "the machine is away: laptop can be asked")
+	})
 }
