@@ -47,7 +47,7 @@ func (a agentRuns) List(ctx context.Context, q agenttools.RunQuery) (out agentto
 			break
 		}
 		if a.fits(&r) {
-			out.Runs = append(out.Runs, toolRun(&r))
+			out.Runs = append(out.Runs, a.describe(r))
 		}
 	}
 	return out, nil
@@ -87,7 +87,7 @@ func (a agentRuns) Verdict(ctx context.Context, names []string) (out agenttools.
 	if a.terminal != "" {
 		names = []string{a.terminal}
 		for r := range a.view.List(history.Query{Terminal: a.terminal}) {
-			if outcome, _ := runs.Outcome(&r); r.Command > 0 && (outcome == verdict.Good || outcome == verdict.Failing) {
+			if outcome, _ := a.view.Outcome(r); r.Command > 0 && (outcome == verdict.Good || outcome == verdict.Failing) {
 				names[0] = r.ID
 				break
 			}
@@ -100,9 +100,9 @@ func (a agentRuns) Verdict(ctx context.Context, names []string) (out agenttools.
 // maxShownText bounds a name or a command line in a list, in bytes.
 const maxShownText = 500
 
-// toolRun describes a run in the words of the tools.
-func toolRun(r *history.Run) agenttools.Run {
-	outcome, why := runs.Outcome(r)
+// describe describes a run in the words of the tools.
+func (a agentRuns) describe(r history.Run) agenttools.Run {
+	outcome, why := a.view.Outcome(r)
 	x := agenttools.Run{ID: r.ID, Name: clip.Marked(r.Name, maxShownText), Command: clip.Marked(r.Line, maxShownText), Cwd: r.Dir, Checkout: r.Checkout, Started: r.Started, Ended: r.Ended,
 		Outcome: outcome, Why: why, Ready: r.Ready, Errors: r.Problems.Errors, Warnings: r.Problems.Warnings, Bytes: max(r.End-r.Start, 0), Dropped: r.Dropped}
 	if r.Exit != nil {
