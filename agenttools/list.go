@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"tether/internal/jsonspan"
 	"tether/screen"
 	"tether/vocab"
 )
@@ -215,7 +216,7 @@ func (c *Command) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Command) UnmarshalJSON(raw []byte) error {
 	var j commandJSON
-	if err := json.Unmarshal(raw, &j); err != nil {
+	if err := jsonspan.Unmarshal(raw, &j); err != nil {
 		return err
 	}
 	*c = Command{N: j.N, Line: &j.Line, Exit: j.ExitCode, Running: j.Running, Verified: j.Verified, Within: j.Within,

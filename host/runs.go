@@ -167,7 +167,7 @@ func (h *Host) askMachine(ctx context.Context, r *runsReader, q *runsQuestion) (
 // AnswerRuns answers another node's runsQuestion.
 func (h *Host) AnswerRuns(ctx context.Context, question []byte) []byte {
 	var q runsQuestion
-	if json.Unmarshal(question, &q) != nil || len(q.From) > maxNodeID {
+	if jsonspan.Unmarshal(question, &q) != nil || len(q.From) > maxNodeID {
 		return nil
 	}
 	p := q.Reader.principal()
@@ -215,7 +215,7 @@ func (h *Host) askRuns(ctx context.Context, p Principal, q runsQuestion) ([]mach
 				var some []machineRuns
 				data, err := h.askNode(ctx, node, AboutRuns, q)
 				if err == nil {
-					err = json.Unmarshal(data, &some)
+					err = jsonspan.Unmarshal(data, &some)
 				}
 				if err != nil {
 					h.log.Debug().Str("node", node).Err(err).Msg("a question about runs was not answered")
@@ -303,12 +303,12 @@ type pastArgs map[string]json.RawMessage
 func (a pastArgs) each(cut func(name string) string) {
 	for _, key := range []string{"run", "name", "with"} {
 		var name string
-		if json.Unmarshal(a[key], &name) == nil && name != "" {
+		if jsonspan.Unmarshal(a[key], &name) == nil && name != "" {
 			a[key], _ = json.Marshal(cut(name)) // a string
 		}
 	}
 	var names []string
-	if json.Unmarshal(a["names"], &names) == nil && len(names) > 0 {
+	if jsonspan.Unmarshal(a["names"], &names) == nil && len(names) > 0 {
 		for i := range names {
 			names[i] = cut(names[i])
 		}
@@ -335,7 +335,7 @@ func machineIn(args json.RawMessage) (machine string, err error) {
 func withoutMachine(args json.RawMessage, machine string) json.RawMessage {
 	a := pastArgs{}
 	if len(args) > 0 {
-		_ = json.Unmarshal(args, &a) // was decoded before
+		_ = jsonspan.Unmarshal(args, &a) // was decoded before
 	}
 	a.each(func(name string) string { return strings.TrimPrefix(name, machine+"/") })
 	out, _ := json.Marshal(a) // likewise
