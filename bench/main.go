@@ -55,6 +55,7 @@ var parts = []part{
 	{ofTerminals, "memory", memoryPart},
 	{ofTerminals, "echo", echoPart},
 	{ofTerminals, "throughput", throughputPart},
+	{ofTerminals, "history", historyPart},
 	{ofTerminals, "viewers", viewersPart},
 	{ofTerminals, "screens", screensPart},
 	{ofHosts, "fanout", fanOutPart},

@@ -23,8 +23,8 @@ const (
 // The recorder may work for workRate of the time, after workBurst. What is small is read
 // in any case.
 const (
-	workRate  = 25 // 1/25
-	workBurst = 300 * time.Millisecond
+	workRate  = 50 // 1/50
+	workBurst = 100 * time.Millisecond
 )
 
 // Amounts of output, in bytes.
