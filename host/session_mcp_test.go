@@ -39,7 +39,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			agent := must.Get(connect(t, url, "operator-bot", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 				changed <- struct{}{}
 			}}))(t)
-			if names := toolNames(t, agent); len(names) != 4 {
+			if names := toolNames(t, agent); len(names) != 8 {
 				t.Errorf("before a machine is there: %v", names)
 			}
 			laptop := as(t, url, "machine-lap.top", "laptop", viewOptions{resume: true})
@@ -82,7 +82,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			}
 			laptop.dispatch(uri, ahp.SessionActiveClientRemoved{ClientID: "laptop"})
 			<-changed
-			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 4 })
+			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 8 })
 		})
 	}
 }
@@ -95,8 +95,8 @@ func TestWhoIsOfferedMachinesTools(t *testing.T) {
 		sessions bool
 		want     int
 	}{
-		{"operator-bot", true, 5}, {"admin-root", true, 5}, {"agent-bot", true, 4}, {"observer-ann", true, 4},
-		{"operator-bot", false, 4}, {"admin-root", false, 4},
+		{"operator-bot", true, 9}, {"admin-root", true, 9}, {"agent-bot", true, 8}, {"observer-ann", true, 8},
+		{"operator-bot", false, 8}, {"admin-root", false, 8},
 	} {
 		t.Run(fmt.Sprintf("%s, sessions %v", tt.token, tt.sessions), func(t *testing.T) {
 			_, url := serve(t, host.Options{Sessions: tt.sessions, Access: newUsers("machine-laptop", tt.token)})
