@@ -97,6 +97,11 @@ func (a agentRuns) Verdict(ctx context.Context, names []string) (out agenttools.
 	return out, err
 }
 
+// VerdictChanges implements agenttools.Judges.
+func (a agentRuns) VerdictChanges(ctx context.Context, n int64) ([]agenttools.VerdictChange, int64, error) {
+	return a.view.VerdictChanges(ctx, n)
+}
+
 // maxShownText bounds a name or a command line in a list, in bytes.
 const maxShownText = 500
 
