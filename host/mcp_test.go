@@ -99,7 +99,7 @@ func TestAgentWatchesADevServer(t *testing.T) {
 			for _, tool := range tools.Tools {
 				names = append(names, tool.Name)
 			}
-			if got := strings.Join(names, " "); got != "list_terminals problems read_terminal wait_terminal" {
+			if got := strings.Join(names, " "); got != "compare_runs list_runs list_terminals problems read_terminal search_runs verdict wait_terminal" {
 				t.Errorf("tools %s: want those that only read", got)
 			}
 			var all []listed

@@ -19,7 +19,6 @@ import (
 type keeper struct {
 	*viewer
 	asked []ahp.RunsParams
-	say   func(ahp.RunsParams) any
 }
 
 func (k *keeper) answers(a func(ahp.RunsParams) any) {

@@ -53,7 +53,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 				laptop.join(uri, "run", "list_terminals")
 				return len(changed) > 0
 			})
-			want := []string{"lap-top__list_terminals", "lap-top__run", "list_terminals", "problems", "read_terminal", "wait_terminal"}
+			want := []string{"compare_runs", "lap-top__list_terminals", "lap-top__run", "list_runs", "list_terminals", "problems", "read_terminal", "search_runs", "verdict", "wait_terminal"}
 			check.Equal(t, "tools", want, toolNames(t, agent))
 			answered := make(chan *sdk.CallToolResult, 1)
 			go func() {
@@ -177,7 +177,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 			person := as(t, url, "admin-ann", "person", viewOptions{})
 			first := listSessions(t, person)[0].Resource
 			laptop.join(first, "run")
-			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 5 })
+			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 9 })
 			dispose := func(uri string) {
 				t.Helper()
 				must.Do(t, person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: uri}, nil))
@@ -194,7 +194,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 				t.Fatalf("after the agent has asked for something: %+v, before it was %s", all, first)
 			}
 			laptop.join(all[0].Resource, "run")
-			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 5 })
+			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 9 })
 			dispose(all[0].Resource)
 			agent.Close() // over HTTP, a request
 			if left := listSessions(t, person); len(left) != 0 {

@@ -81,6 +81,13 @@ var agentRoutes = map[string][]string{
 	"POST /v1/events":                  {""},
 	"POST /v1/events/command":          {""},
 	"GET /v1/mcp":                      {""},
+	"GET /v1/runs":                     {""}, // runs are masked when they are kept: package runs
+	"GET /v1/runs/search":              {""},
+	"GET /v1/runs/compare":             {""},
+	"GET /v1/runs/verdict":             {""},
+	"GET /v1/runs/{run}/output":        {""},
+	"GET /v1/runs/{run}/problems":      {""},
+	"GET /v1/runs/{run}/digest":        {""},
 	"/mcp":                             {""},
 	"POST /v1/sandbox":                 {""},
 	"GET /pty":                         {""},

@@ -118,7 +118,9 @@ type outliving struct {
 
 func (o *outliving) Cleanup(end func()) { o.ends = append(o.ends, end) }
 
-func (o *outliving) Errorf(format string, a ...any) { o.err = errors.Join(o.err, fmt.Errorf(format, a...)) }
+func (o *outliving) Errorf(format string, a ...any) {
+	o.err = errors.Join(o.err, fmt.Errorf(format, a...))
+}
 
 // chromium is a browser's program. The test is skipped if none is installed.
 func chromium(t *testing.T) string {
