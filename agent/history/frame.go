@@ -43,6 +43,7 @@ type header struct {
 	packed      int   // bytes of the compressed frame
 	first, last int64 // Unix microseconds
 	filter      []byte
+	at, size    int // where it begins in its segment, and its bytes; only headers knows
 }
 
 const (
@@ -54,6 +55,7 @@ const (
 	maxPacked  = maxFrame + maxFrame/8 // bytes, more than zstd needs for what it cannot compress
 	frameExtra = 8 + fixed + 4         // bytes of a header without a filter
 	maxSegment = 64 << 20              // bytes of a file that are read
+	spareText  = 64                    // bytes behind a text, with which the decoder is faster
 )
 
 // frameMagic begins every header.
@@ -112,12 +114,13 @@ const maxOffset = 1 << 60
 // text. What is torn, damaged or foreign is passed over.
 func headers(segment []byte) iter.Seq2[header, []byte] {
 	return func(yield func(header, []byte) bool) {
-		for len(segment) > 0 {
+		for all := len(segment); len(segment) > 0; {
 			hd, n := parseHeader(segment)
 			if n == 0 || n+hd.packed > len(segment) || isTorn(segment[n:], hd.packed) {
 				segment = segment[1+nextMagic(segment[1:]):]
 				continue
 			}
+			hd.at, hd.size = all-len(segment), n
 			if !yield(hd, segment[n:n+hd.packed]) {
 				return
 			}
@@ -195,6 +198,6 @@ func (c *codec) unpack(dst []byte, hd header, packed []byte) (text []byte, ok bo
 	if err != nil {
 		return nil, false
 	}
-	text, err = dec.DecodeAll(packed, dst)
+	text, err = dec.DecodeAll(packed, slices.Grow(dst, hd.text+spareText))
 	return text, err == nil && len(text) == len(dst)+hd.text
 }

@@ -25,7 +25,7 @@ func (h *History) rewrite(terminal string, off int64, without []span) (size, tex
 	}
 	var end int64
 	for hd, packed := range headers(data) {
-		plain, ok := h.codec.unpack(make([]byte, 0, hd.text), hd, packed)
+		plain, ok := h.codec.unpack(nil, hd, packed)
 		if !ok {
 			continue
 		}

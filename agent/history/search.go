@@ -75,10 +75,11 @@ func (h *History) Search(ctx context.Context, s Search, hit func(Hit) bool) (Sea
 // order, some search them, and the caller's shows what was found, in that order.
 type seeker struct {
 	Search
-	h     *History
-	units chan *unit // in order; closed after the last one
-	work  chan *unit // the same units
-	ended time.Time  // all text since then is in units; set before units is closed
+	h       *History
+	units   chan *unit // in order; closed after the last one
+	work    chan *unit // the same units
+	ended   time.Time  // all text since then is in units; set before units is closed
+	segment []byte     // the one that was read last, of the goroutine that finds the units
 }
 
 // show passes the hits of units on.
@@ -124,9 +125,9 @@ func (k *seeker) dispatch(ctx context.Context) {
 		}
 		var u *unit
 		if !t.opened {
-			t.open(k.h)
+			t.open(k)
 		} else {
-			u = t.next(k.h, oldest)
+			u = t.next(k, oldest)
 		}
 		if t.over || t.newest.Before(k.Runs.Since) {
 			heap.Pop(&all)
@@ -157,12 +158,13 @@ func (k *seeker) mayMatch(u *unit) bool {
 		!slices.ContainsFunc(u.of.spans, func(s Span) bool { return s.From < to && s.To > from }) {
 		return false
 	}
-	return slices.ContainsFunc(u.pieces[u.from:u.to], func(p piece) bool { return mayHave(p.filter, k.Expression.slots) })
+	return slices.ContainsFunc(u.pieces[u.from:u.to], func(p piece) bool { return p.may })
 }
 
 // search searches units until there are no more.
 func (k *seeker) search(ctx context.Context) {
-	w := &searcher{seeker: k, matching: matching{Expression: k.Expression}}
+	w := &searcher{seeker: k, matching: matching{Expression: k.Expression}, frames: frames{h: k.h}}
+	defer w.frames.close()
 	for u := range k.work {
 		u.err = w.unit(ctx, u)
 		close(u.done)

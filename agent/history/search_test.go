@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -242,6 +243,33 @@ func benchText(r *rand.Rand, n int, colours bool) string {
 	return b.String()[:n]
 }
 
+// heapPeak returns what tells by how many MiB the heap has grown at most since then.
+func heapPeak(b *testing.B) func() float64 {
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse
+	}
+	runtime.GC()
+	before, end, peak := inUse(), make(chan struct{}), make(chan uint64)
+	go func() {
+		most := before
+		for {
+			select {
+			case <-end:
+				peak <- most
+				return
+			case <-time.After(50 * time.Millisecond):
+				most = max(most, inUse())
+			}
+		}
+	}()
+	return func() float64 {
+		close(end)
+		return float64(<-peak-before) / (1 << 20)
+	}
+}
+
 // BenchmarkSearch searches 256 MiB of text in 64 runs.
 func BenchmarkSearch(b *testing.B) {
 	for _, colours := range []bool{false, true} {
@@ -265,6 +293,7 @@ func BenchmarkSearch(b *testing.B) {
 			ended(b, w, at)
 		}
 		must.Do(b, h.Sync(b.Context()))
+		texts = nil
 		for name, pattern := range map[string]string{
 			"rare": "entry in nil map", "absent": "connection refused", "near": "warning: unused warning: unused tokio serde error INFO GET",
 			"regexp": `warning: \w+ variable error (tokio|serde) passed passed \d{9}`, "words": `(?i)panic: [a-z]+`, "class": `[0-9]{14}`, "greedy": `[^ ]+@[^ ]+$`, "dots": `.*x.*y.*z.*w`, "common": `error`,
@@ -273,6 +302,7 @@ func BenchmarkSearch(b *testing.B) {
 				b.SetBytes(256 << 20)
 				e := expression(b, pattern)
 				var first time.Duration
+				peak := heapPeak(b)
 				for b.Loop() {
 					start := time.Now()
 					first = 0
@@ -284,6 +314,7 @@ func BenchmarkSearch(b *testing.B) {
 					}))(b)
 				}
 				b.ReportMetric(float64(first.Milliseconds()), "ms-first")
+				b.ReportMetric(peak(), "MiB-more")
 			})
 		}
 	}

@@ -17,6 +17,7 @@ type searcher struct {
 	*seeker
 	matching
 	bulk, around plain.Bulk
+	frames       frames
 	raw, side    []byte // texts, before their sequences were removed
 }
 
@@ -25,7 +26,7 @@ func (w *searcher) unit(ctx context.Context, u *unit) error {
 	at, limit := u.bounds()
 	w.raw = w.raw[:0]
 	for i := range u.pieces[u.from:u.to] {
-		w.raw = w.h.expand(w.raw, &u.pieces[u.from+i])
+		w.raw = w.frames.expand(w.raw, u, u.from+i)
 	}
 	begin, end := at, limit
 	if n := w.rest(u, u.from); n > 0 {
@@ -55,13 +56,13 @@ func (w *searcher) unit(ctx context.Context, u *unit) error {
 // before it; side begins with them. It is 0 if none do, or if that line does not end
 // soon: then a line begins with the piece.
 func (w *searcher) rest(u *unit, i int) int64 {
-	if i == 0 || i == len(u.pieces) || !u.pieces[i-1].before(u.pieces[i]) || !u.pieces[i-1].isOpen() {
+	if i == 0 || i == len(u.pieces) || !u.pieces[i-1].before(u.pieces[i]) || !u.pieces[i-1].open {
 		return 0
 	}
 	w.side = w.side[:0]
 	for k := i; k < len(u.pieces) && k < i+sidePieces && (k == i || u.pieces[k-1].before(u.pieces[k])); k++ {
 		from := len(w.side)
-		w.side = w.h.expand(w.side, &u.pieces[k])
+		w.side = w.frames.expand(w.side, u, k)
 		if n := bytes.IndexByte(w.side[from:], '\n'); n >= 0 {
 			n += from + 1
 			if n > sideText {
@@ -113,7 +114,7 @@ func (w *searcher) before(u *unit, s Span, at int64) [][]byte {
 	raw := slices.Clone(w.raw[:at-u.pieces[u.from].off])
 	i := u.from
 	for ; i > 0 && at-int64(len(raw)) > s.From && u.pieces[i-1].before(u.pieces[i]) && len(raw) < sideText && bytes.Count(raw, []byte{'\n'}) <= w.Context; i-- {
-		raw = append(w.h.expand(nil, &u.pieces[i-1]), raw...)
+		raw = append(w.frames.expand(nil, u, i-1), raw...)
 	}
 	if n := s.From - (at - int64(len(raw))); n >= 0 {
 		raw = raw[n:]
@@ -133,7 +134,7 @@ func (w *searcher) after(u *unit, s Span, at int64) [][]byte {
 			break
 		}
 		if p.end() > at && p.off < s.To {
-			text := w.h.expand(nil, p)
+			text := w.frames.expand(nil, u, i)
 			raw = append(raw, text[max(0, at-p.off):min(int64(len(text)), s.To-p.off)]...)
 		}
 	}

@@ -117,7 +117,7 @@ func (t *Text) next() (Frame, error) {
 				if hd.off+int64(hd.text) <= t.pos || hd.off >= t.to {
 					continue
 				}
-				if data, ok := t.h.codec.unpack(make([]byte, 0, hd.text), hd, packed); ok {
+				if data, ok := t.h.codec.unpack(nil, hd, packed); ok {
 					return frameOf(hd, data), nil
 				}
 				continue
@@ -159,11 +159,11 @@ func (t *Text) Close() {
 
 // readSegment returns a segment, nil if it was removed.
 func (h *History) readSegment(terminal string, off int64) ([]byte, error) {
-	return h.readFile(terminal+"/"+segmentName(off), maxSegment)
+	return h.readFile(nil, terminal+"/"+segmentName(off), maxSegment)
 }
 
-// readFile returns at most max bytes of a file, nil if there is none.
-func (h *History) readFile(name string, max int64) ([]byte, error) {
+// readFile returns at most max bytes of a file, in buf if they fit; nil if there is none.
+func (h *History) readFile(buf []byte, name string, max int64) ([]byte, error) {
 	src, err := h.fs.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -176,7 +176,7 @@ func (h *History) readFile(name string, max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, min(size, max))
+	data := slices.Grow(buf[:0], int(min(size, max)))[:min(size, max)]
 	n, err := src.ReadAt(data, 0)
 	if err == io.EOF {
 		err = nil

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"slices"
 	"time"
 )
@@ -13,11 +12,13 @@ const (
 	sidePieces = 64
 )
 
-// piece is a frame, compressed unless the file does not have it yet.
+// piece is a frame: where it is in its segment, or its text if that is in no file yet.
 type piece struct {
-	header
-	packed []byte
-	plain  []byte
+	header  // without the filter
+	segment int64
+	plain   []byte
+	may     bool // it may have what is looked for
+	open    bool // its text ends within a line
 }
 
 func (p *piece) end() int64          { return p.off + int64(p.text) }
@@ -72,56 +73,59 @@ func (t *trails) Pop() any {
 
 // open finds the terminal's segments and the text that is in no file yet, and so when its
 // newest text was printed.
-func (t *trail) open(h *History) {
+func (t *trail) open(k *seeker) {
 	t.opened = true
-	segments, tail, err := h.parts(t.terminal)
+	segments, tail, err := k.h.parts(t.terminal)
 	if err == nil { // otherwise it has no text that can be read
 		t.segments = segments
 	}
 	if len(tail.Data) > 0 {
 		hd := header{off: tail.Off, text: len(tail.Data), first: tail.First.UnixMicro(), last: tail.Time.UnixMicro()}
-		t.pieces = []piece{{header: hd, plain: tail.Data}}
+		t.pieces = []piece{{header: hd, plain: tail.Data, may: true, open: tail.Data[len(tail.Data)-1] != '\n'}}
 		t.left = 1
 	}
-	t.fill(h)
+	t.fill(k)
 }
 
 // next returns the unit before those that it has returned. It has no further frames with
 // text that is older than that time. The trail must be open, and not over.
-func (t *trail) next(h *History, oldest time.Time) *unit {
+func (t *trail) next(k *seeker, oldest time.Time) *unit {
 	u := &unit{of: t, newest: t.pieces[t.left-1].time(), done: make(chan struct{})}
 	from, text := t.left-1, t.pieces[t.left-1].text
-	for from > 0 && t.left-from < unitPieces && text+t.pieces[from-1].text <= h.bounds.unit && t.pieces[from-1].last >= oldest.UnixMicro() && t.pieces[from-1].before(t.pieces[from]) {
+	for from > 0 && t.left-from < unitPieces && text+t.pieces[from-1].text <= k.h.bounds.unit && t.pieces[from-1].last >= oldest.UnixMicro() && t.pieces[from-1].before(t.pieces[from]) {
 		from--
 		text += t.pieces[from].text
 	}
 	least := max(0, from-sidePieces)
 	u.pieces, u.from, u.to = t.pieces[least:min(len(t.pieces), t.left+sidePieces)], from-least, t.left-least
 	t.left = from
-	t.fill(h)
+	t.fill(k)
 	return u
 }
 
 // fill reads segments until there are a unit and what stands before it, if there is more.
-func (t *trail) fill(h *History) {
+func (t *trail) fill(k *seeker) {
 	text := 0
 	for _, p := range t.pieces[:t.left] {
 		text += p.text
 	}
-	for len(t.segments) > 0 && text < h.bounds.unit+sideText && t.left < unitPieces+sidePieces {
+	for len(t.segments) > 0 && text < k.h.bounds.unit+sideText && t.left < unitPieces+sidePieces {
 		last := len(t.segments) - 1
 		off := t.segments[last]
 		t.segments = t.segments[:last]
 		if len(t.pieces) > 0 && !slices.ContainsFunc(t.spans, func(s Span) bool { return s.To > off && s.From < t.pieces[0].off }) {
 			continue
 		}
-		data, err := h.readSegment(t.terminal, off)
+		data, err := k.h.readFile(k.segment, t.terminal+"/"+segmentName(off), maxSegment)
 		if err != nil {
 			continue // what cannot be read has no hits
 		}
+		k.segment = data
 		var all []piece
-		for hd, packed := range headers(data) {
-			all = append(all, piece{header: hd, packed: packed})
+		for hd := range headers(data) {
+			p := piece{header: hd, segment: off, may: mayHave(hd.filter, k.Expression.slots), open: isOpen(hd.filter)}
+			p.filter = nil // it is in the buffer
+			all = append(all, p)
 			text += hd.text
 		}
 		n := len(all)
@@ -147,22 +151,3 @@ type unit struct {
 
 // bounds are the offsets of the unit's text.
 func (u *unit) bounds() (from, to int64) { return u.pieces[u.from].off, u.pieces[u.to-1].end() }
-
-// expand appends the text of a piece to dst: empty lines if it is damaged.
-func (h *History) expand(dst []byte, p *piece) []byte {
-	if p.plain != nil {
-		return append(dst, p.plain...)
-	}
-	if text, ok := h.codec.unpack(dst, p.header, p.packed); ok {
-		return text
-	}
-	return append(dst, bytes.Repeat([]byte{'\n'}, p.text)...)
-}
-
-// isOpen reports whether the piece's text ends within a line.
-func (p *piece) isOpen() bool {
-	if p.plain != nil {
-		return p.plain[len(p.plain)-1] != '\n'
-	}
-	return isOpen(p.filter)
-}

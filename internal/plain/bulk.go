@@ -3,6 +3,7 @@ package plain
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 
 	"tether/internal/escape"
@@ -92,7 +93,7 @@ func colours(p []byte) int {
 	for i, c := range p[2:min(len(p), 64)] {
 		switch {
 		case c >= 0x30 && c <= 0x3f:
-		case passes(c, p[2:2+i]) && !moves(escape.Control, c, p[2:2+i]):
+		case c == 'm', passes(c, p[2:2+i]) && !moves(escape.Control, c, p[2:2+i]):
 			return i + 3
 		default:
 			return 0
@@ -107,16 +108,20 @@ func odd(p []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for i := 0; i < len(p); {
 		if i+8 <= len(p) {
-			x := binary.LittleEndian.Uint64(p[i:])
+			x := binary.LittleEndian.Uint64(p[i : i+8])
 			del := x ^ 0x7f*ones
-			if ((x-' '*ones)&^x|x|(del-ones)&^del)&tops == 0 {
+			found := ((x-' '*ones)&^x | x | (del-ones)&^del) & tops
+			if found == 0 {
 				i += 8
 				continue
 			}
+			i += bits.TrailingZeros64(found) / 8 // bits above the lowest may be wrong
 		}
 		switch c := p[i]; {
-		case c >= ' ' && c < 0x7f, c == '\n', c == '\t', c == '\r' && i+1 < len(p) && p[i+1] == '\n':
+		case c >= ' ' && c < 0x7f, c == '\n', c == '\t':
 			i++
+		case c == '\r' && i+1 < len(p) && p[i+1] == '\n':
+			i += 2
 		case c < utf8.RuneSelf:
 			return i
 		default:
