@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -52,6 +54,33 @@ func TestRecord(t *testing.T) {
 		}
 		if terminal.ID != id || terminal.Name != "web" || !terminal.Named || terminal.Line != "sh "+masked || terminal.Exit == nil || terminal.Exit.Code != 3 || terminal.End != 23 || terminal.Owner != "user" {
 			t.Errorf("the terminal: %+v", terminal)
+		}
+	})
+}
+
+// Whoever asks finds what was printed a moment ago.
+func TestAskedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		answer := sync.OnceFunc(func() { close(answered) })
+		w := open(t, dir, runs.Options{Never: func(string, ...string) (bool, <-chan struct{}) {
+			select {
+			case <-answered:
+				return false, nil
+			default:
+				time.AfterFunc(100*time.Millisecond, answer)
+				return false, answered
+			}
+		}})
+		h, f := w.spawn(term.Spec{})
+		prints(f, "ready")
+		if got := read(t, w.person(), string(h.ID())); got != "ready" {
+			t.Errorf("read at once: %q", got)
+		}
+		prints(f, ", and more")
+		if got := read(t, w.person(), string(h.ID())); got != "ready, and more" {
+			t.Errorf("read again: %q", got)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tether/agent/history"
@@ -55,6 +56,8 @@ type recorder struct {
 	budget    time.Duration // of work; may be negative
 	budgeted  time.Time
 
+	recording atomic.Bool // run runs, and does what is posted
+
 	mu     sync.Mutex
 	posted []func() // for run
 }
@@ -76,6 +79,7 @@ func (r *Runs) Record(ctx context.Context) (end func()) {
 	if err := r.opts.History.Settle(); err != nil {
 		r.opts.Logger.Warn().Err(err).Msg("history")
 	}
+	r.recorder.recording.Store(true)
 	running.Go(func() { r.recorder.run(ctx) })
 	return func() { stop(); running.Wait() }
 }
@@ -116,6 +120,7 @@ func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			r.recording.Store(false)
 			r.end()
 			return
 		case <-r.wake:

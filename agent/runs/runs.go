@@ -85,11 +85,13 @@ type Asker struct {
 	Owner bool
 }
 
-// As returns the runs that the asker may see.
+// As returns the runs that the asker may see. It waits, for a second at most, until what
+// was printed before is among them.
 func (r *Runs) As(a Asker) View {
 	if a.Host == "" {
 		a.Host = a.Actor.At()
 	}
+	r.recorder.catchUp()
 	return View{r, a}
 }
 
