@@ -118,7 +118,7 @@ func Examine(ctx context.Context, known Machine) Examination {
 	m.status, m.down = m.Client.Status(asked)
 	cancel()
 	checks := []func(context.Context, *machine) []Check{
-		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkNotify, checkService,
+		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkHistory, checkNotify, checkService,
 		checkShell, checkLogin, checkHosts, checkAgents, checkExecutors, checkSandbox,
 	}
 	found := make([][]Check, len(checks))

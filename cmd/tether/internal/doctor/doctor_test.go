@@ -143,6 +143,12 @@ func TestDoctorFinds(t *testing.T) {
 		{"a rule without a URL", checkDegraded, func(m *machine) {
 			m.status.Degraded = []localapi.Degraded{{Cause: "notify phone", Text: "has no URL"}}
 		}, Warn, "has no URL"},
+		{"a history that outgrows its bound", checkHistory, func(m *machine) {
+			m.status.History = &localapi.HistoryStatus{On: true, Bytes: 300 << 20, MaxBytes: 256 << 20}
+		}, Warn, "more than"},
+		{"a disk on which syncs are slow", checkHistory, func(m *machine) {
+			m.status.History = &localapi.HistoryStatus{On: true, MaxBytes: 1, RoundMs: 3500}
+		}, Warn, "only after 3.5 s"},
 		{"a receiver that does not answer", checkNotify, notifies("phone", "cannot be reached"), Warn, "cannot be reached"},
 		{"a rule for a desktop that is not there", checkNotify, notifies("desktop", ""), Warn, "no desktop here"},
 		{"no host", checkHosts, func(m *machine) { m.down = nil }, Warn, "no host is paired"},
@@ -168,6 +174,16 @@ func TestDoctorIsContent(t *testing.T) {
 		if all := look(t.Context(), m); len(all) != 1 || all[0].Result != OK || all[0].Reason == "" || all[0].Fix != "" {
 			t.Errorf("%+v", all)
 		}
+	}
+	for want, is := range map[string]localapi.HistoryStatus{"off": {Keep: "0s"}, " of ": {On: true, Bytes: 1, MaxBytes: 2}} {
+		m.status.History = &is
+		if all := checkHistory(t.Context(), m); len(all) != 1 || all[0].Result != OK || !strings.Contains(all[0].Reason, want) || all[0].Fix != "" {
+			t.Errorf("%+v", all)
+		}
+	}
+	m.status.Degraded = []localapi.Degraded{{Cause: "history", Text: "full"}}
+	if all := checkHistory(t.Context(), m); len(all) != 0 {
+		t.Errorf("a trouble is told twice: %+v", all)
 	}
 	for store, why := range map[string]string{localapi.StoreKeyring: "", localapi.StoreFile: saidSo, "": ""} {
 		m.status.Secrets = &localapi.SecretStore{Store: store, Why: why}

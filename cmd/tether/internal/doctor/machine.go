@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -266,6 +267,30 @@ func checkDegraded(_ context.Context, m *machine) []Check {
 		all = append(all, Check{Name: d.Cause, Result: Warn, Reason: d.Text, Fix: fix, Doc: "docs/RELIABILITY.md"})
 	}
 	return all
+}
+
+// checkHistory checks what is kept of terminals' runs. What prevents that is among the
+// daemon's own warnings.
+func checkHistory(_ context.Context, m *machine) []Check {
+	h := m.status.History
+	if h == nil || slices.ContainsFunc(m.status.Degraded, func(d localapi.Degraded) bool { return d.Cause == "history" }) {
+		return nil
+	}
+	c := Check{Name: "history", Result: OK, Doc: "docs/RUNS.md"}
+	size := display.Size(h.Bytes)
+	switch {
+	case !h.On:
+		c.Reason = "off: what terminals print is not kept ([history] keep is " + h.Keep + ")"
+	case h.RoundMs > 0:
+		c.Result, c.Reason = Warn, fmt.Sprintf("%s; what was printed is safe on the disk only after %.1f s", size, float64(h.RoundMs)/1000)
+		c.Fix = "look at what else uses the disk of " + m.Dirs.State
+	case h.Bytes > h.MaxBytes:
+		c.Result, c.Reason = Warn, fmt.Sprintf("%s, more than %s: of terminals that run nothing is removed", size, display.Size(h.MaxBytes))
+		c.Fix = "tether forget, or a larger max_bytes in [history]"
+	default:
+		c.Reason = fmt.Sprintf("%s of %s", size, display.Size(h.MaxBytes))
+	}
+	return []Check{c}
 }
 
 // checkService asks the service manager whether the daemon starts automatically.
