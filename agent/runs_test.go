@@ -109,3 +109,51 @@ func TestHistoryOutlivesKilledDaemons(t *testing.T) {
 		t.Errorf("the history has %d bytes, want %d; it ends with %.60q", len(got), want.Len(), got[max(0, len(got)-60):])
 	}
 }
+
+// The past of a terminal that runs is forgotten: neither the daemon nor the next one,
+// which takes the output from the holder, has it in memory or writes it again. What comes
+// after is there.
+func TestForgottenPastDoesNotComeBack(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	d := home(t)
+	c := withHolders(t, d)
+	one := start(t, c)
+	id := must.Get(one.client.Spawn(t.Context(), localapi.SpawnRequest{Cwd: "/", Env: []string{"PATH=/bin:/usr/bin"},
+		Command: []string{"/bin/sh", "-c", "echo forgotten; while read x; do echo got $x; done"}}))(t).ID
+	read := func() string {
+		body, err := one.client.Read(t.Context(), id, localclient.ReadOptions{}, nil)
+		if err != nil {
+			return err.Error()
+		}
+		defer body.Close()
+		text, _ := io.ReadAll(body)
+		return strings.ReplaceAll(string(text), "\r", "")
+	}
+	sees := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, "it has "+want, func() bool { return read() == want })
+	}
+	types := func(text string) {
+		t.Helper()
+		a := must.Get(one.client.Attach(t.Context(), id, localclient.AttachOptions{}))(t)
+		defer a.Close()
+		must.Do(t, a.Write(t.Context(), []byte(text+"\n")))
+	}
+	sees("forgotten\n")
+	testkit.Eventually(t, patience, "it is forgotten", func() bool {
+		f, err := one.client.Forget(t.Context(), localapi.ForgetRequest{Runs: []string{id}})
+		return err == nil && f.Pasts == 1 && f.Held == 0
+	})
+	sees("")
+	types("1")
+	sees("1\ngot 1\n")
+	one.end()
+	one = start(t, c)
+	sees("1\ngot 1\n")
+	types("2")
+	sees("1\ngot 1\n2\ngot 2\n")
+	one.stop()
+	if got := stored(t, d, id); strings.Contains(got, "forgotten") || !strings.HasSuffix(got, "1\r\ngot 1\r\n2\r\ngot 2\r\n") {
+		t.Errorf("the history has %q", got)
+	}
+}

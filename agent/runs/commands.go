@@ -62,7 +62,7 @@ func (x *recording) finished(c vocab.Command) {
 // finish puts the last record of a command; exit is nil if it is not known.
 func (x *recording) finish(n int, run history.Run, exit *vocab.Exit, ended time.Time) {
 	delete(x.open, n)
-	run.Exit, run.Ended, run.End, run.Lost = exit, ended, x.w.End(), exit == nil
+	run.Exit, run.Ended, run.End, run.Lost = exit, endTime(ended, run.Started), x.w.End(), exit == nil
 	run.Stopped = x.stopped(ended)
 	x.exam.end(&run)
 	x.r.put(run)
@@ -96,6 +96,16 @@ const stopTime = 2 * time.Second
 func (x *recording) stopped(ended time.Time) bool {
 	at := x.h.Info().Interrupted
 	return !at.IsZero() && ended.Sub(at) < stopTime && ended.Sub(at) > -stopTime
+}
+
+// endTime returns when a run ended that began at a time. The holder knows when the child
+// ended; that a command began is known when its mark was read, perhaps later. Clocks may
+// be set back, too.
+func endTime(ended, began time.Time) time.Time {
+	if ended.Before(began) {
+		return began
+	}
+	return ended
 }
 
 // endOf returns when a command ended.

@@ -121,6 +121,9 @@ func (e *examiner) lost(n int64) {
 	e.at += n
 }
 
+// pause has less looked at in a flood: what waits when more of it is left out.
+func (e *examiner) pause(now time.Time) { e.may, e.mayAt = min(e.may, 0), now }
+
 // look has the tracker look at what waits.
 func (e *examiner) look() {
 	if len(e.held) == 0 {

@@ -36,6 +36,7 @@ type world struct {
 	history  *history.History
 	runs     *runs.Runs
 	stop     func()
+	wrap     func(*testkit.Child) term.PTY // nil: children are as they are
 }
 
 // never are options of runs by which nothing below a directory is lent.
@@ -54,6 +55,9 @@ func open(t *testing.T, dir string, o runs.Options) *world {
 		Secrets: func(env []string) []string { return redact.Values(env, []string{"*TOKEN*"}) },
 		Start: func(id term.ID, _ pty.Command) (term.PTY, error) {
 			w.children[id] = testkit.NewChild()
+			if w.wrap != nil {
+				return w.wrap(w.children[id]), nil
+			}
 			return w.children[id], nil
 		},
 	})

@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -180,6 +181,43 @@ func TestTheNextDaemonGoesOn(t *testing.T) {
 		for _, r := range w.all() {
 			if r.Exit == nil || r.Lost {
 				t.Errorf("the end of %s is not known", r.ID)
+			}
+		}
+	})
+}
+
+// held is a child with a holder that says when it ended.
+type held struct {
+	*testkit.Child
+	at time.Time
+}
+
+func (held) StreamFrom(int64) error         { return nil }
+func (h held) ExitedAt() (time.Time, int64) { return h.at, 1 << 20 }
+func (held) Gone() bool                     { return false }
+func (held) SetMeta([]byte) error           { return nil }
+func (held) Checkpoint(int64, []byte) error { return nil }
+func (held) Keep(int64) error               { return nil }
+func (held) Forget(context.Context) error   { return nil }
+
+// No run ends before it began, also if its beginning was read after its end, or the clock
+// was set back.
+func TestNoRunEndsBeforeItBegan(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, dir, runs.Options{})
+		w.wrap = func(c *testkit.Child) term.PTY { return held{c, time.Now().Add(-time.Second)} }
+		_, f := w.spawn(term.Spec{})
+		prints(f, "$ "+executed+"works\r\n")
+		f.End(0)
+		settle()
+		list := w.all()
+		if len(list) != 2 {
+			t.Errorf("%d runs", len(list))
+		}
+		for _, r := range list {
+			if r.Ended.IsZero() || r.Ended.Before(r.Started) {
+				t.Errorf("%s began at %v and ended at %v", r.ID, r.Started, r.Ended)
 			}
 		}
 	})

@@ -34,7 +34,7 @@ const (
 	recordSmall = 64 << 10  // read in any case
 	recordMuch  = 512 << 10 // read at once, without gathering more
 	recordFar   = 2 << 20   // a terminal that is so far ahead, and prints on, is in a flood
-	recordAhead = 1 << 20   // read of a flood at a time
+	recordAhead = 128 << 10 // read of a flood at a time
 	recordExit  = 8 << 20   // read of an exited terminal at most
 )
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -28,6 +29,8 @@ type recording struct {
 	hidden bool                 // dir is below a directory that is never lent
 	waits  bool                 // for the rules to answer about dir
 	end    int64                // of the output, in the last round
+	jumps  time.Time            // when output of a flood was left out last
+	rests  time.Time            // nothing of a flood is read until then
 	lent   map[string]loan      // by what names the pairing
 	exam   examiner
 }
@@ -153,16 +156,37 @@ func (x *recording) close() {
 
 // ready has the recorder woken when so many bytes can be read.
 func (x *recording) ready(n int) {
-	if x.rd != nil && !x.waits {
+	if x.rd != nil && !x.waits && (n == 1 || !x.resting()) {
 		x.rd.Ready(n)
 	}
 }
 
 func (x *recording) pending() int64 {
-	if x.rd == nil || x.waits {
+	if x.rd == nil || x.waits || x.resting() {
 		return 0
 	}
 	return x.rd.Pending()
+}
+
+// resting reports whether nothing of a flood is read for a while.
+func (x *recording) resting() bool { return time.Now().Before(x.rests) }
+
+// jump leaves out output of a flood. If the flood fills what is left out within two
+// rounds of syncs, only its newest output is read from now on, once a round: a budget of
+// time alone would take much of a flood that is slow because the machine is busy. It
+// reports whether the reader has moved.
+func (x *recording) jump(ahead int64) bool {
+	if lagged := x.rd.Skip(ahead); lagged == nil {
+		return false
+	}
+	now := time.Now()
+	if now.Sub(x.jumps) < 2*syncEvery {
+		x.rests = now.Add(syncEvery)
+	}
+	x.jumps = now
+	x.jumped()
+	x.exam.pause(now)
+	return true
 }
 
 // read records what can be read now, as far as the budget allows. It reports whether
@@ -172,28 +196,30 @@ func (x *recording) read() (busy bool) {
 		x.follow()
 		return false
 	}
-	exited := x.h.Info().Exit != nil
+	i, before := x.h.Info(), x.end
+	exited := i.Exit != nil
+	x.end = i.Bytes
+	if x.resting() && !exited && x.rd.Pending() > recordSmall {
+		x.follow()
+		return true
+	}
+	rest := int64(math.MaxInt64) // raw offset from which on a flood is left for later
 	for more := true; more && !x.waits && x.rd != nil; {
 		pending := x.rd.Pending()
-		if pending > recordSmall && !exited && !x.r.mayWork() {
+		if pending > recordSmall && !exited && (!x.r.mayWork() || x.resting() && x.rd.Raw() >= rest) {
 			return true
 		}
-		ahead, flood := int64(recordAhead), pending > recordFar && x.h.Info().Bytes != x.end
+		ahead, flood := int64(recordAhead), pending > recordFar && x.h.Info().Bytes != before
 		if exited {
 			ahead, flood = recordExit, pending > recordExit
 		}
-		if flood {
-			if lagged := x.rd.Skip(ahead); lagged != nil {
-				x.jumped()
-			}
+		if flood && x.jump(ahead) {
+			rest = x.rd.Raw() + ahead
 		}
 		began := time.Now()
 		more = x.next(began)
 		x.r.budget -= time.Since(began)
 		busy = busy || more
-	}
-	if x.rd != nil {
-		x.end = x.h.Info().Bytes
 	}
 	x.follow()
 	return busy
@@ -326,7 +352,7 @@ func (x *recording) exited(e vocab.Exit) {
 	for n, run := range x.open {
 		x.finish(n, *run, nil, e.At)
 	}
-	x.run.Exit, x.run.Ended, x.run.End = &e, cmp.Or(e.At, time.Now()), x.w.End()
+	x.run.Exit, x.run.Ended, x.run.End = &e, endTime(cmp.Or(e.At, time.Now()), x.run.Started), x.w.End()
 	x.run.Stopped = x.stopped(e.At)
 	x.exam.end(&x.run)
 	_ = x.w.Finish(x.run) // the history reports it
