@@ -1,0 +1,4 @@
+package verdict
+
+// CompareSome is Compare with another bound of different lines.
+var CompareSome = compare
