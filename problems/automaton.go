@@ -15,6 +15,9 @@ type automaton struct {
 const (
 	hit       = 1 << 15
 	maxStates = hit
+	// needle is how many bytes of a literal are looked for: more would make the automaton
+	// several times as large, and rule out little.
+	needle = 8
 )
 
 // newAutomaton takes each owner's literals, one of which is in every line that concerns
@@ -22,6 +25,9 @@ const (
 func newAutomaton(owners [][]string) *automaton {
 	a := &automaton{width: 1}
 	for i, literals := range owners {
+		for k, l := range literals {
+			literals[k] = l[:min(len(l), needle)]
+		}
 		if literals == nil {
 			a.always = append(a.always, uint16(i))
 		}
@@ -40,6 +46,7 @@ func newAutomaton(owners [][]string) *automaton {
 			a.add(uint16(i), l)
 		}
 	}
+	a.next = slices.Clone(a.next) // without room to grow
 	a.link()
 	return a
 }
@@ -63,7 +70,9 @@ func (a *automaton) add(owner uint16, literal string) {
 		}
 		state = int(a.next[at])
 	}
-	a.found[state] = append(a.found[state], owner)
+	if !slices.Contains(a.found[state], owner) {
+		a.found[state] = append(a.found[state], owner)
+	}
 }
 
 // link turns the trie into an automaton: where no literal continues, it falls back to the

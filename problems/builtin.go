@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -32,13 +33,21 @@ var known = sync.OnceValue(func() []Matcher {
 	return all
 })
 
-var builtin = sync.OnceValue(func() *Set {
-	s, err := Compile(known()...)
-	if err != nil {
-		panic(err) // a test compiles them
+var builtin = sync.OnceValue(func() *Set { return withKnown(nil, nil) })
+
+// withKnown returns matchers that are compiled, and the known ones after them.
+func withKnown(own []Matcher, compiled []func() *matcher) *Set {
+	for _, m := range known() {
+		compiled = append(compiled, sync.OnceValue(func() *matcher {
+			c, err := m.compile()
+			if err != nil {
+				panic(err) // a test compiles them
+			}
+			return c
+		}))
 	}
-	return s
-})
+	return newSet(slices.Concat(own, known()), compiled)
+}
 
 // Builtin returns the matchers of known tools.
 func Builtin() *Set { return builtin() }
@@ -48,8 +57,12 @@ func With(own []Matcher) (*Set, error) {
 	if len(own) == 0 {
 		return Builtin(), nil
 	}
-	if _, err := Compile(own...); err != nil {
-		return nil, err // with the number that the person knows
+	if most := maxMatchers - len(known()); len(own) > most {
+		return nil, fmt.Errorf("%d problem matchers of your own, at most %d", len(own), most)
 	}
-	return Compile(append(append([]Matcher{}, own...), known()...)...)
+	s, err := Compile(own...)
+	if err != nil {
+		return nil, err
+	}
+	return withKnown(own, s.compiled), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"tether/internal/literal"
 )
@@ -88,11 +89,23 @@ type Background struct {
 	Late bool `json:"late"`
 }
 
-// Set is a list of compiled matchers; of those that match a line, the first wins. It
-// never changes and is safe for concurrent use.
+// Set is a list of matchers; of those that match a line, the first wins. It never changes
+// and is safe for concurrent use.
 type Set struct {
-	matchers []*matcher
-	scan     *automaton // finds which matchers' first patterns and rounds a line may match
+	all      []Matcher
+	compiled []func() *matcher // known ones when a line first may concern them: few ever do
+	// scan finds which matchers' first patterns and rounds a line may match.
+	scan func() *automaton
+}
+
+func newSet(all []Matcher, compiled []func() *matcher) *Set {
+	return &Set{all, compiled, sync.OnceValue(func() *automaton {
+		var needed [][]string
+		for i := range all {
+			needed = append(needed, all[i].inside())
+		}
+		return newAutomaton(needed)
+	})}
 }
 
 type matcher struct {
@@ -115,24 +128,21 @@ func Compile(all ...Matcher) (*Set, error) {
 	if len(all) > maxMatchers {
 		return nil, fmt.Errorf("%d problem matchers, at most %d", len(all), maxMatchers)
 	}
-	s := &Set{}
-	var needed [][]string
+	var compiled []func() *matcher
 	for i, m := range all {
 		c, err := m.compile()
 		if err != nil {
 			name := cmp.Or(m.Name, m.Owner)
 			return nil, fmt.Errorf("problem matcher %d (%.40q): %w", i+1, name, err)
 		}
-		s.matchers = append(s.matchers, c)
-		needed = append(needed, c.inside())
+		compiled = append(compiled, func() *matcher { return c })
 	}
-	s.scan = newAutomaton(needed)
-	return s, nil
+	return newSet(all, compiled), nil
 }
 
 // inside are texts one of which is in every line that concerns the matcher outside an
 // attempt; nil if there are none.
-func (m *matcher) inside() (all []string) {
+func (m *Matcher) inside() (all []string) {
 	for i, re := range append([]string{m.backgroundBegins(), m.backgroundEnds(), m.Succeeds, m.Package}, m.first()...) {
 		if re == "" && i < 4 {
 			continue
@@ -161,7 +171,7 @@ func (m *Matcher) backgroundBegins() string {
 	return m.Background.Begins
 }
 
-func (m *matcher) backgroundEnds() string {
+func (m *Matcher) backgroundEnds() string {
 	if m.Background == nil {
 		return ""
 	}

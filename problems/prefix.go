@@ -112,7 +112,7 @@ func (t *Tracker) named(name []byte) *stream {
 	if s != nil || len(t.streams) == maxStreams || notNames().Match(name) {
 		return s
 	}
-	s = &stream{name: string(name), open: make([]*attempt, len(t.set.matchers))}
+	s = &stream{name: string(name), open: make([]*attempt, len(t.set.all))}
 	if dir, _, ok := bytes.Cut(name, []byte(" ")); ok {
 		s.dir = string(dir)
 	}

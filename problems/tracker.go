@@ -49,7 +49,7 @@ type Tracker struct {
 // NewTracker is before the byte with the offset at.
 func NewTracker(set *Set, at int64) *Tracker {
 	t := &Tracker{set: set, from: at, end: at, index: map[key]*Problem{}, streams: map[string]*stream{}}
-	t.main = &stream{open: make([]*attempt, len(set.matchers))}
+	t.main = &stream{open: make([]*attempt, len(set.all))}
 	t.in = t.main
 	t.text.Tabs = true // expressions tell tabs from blanks
 	return t
@@ -142,10 +142,10 @@ func (t *Tracker) erased(at int64) {
 // the same line; the first that finds a problem has won.
 func (t *Tracker) line(line []byte, start, end int64) {
 	t.in, line = t.streamOf(line)
-	t.candidates = t.set.scan.candidates(t.candidates[:0], line)
+	t.candidates = t.set.scan().candidates(t.candidates[:0], line)
 	taken := t.in.begun > 0 && t.goOn(line, start, end)
 	for _, i := range t.candidates {
-		m := t.set.matchers[i]
+		m := t.set.compiled[i]()
 		if m.begins != nil && m.begins.Match(line) {
 			t.newRound(m, end)
 		}
@@ -183,7 +183,7 @@ func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 			continue
 		}
 		n := t.added
-		took, done := a.next(t.set.matchers[i], line, start, end, t.add)
+		took, done := a.next(t.set.compiled[i](), line, start, end, t.add)
 		taken = taken || took
 		if done {
 			t.setOpen(i, nil)
@@ -219,7 +219,7 @@ func (t *Tracker) setOpen(i int, a *attempt) {
 // owners.
 func (t *Tracker) abandon(owner string) {
 	for i, a := range t.in.open {
-		if a != nil && (owner == "" || t.set.matchers[i].Owner == owner) {
+		if a != nil && (owner == "" || t.set.all[i].Owner == owner) {
 			t.setOpen(i, nil)
 		}
 	}

@@ -470,3 +470,26 @@ func TestBars(t *testing.T) {
 		}
 	}
 }
+
+// Each daemon has a tracker for each terminal, and most output is plain.
+func TestPlainOutputCompilesNothing(t *testing.T) {
+	var used []string
+	tr := problems.NewTracker(problems.Noting(func(owner string) { used = append(used, owner) }), 0)
+	tr.Begin("sh", "/w")
+	text := "$ ls\r\nREADME  src  package-lock\r\nline 1\r\nline 2\r\n12:00:01 GET /index 200 3 ms\r\nhello, world\r\n"
+	tr.Write(0, []byte(text))
+	tr.End()
+	if len(used) > 0 {
+		t.Errorf("compiled the matchers of %v", used)
+	}
+	tr.Write(int64(len(text)), []byte("src/a.ts(1,2): error TS2304: Cannot find name 'x'.\n"))
+	if got := tr.Problems(0); len(got) != 1 || !slices.Contains(used, "tsc") || len(used) > 12 {
+		t.Errorf("problems %v with the matchers of %v, want one by few", got, used)
+	}
+}
+
+func TestKnownMatchersCompile(t *testing.T) {
+	if _, err := problems.Compile(problems.Known()...); err != nil {
+		t.Error(err)
+	}
+}
