@@ -119,7 +119,7 @@ func (d *dfa) run4(table []uint16, p []byte) bool {
 func (b *builder) beginnings(samples []byte) begin {
 	out := begin{}
 	for c := range 256 {
-		out.lead[c] = b.d.next[b.d.class[c]] != 0
+		out.lead[c] = b.d.row(0)[b.d.class[c]] != 0
 	}
 	if out.early = b.early(slices.Concat(b.starts, b.plain, b.tokens), samples); out.early == nil {
 		return begin{lead: out.lead}

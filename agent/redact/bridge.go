@@ -136,7 +136,7 @@ func (a *nfa) moves() (from int32) {
 func (d *dfa) alone(w []byte) int {
 	at := uint16(0)
 	for i, b := range w {
-		if at = d.after(at, b); d.flags[at]&flagAlone != 0 {
+		if at = d.after(at, b); d.state(at).flags&flagAlone != 0 {
 			return i
 		}
 	}
@@ -148,7 +148,7 @@ func (d *dfa) held(w []byte) (from int) {
 	at, groups := uint16(0), uint64(0)
 	for i, b := range w {
 		at = d.after(at, b)
-		if groups |= d.groups[at]; groups == 0 && d.flags[at]&flagHold == 0 {
+		if groups |= d.state(at).groups; groups == 0 && d.state(at).flags&flagHold == 0 {
 			from = i + 1
 		}
 	}

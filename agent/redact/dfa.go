@@ -3,17 +3,68 @@ package redact
 import (
 	"math/bits"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // dfa is an nfa made deterministic. A pattern may begin at every byte. Where none is
-// pending, the dfa is at its root, state 0.
+// pending, the dfa is at its root, state 0. Most text never leaves the root, so a state's
+// successors are found when they are first asked for, unless build has found all. It is
+// safe for concurrent use.
 type dfa struct {
 	class  [256]uint8
-	width  int      // classes
-	next   []uint16 // by state and class: see after
-	flags  []uint8  // by state
-	groups []uint64 // by state: bits of the groups that accept there
+	width  int // classes
+	blocks [maxStates / blockStates]*block
 	begin  begin
+
+	mu     sync.Mutex
+	lacks  *builder // what finds the other successors; nil if none are left
+	states int
+}
+
+const blockStates = 256
+
+type block [blockStates]dfaState
+
+type dfaState struct {
+	groups uint64 // bits of the groups that accept here
+	row    []uint16
+	known  atomic.Bool // row is there. What it leads to was made before
+	flags  uint8
+}
+
+// state returns a state that a row has named.
+func (d *dfa) state(s uint16) *dfaState { return &d.blocks[s/blockStates][s%blockStates] }
+
+// row returns the states after s by class: see after.
+func (d *dfa) row(s uint16) []uint16 {
+	at := d.state(s)
+	if !at.known.Load() {
+		d.learn(s, at)
+	}
+	return at.row
+}
+
+// add adds a state.
+func (d *dfa) add(flags uint8, groups uint64) {
+	if d.states%blockStates == 0 {
+		d.blocks[d.states/blockStates] = new(block)
+	}
+	at := d.state(uint16(d.states))
+	at.flags, at.groups = flags, groups
+	d.states++
+}
+
+// learn finds the row of a state.
+func (d *dfa) learn(s uint16, at *dfaState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !at.known.Load() {
+		d.lacks.find(s)
+		if len(d.lacks.moved) > maxRecent {
+			clear(d.lacks.moved)
+		}
+	}
 }
 
 // after returns the state after the byte b. The table has 0 where everything that is
@@ -21,10 +72,10 @@ type dfa struct {
 // next text is looked at without regard to the text before.
 func (d *dfa) after(s uint16, b byte) uint16 {
 	c := int(d.class[b])
-	if n := d.next[int(s)*d.width+c]; n != 0 {
+	if n := d.row(s)[c]; n != 0 {
 		return n
 	}
-	return d.next[c]
+	return d.row(0)[c]
 }
 
 // run returns the state after p, from the root.
@@ -47,13 +98,15 @@ const (
 const (
 	maxStates = 1 << 16 // as many as uint16 can tell apart
 	maxTable  = 4 << 20 // entries of 2 bytes
+	maxRecent = 1 << 9  // that are remembered between texts
 )
 
 // isContinuation reports whether b continues a character: no pattern begins there.
 func isContinuation(b byte) bool { return b&0xc0 == 0x80 }
 
-// build makes a deterministic. a must not be changed afterwards.
-func build(a *nfa) (*dfa, error) {
+// build makes a deterministic. a must not be changed afterwards. With whole it finds all
+// states, and an error if there are too many; else the caller knows that there are not.
+func build(a *nfa, whole bool) (*dfa, error) {
 	if len(a.nodes) > maxNodes {
 		return nil, errComplex
 	}
@@ -77,15 +130,17 @@ func build(a *nfa) (*dfa, error) {
 		b.anew = append(b.anew, anew)
 	}
 	b.stateOf(nil)
-	var rows [][]uint16 // joined at the end: a table that grows would leave several times its size behind
-	for i := 0; i < len(b.states); i++ {
-		rows = append(rows, b.row(b.states[i]))
-		if len(b.states) > maxStates || len(b.states)*b.d.width > maxTable {
+	b.d.lacks = &b
+	for i := 0; whole && i < len(b.states); i++ {
+		if len(b.states) > maxStates-b.d.width || len(b.states)*b.d.width > maxTable {
 			return nil, errComplex
 		}
+		b.find(uint16(i))
 	}
-	b.d.next = slices.Concat(rows...)
 	b.d.begin = b.beginnings(samples)
+	if whole {
+		b.d.lacks = nil
+	}
 	return b.d, nil
 }
 
@@ -101,7 +156,7 @@ type builder struct {
 	takes         []byteSet            // by node: the classes that it consumes
 	known         map[string]int32     // states, by their sets
 	states        [][]int32
-	moved         map[string]*move // by the nodes that go
+	moved         map[string]*move // by the nodes that go; it may be emptied at any time
 	set           []int32          // scratch
 	key           []byte           // scratch
 	takers        [256][]int32     // scratch, by class: the nodes of a state that consume it
@@ -129,6 +184,14 @@ func (b *builder) reached(nodes []int32) (all []int32) {
 		all = append(all, b.a.reached[n]...)
 	}
 	return all
+}
+
+// find finds the row of a state.
+func (b *builder) find(s uint16) {
+	at := b.d.state(s)
+	at.row = b.row(b.states[s])
+	b.states[s] = nil // its number is known by its key
+	at.known.Store(true)
 }
 
 // row returns the numbers of the states after a state, by class. An entry is 0 where
@@ -216,7 +279,7 @@ func (b *builder) stateOf(set []int32) int32 {
 		id = int32(len(b.states))
 		b.known[string(key)], b.states = id, append(b.states, slices.Clone(set))
 		flags, groups := b.a.describe(set)
-		b.d.flags, b.d.groups = append(b.d.flags, flags), append(b.d.groups, groups)
+		b.d.add(flags, groups)
 	}
 	return id
 }

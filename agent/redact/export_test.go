@@ -93,3 +93,19 @@ func Needles(expr string) []string {
 	}
 	return needlesOf(tree)
 }
+
+// Fresh returns rules for tokens whose automaton nobody has used yet, and a function that
+// tells how many states it has found.
+func Fresh() (r *Rules, states func() int) {
+	r = &Rules{opts: Options{Tokens: true}, sought: &sought{nfa: &nfa{}}}
+	r.made.Do(func() {
+		if err := r.assemble(); err != nil {
+			panic(err)
+		}
+	})
+	return r, func() int {
+		r.table.mu.Lock()
+		defer r.table.mu.Unlock()
+		return r.table.states
+	}
+}

@@ -80,7 +80,7 @@ func (r *redactor) shorten() {
 		case r.at == 0:
 			r.remember(r.win)
 			r.win = r.win[:0]
-		case d.flags[r.at]&flagBridge != 0:
+		case d.state(r.at).flags&flagBridge != 0:
 			r.again(d, nil, 0, 0, 0, r.text.off)
 		default:
 			r.full(nil, 0, 0, r.text.off)
@@ -134,7 +134,7 @@ func (r *redactor) settle(d *dfa) {
 	if at == 0 {
 		at = d.run(r.win)
 	}
-	if r.open > 0 || r.groups == 0 && d.flags[at]&flagHold == 0 {
+	if r.open > 0 || r.groups == 0 && d.state(at).flags&flagHold == 0 {
 		r.known, r.done = r.text.off, r.off
 	} else {
 		r.known = max(r.known, r.text.off-int64(len(r.win)))
@@ -204,15 +204,15 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin 
 	start, end := i, min(len(p), i+room)
 	state, groups, ended := r.at, r.groups, false
 	for i < end {
-		n := d.next[int(state)*d.width+int(d.class[p[i]])]
+		n := d.row(state)[d.class[p[i]]]
 		if ended = n == 0; ended {
 			break // p[i] is searched again from the root
 		}
 		state = n
-		groups |= d.groups[state]
+		groups |= d.state(state).groups
 		i++
 	}
-	flags := d.flags[state]
+	flags := d.state(state).flags
 	r.at, r.groups = state, groups
 	if ended {
 		r.at = 0
@@ -447,7 +447,7 @@ func (r *redactor) end(unfinished bool) {
 		r.maskUnfinished()
 	}
 	d := r.rules.automaton()
-	if d.flags[r.at]&flagAlone == 0 {
+	if d.state(r.at).flags&flagAlone == 0 {
 		r.decide(nil, 0, 0, 0, r.text.off)
 		return
 	}

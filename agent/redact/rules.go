@@ -133,7 +133,7 @@ func (r *Rules) assemble() (err error) {
 	}
 	if len(r.nfa.nodes) > 0 {
 		r.nfa.bridges()
-		r.table, err = build(r.nfa)
+		r.table, err = build(r.nfa, len(r.values)+len(r.opts.Patterns) > 0)
 	}
 	return err
 }
@@ -436,7 +436,7 @@ func (d *dfa) suspect(p []byte) (groups uint64) {
 	at := uint16(0)
 	for _, b := range p {
 		at = d.after(at, b)
-		groups |= d.groups[at]
+		groups |= d.state(at).groups
 	}
 	return groups
 }
