@@ -152,35 +152,39 @@ func isTorn(p []byte, packed int) bool {
 	return false
 }
 
-// codec compresses and expands frames. Its two halves are made when they are first used.
+// codec compresses and expands frames. What that needs is made when it is first used, and
+// given up some time after its last use: with its tables, it is most of the memory of a
+// history.
 type codec struct {
-	encoder func() (*zstd.Encoder, error)
-	decoder func() (*zstd.Decoder, error)
-	filters sync.Pool // of *filterer
+	encoders, decoders sync.Pool // of *zstd.Encoder and *zstd.Decoder
+	filters            sync.Pool // of *filterer
 }
 
 func newCodec() *codec {
-	return &codec{
-		encoder: sync.OnceValues(func() (*zstd.Encoder, error) {
-			return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-				zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true))
-		}),
-		decoder: sync.OnceValues(func() (*zstd.Decoder, error) {
-			return zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecoderLowmem(true))
-		}),
+	c := &codec{}
+	c.encoders.New = func() any {
+		return right(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+			zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true)))
 	}
+	c.decoders.New = func() any {
+		return right(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecoderLowmem(true)))
+	}
+	c.filters.New = func() any { return new(filterer) }
+	return c
+}
+
+// right returns what right options make.
+func right[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
 }
 
 // pack appends the frame to dst.
-func (c *codec) pack(dst []byte, f *Frame) ([]byte, error) {
-	enc, err := c.encoder()
-	if err != nil {
-		return dst, err
-	}
-	filter, _ := c.filters.Get().(*filterer)
-	if filter == nil {
-		filter = new(filterer)
-	}
+func (c *codec) pack(dst []byte, f *Frame) []byte {
+	enc, filter := c.encoders.Get().(*zstd.Encoder), c.filters.Get().(*filterer)
+	defer c.encoders.Put(enc)
 	defer c.filters.Put(filter)
 	hd := header{off: f.Off, text: len(f.Data), first: f.First.UnixMicro(), last: f.Time.UnixMicro(), filter: filter.of(f.Data)}
 	at := len(dst)
@@ -189,15 +193,13 @@ func (c *codec) pack(dst []byte, f *Frame) ([]byte, error) {
 	dst = enc.EncodeAll(f.Data, dst)
 	hd.packed = len(dst) - from
 	hd.append(dst[:at]) // over the one without this length
-	return dst, nil
+	return dst
 }
 
 // unpack appends the text of a frame to dst; ok is false if it is damaged.
 func (c *codec) unpack(dst []byte, hd header, packed []byte) (text []byte, ok bool) {
-	dec, err := c.decoder()
-	if err != nil {
-		return nil, false
-	}
-	text, err = dec.DecodeAll(packed, slices.Grow(dst, hd.text+spareText))
+	dec := c.decoders.Get().(*zstd.Decoder)
+	defer c.decoders.Put(dec)
+	text, err := dec.DecodeAll(packed, slices.Grow(dst, hd.text+spareText))
 	return text, err == nil && len(text) == len(dst)+hd.text
 }

@@ -17,9 +17,9 @@ func (h *History) rewrite(terminal string, off int64, without []span) (size, tex
 	var out []byte
 	var open Frame
 	flush := func() {
-		if len(open.Data) > 0 && err == nil {
+		if len(open.Data) > 0 {
 			text += int64(len(open.Data))
-			out, err = h.codec.pack(out, &open)
+			out = h.codec.pack(out, &open)
 		}
 		open = Frame{}
 	}
@@ -47,9 +47,6 @@ func (h *History) rewrite(terminal string, off int64, without []span) (size, tex
 		}
 	}
 	flush()
-	if err != nil {
-		return 0, 0, err
-	}
 	if len(out) == 0 {
 		return 0, 0, h.fs.Remove(name)
 	}

@@ -162,10 +162,7 @@ func (w *Writer) flushLocked(n int) error {
 }
 
 func (w *Writer) writeLocked(f *Frame) error {
-	data, err := w.h.codec.pack(nil, f)
-	if err != nil {
-		return err
-	}
+	data := w.h.codec.pack(nil, f)
 	if n := len(w.segments); w.file != nil && (w.segments[n-1].text >= w.h.bounds.segment || w.frames >= w.h.bounds.frames) {
 		w.closeSegmentLocked()
 	}
