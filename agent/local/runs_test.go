@@ -192,6 +192,54 @@ func TestRunsAreForgotten(t *testing.T) {
 }
 
 // Whatever is wrong with a request, the answer says so.
+func TestRunsAreCompared(t *testing.T) {
+	w := remembering(t)
+	got := must.Get(w.client.Compare(t.Context(), localclient.RunOptions{Name: "build"}, "pty-shell"))(t)
+	if got.Run.Run != "pty-build" || got.With.Run != "pty-shell" || got.Problems.New != 1 || len(got.New) != 1 || got.Lines.Added != 3 || len(got.Removed) != got.Lines.Removed {
+		t.Errorf("got %+v", got)
+	}
+	for _, c := range []struct {
+		as, name, with string
+		code           localapi.Code
+	}{{"ann", "ann", "pty-bob", localapi.CodeNoTerminal}, {"ann", "pty-bob", "pty-shell", localapi.CodeNoTerminal}, {"", "build", "", localapi.CodeBadRequest}} {
+		client := w.client
+		if c.as != "" {
+			client = client.As(c.as)
+		}
+		if got, err := client.Compare(t.Context(), localclient.RunOptions{Name: c.name}, c.with); !is(err, c.code) {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+}
+
+func TestRunsAreJudged(t *testing.T) {
+	w := remembering(t)
+	judged := func(client *localclient.Client, names []string, dir string) (all string) {
+		for _, v := range must.Get(client.Verdicts(t.Context(), names, dir))(t).Verdicts {
+			all += fmt.Sprintf("%s %s, ", v.Newest.Run, v.State)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		as, dir string
+		names   []string
+		want    string
+	}{
+		{names: []string{"pty-build"}, want: "pty-build failing, "},
+		{names: []string{"make"}, want: "pty-shell.1 good, "},
+		{dir: rooted("/src/bob"), want: "pty-bob good, "},
+		{as: "ann", dir: rooted("/src/bob")},
+	} {
+		client := w.client
+		if c.as != "" {
+			client = client.As(c.as)
+		}
+		if got := judged(client, c.names, c.dir); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}
+
 func TestRunsRefuse(t *testing.T) {
 	w := remembering(t)
 	for path, want := range map[string]string{
@@ -199,6 +247,10 @@ func TestRunsRefuse(t *testing.T) {
 		"/v1/runs?since=yesterday":                   "since",
 		"/v1/runs?other=1":                           "other",
 		"/v1/runs?name=" + strings.Repeat("x", 5000): "5000 bytes",
+		"/v1/runs/compare":                           "name is missing",
+		"/v1/runs/compare?name=build&other=1":        "other",
+		"/v1/runs/compare?name=none":                 "no such run",
+		"/v1/runs/verdict?other=1":                   "other",
 		"/v1/runs/search":                            "pattern is empty",
 		"/v1/runs/search?pattern=a(":                 "missing closing )",
 		"/v1/runs/search?pattern=a&context=21":       "context",

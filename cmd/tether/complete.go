@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/agent/ports"
 	"tether/cmd/tether/internal/display"
@@ -17,18 +18,23 @@ import (
 // completeWithin is how long a completion may take after Tab.
 const completeWithin = time.Second
 
+// completedRuns bounds the runs that a completion offers.
+const completedRuns = 200
+
 // completer asks the daemon for the candidates for a word.
 type completer func(context.Context, *localclient.Client) ([]string, error)
 
 // addCompletions lets shells complete the arguments that a command's usage names:
-// terminals (ID), declared terminals and hosts (NAME), and approval requests. It also
-// lets them complete the hosts of --host, and --port auto.
+// terminals (ID), declared terminals and hosts (NAME), approval requests and runs. It
+// also lets them complete the hosts of --host, the runs of --run, and --port auto.
 func addCompletions(root *cobra.Command, a *app) {
 	for _, c := range root.Commands() {
 		addCompletions(c, a)
 		_, args, _ := strings.Cut(c.Use, " ")
 		switch {
 		case c.ValidArgsFunction != nil:
+		case slices.Contains([]string{"runs", "diff", "verdict", "forget"}, c.Name()):
+			c.ValidArgsFunction = a.completing(runNames)
 		case slices.Contains([]string{"up", "down", "restart"}, c.Name()):
 			c.ValidArgsFunction = a.completing(declaredNames)
 		case c.Name() == "approve":
@@ -39,6 +45,13 @@ func addCompletions(root *cobra.Command, a *app) {
 			c.ValidArgsFunction = a.completing(receiverNames)
 		case strings.HasPrefix(args, "NAME"), c.Name() == "watch":
 			c.ValidArgsFunction = a.completing(hostNames)
+		}
+		for name, of := range map[string][]string{"run": {"read", "problems"}, "with": {"diff"}, "name": {"search"}} {
+			if slices.Contains(of, c.Name()) {
+				_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+					return a.candidates(c, runNames, nil), cobra.ShellCompDirectiveNoFileComp
+				}) // the flag exists
+			}
 		}
 		if f := c.Flags().Lookup("port"); f != nil && f.Value.Type() == "string" {
 			_ = c.RegisterFlagCompletionFunc("port", cobra.FixedCompletions([]cobra.Completion{ports.Auto}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
@@ -56,22 +69,27 @@ func (a *app) completing(names completer) cobra.CompletionFunc {
 		if !strings.Contains(c.Use, "…") && len(given) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		client, _, err := a.client()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer client.Close()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completeWithin)
-		defer cancel()
-		all, err := names(ctx, client)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return slices.DeleteFunc(all, func(s string) bool {
-			name, _, _ := strings.Cut(s, "\t")
-			return slices.Contains(given, name)
-		}), cobra.ShellCompDirectiveNoFileComp
+		return a.candidates(c, names, given), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// candidates asks for those that are not given yet.
+func (a *app) candidates(c *cobra.Command, names completer, given []string) []string {
+	client, _, err := a.client()
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completeWithin)
+	defer cancel()
+	all, err := names(ctx, client)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(s string) bool {
+		name, _, _ := strings.Cut(s, "\t")
+		return slices.Contains(given, name)
+	})
 }
 
 // terminalNames returns the ids and the unambiguous names, each with its command.
@@ -89,6 +107,20 @@ func terminalNames(ctx context.Context, client *localclient.Client) ([]string, e
 		}
 		all = append(all, t.ID+what)
 	}
+	return all, err
+}
+
+// runNames returns the names and ids of the newest runs, each with its command.
+func runNames(ctx context.Context, client *localclient.Client) (all []string, err error) {
+	named := map[string]bool{}
+	_, err = client.Runs(ctx, localclient.RunOptions{Max: completedRuns}, func(r *localapi.Run) {
+		what := "\t" + display.Printable(r.Line, 40)
+		if r.Name != "" && !named[r.Name] && r.Name == display.Printable(r.Name, 0) {
+			named[r.Name] = true
+			all = append(all, r.Name+what)
+		}
+		all = append(all, r.ID+what)
+	})
 	return all, err
 }
 

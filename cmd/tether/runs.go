@@ -40,7 +40,7 @@ func (p *past) Set(text string) error {
 }
 
 // Type implements pflag.Value.
-func (p *past) Type() string { return "duration" }
+func (p *past) Type() string { return "past" }
 
 // at is the time; zero without the flag.
 func (p *past) at() time.Time {

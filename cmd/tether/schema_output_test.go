@@ -129,6 +129,14 @@ func TestJSONIsAsDocumented(t *testing.T) {
 	}
 	command(t, "run", "--detach", "--name", "server", "--host", "lab", "--", "devserver", "0")
 	command(t, "run", "--detach", "--name", "over", "--private", "--", "sh", "-c", "exit 3")
+	for range 2 {
+		id, _ := command(t, "run", "--detach", "--name", "again", "--", "true")
+		command(t, "wait", strings.TrimSpace(id), "--exit")
+	}
+	testkit.Eventually(t, patience, "there are two runs to compare", func() bool {
+		_, status := command(t, "diff", "again")
+		return status == 0
+	})
 	command(t, "wait", "server", "--pattern", `localhost:\d+`)
 	command(t, "wait", "over", "--exit")
 	testkit.Eventually(t, patience, "the terminal is at the host", func() bool {
@@ -137,7 +145,7 @@ func TestJSONIsAsDocumented(t *testing.T) {
 	})
 	lines := map[string]string{ // where a command takes more than itself
 		"commands": "commands server", "problems": "problems server", "wait": "wait over --exit", "ports": "ports server", "up": "up web", "restart": "restart web", "watch": "watch --list lab",
-		"policy check": "policy check --line", "token create": "token create helper",
+		"diff": "diff again", "policy check": "policy check --line", "token create": "token create helper",
 	}
 	tables := documented(t)
 	commands := slices.Sorted(keysOf(printed))

@@ -29,17 +29,19 @@ var printed = map[string]string{
 	"approvals": "localapi.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "localapi.NewToken", "token create": "localapi.NewToken",
 	"token ls": "localapi.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "localapi.Environment",
 	"doctor": "doctor.Examination", "runs": "localapi.RunList", "shares": "localapi.Shares", "whoami": "localapi.Whoami", "notify ls": "localapi.Notifications",
+	"diff": "localapi.Comparison", "verdict": "localapi.VerdictList",
 }
 
 // jsonLines are the commands whose --json is not one document.
-var jsonLines = []string{"logs", "audit", "events", "search", "diff", "verdict"}
+var jsonLines = []string{"logs", "audit", "events", "search"}
 
 const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether -run TestSchemas -update -->\n"
 
 // Every command that prints JSON is described in docs/CLI.md, in the words of the code.
 func TestSchemas(t *testing.T) {
 	s := &schemas{types: map[string]*ast.StructType{}}
-	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../vocab": "vocab", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor"} {
+	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../vocab": "vocab", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor",
+		"../../agent/verdict": "verdict", "../../problems": "problems"} {
 		s.parse(t, dir, name)
 	}
 	there := commandsWithJSON(newRoot(newApp(os.Stdin, os.Stdout, os.Stderr)), "")
@@ -64,7 +66,7 @@ func TestSchemas(t *testing.T) {
 		s.table(t, &b, name)
 	}
 	for i := 0; i < len(s.nested); i++ {
-		fmt.Fprintf(&b, "\n### %s\n\n", shortName(s.nested[i]))
+		fmt.Fprintf(&b, "\n### %s\n\n", s.shortName(s.nested[i]))
 		s.table(t, &b, s.nested[i])
 	}
 	const path = "../../docs/CLI.md"
@@ -186,7 +188,8 @@ func (s *schemas) kind(pkg string, e ast.Expr) string {
 		if !slices.Contains(s.nested, name) {
 			s.nested = append(s.nested, name)
 		}
-		return "[" + shortName(name) + "](#" + strings.ToLower(shortName(name)) + ")"
+		short := s.shortName(name)
+		return "[" + short + "](#" + strings.ToLower(short) + ")"
 	}
 	switch last := name[strings.LastIndexByte(name, '.')+1:]; last {
 	case "int", "int32", "int64", "uint64", "float64":
@@ -209,8 +212,12 @@ func typeName(pkg string, e ast.Expr) string {
 	return ""
 }
 
-// shortName is a type's name as a heading.
-func shortName(name string) string {
-	_, short, _ := strings.Cut(name, ".")
+// shortName is a type's name as a heading, with its package if localapi has that name,
+// too.
+func (s *schemas) shortName(name string) string {
+	pkg, short, _ := strings.Cut(name, ".")
+	if pkg != "localapi" && s.types["localapi."+short] != nil {
+		short = pkg + short
+	}
 	return strings.ToUpper(short[:1]) + short[1:]
 }

@@ -82,7 +82,7 @@ func TestNumbersOfTheCommandLine(t *testing.T) {
 		"float64":  {"NaN", "Inf", "-Inf", "1e-300", "1e300", "0"},
 		"duration": {"2562047h47m16s", "-2562047h", "1ns", "0s"},
 	}
-	numbers["int64"] = numbers["int"]
+	numbers["int64"], numbers["past"] = numbers["int"], numbers["duration"]
 	tried := 0
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

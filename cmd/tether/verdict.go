@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,8 @@ two printed. Times, durations, pids, ports, temporary paths and hashes make no d
 
 func (a *app) printComparison(is localapi.Comparison) {
 	side := func(p verdict.Point) string {
-		return display.Printable(fmt.Sprintf("%s (%s, %s %s)", p.Run, p.Why, display.Clock(p.At), p.Commit), 120)
+		when := strings.TrimSuffix(display.Clock(p.At)+" "+p.Commit, " ") // it may have no commit
+		return display.Printable(fmt.Sprintf("%s (%s, %s)", p.Run, p.Why, when), 120)
 	}
 	fmt.Fprintf(a.stdout, "%s\nwith %s\n", side(is.Run), side(is.With))
 	fmt.Fprintf(a.stdout, "problems: %d new, %d gone, %d the same\n", is.Problems.New, is.Problems.Gone, is.Problems.Same)

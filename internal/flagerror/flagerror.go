@@ -30,6 +30,8 @@ func Text(err error) string {
 		want = "true or false"
 	case kind == "duration":
 		want = "a time such as 30s, 90m or 48h"
+	case kind == "past":
+		want = "a time that is over, such as 30m, 12h or 2d"
 	case !numbers().MatchString(kind):
 		return err.Error()
 	case errors.Is(number, strconv.ErrRange):
