@@ -11,7 +11,7 @@ import (
 // Each further package costs memory in each terminal's process.
 var mayImport = []string{
 	"github.com/creack/pty", "golang.org/x/sys/unix",
-	"tether/agent/holder", "tether/agent/flow", "tether/agent/ring", "tether/internal/idle", "tether/internal/retry", "tether/platform/ipc", "tether/platform/proc", "tether/platform/pty", "tether/platform/rawio",
+	"tether/agent/holder", "tether/agent/flow", "tether/agent/ring", "tether/internal/change", "tether/internal/idle", "tether/internal/retry", "tether/platform/ipc", "tether/platform/proc", "tether/platform/pty", "tether/platform/rawio",
 }
 
 // mustNotImport are heavy parts of the standard library.
