@@ -347,6 +347,11 @@ func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if with != "" {
+		if _, err := v.Run(with); err != nil {
+			return runError(with, err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), compareTimeout)
 	defer cancel()
 	is, err := v.Compare(ctx, c.Dir, c.Name, with)

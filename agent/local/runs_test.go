@@ -250,6 +250,7 @@ func TestRunsRefuse(t *testing.T) {
 		"/v1/runs/compare":                           "name is missing",
 		"/v1/runs/compare?name=build&other=1":        "other",
 		"/v1/runs/compare?name=none":                 "no such run",
+		"/v1/runs/compare?name=build&with=pty-none":  `no such run: \"pty-none\"`,
 		"/v1/runs/verdict?other=1":                   "other",
 		"/v1/runs/search":                            "pattern is empty",
 		"/v1/runs/search?pattern=a(":                 "missing closing )",
