@@ -44,7 +44,8 @@ func TestPageShowsRuns(t *testing.T) {
 		}
 	}
 	b.shot("runs")
-	b.do("open", args{"width": 360, "height": 740}, nil)
+	b.do("open", phone, nil)
+	s.login(b)
 	s.choose(b, "build")
 	b.wait("document.querySelector('#verdict').innerText === '✗ failing'")
 	b.do("eval", args{"js": "document.querySelector('#verdict').click()"}, nil)
