@@ -34,6 +34,7 @@ import (
 	"tether/platform/roam"
 	"tether/platform/secret"
 	"tether/platform/shell"
+	"tether/problems"
 )
 
 // Config says how to run a daemon. Dirs is required.
@@ -232,14 +233,18 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer a.holders.wg.Wait()
 	defer stopAdopting()
-	endRuns, err := a.openRuns(ctx)
+	matchers, err := a.settings.Matchers()
+	if err != nil {
+		return errors.Join(err, listener.Close()) // loading has checked them
+	}
+	endRuns, err := a.openRuns(ctx, matchers)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer endRuns() // after the terminals have ended or were left
 	a.openStarter()
 	a.openDeclared()
-	return a.serve(ctx, listener)
+	return a.serve(ctx, listener, matchers)
 }
 
 // Causes in status of faults with files that the system does not let the daemon write.
@@ -326,15 +331,10 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 }
 
 // serve answers requests until ctx ends, then ends everything in order.
-func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
+func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *problems.Set) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer a.openIdentity(ctx)()
 	tokens := a.openTokens()
-	matchers, err := a.settings.Matchers()
-	if err != nil {
-		stop()
-		return err // loading has checked them
-	}
 	files, _ := limits.Files() // 0 where the system does not tell
 	var server *local.Server
 	notifier := a.newNotifier(&server)

@@ -11,6 +11,7 @@ import (
 	"tether/agent/runs"
 	"tether/agent/term"
 	"tether/platform/dirs"
+	"tether/problems"
 )
 
 // historyCause is the cause in status when what terminals print cannot be kept.
@@ -21,7 +22,7 @@ func HistoryDir(d dirs.Dirs) string { return filepath.Join(d.State, "history") }
 
 // openRuns begins to keep what terminals print, until the returned function is called;
 // or, if the person has turned that off, it removes what there is.
-func (a *Agent) openRuns(ctx context.Context) (end func(), err error) {
+func (a *Agent) openRuns(ctx context.Context, matchers *problems.Set) (end func(), err error) {
 	c := a.settings.History
 	h, err := history.Open(history.Options{Dir: HistoryDir(a.cfg.Dirs), Keep: time.Duration(c.Keep), MaxBytes: int64(c.MaxBytes), Report: func(trouble string) {
 		if trouble != "" {
@@ -40,10 +41,6 @@ func (a *Agent) openRuns(ctx context.Context) (end func(), err error) {
 	}
 	if n := h.Status().Damaged; n > 0 {
 		a.log.Warn().Int("lines", n).Msg("the list of runs has damaged lines, which are left out")
-	}
-	matchers, err := a.settings.Matchers()
-	if err != nil {
-		return nil, err // loading has checked them
 	}
 	a.runs = runs.Open(runs.Options{History: h, Access: a.pool.As(term.User), Never: a.never, HostID: a.hosts.ID, Checkouts: &a.checkouts, Matchers: matchers, Logger: &a.log})
 	return a.runs.Record(context.WithoutCancel(ctx)), nil

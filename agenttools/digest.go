@@ -277,14 +277,7 @@ func (d *digest) list(b *strings.Builder, list []problems.Problem, each int) {
 	for _, p := range list {
 		line := string(p.Severity) + ": " + screen.Clean(p.Message)
 		if p.File != "" {
-			at := d.seen(p.File)
-			if p.Line > 0 {
-				at += fmt.Sprintf(":%d", p.Line)
-			}
-			if p.Line > 0 && p.Column > 0 {
-				at += fmt.Sprintf(":%d", p.Column)
-			}
-			line = at + ": " + line
+			line = problems.Place(d.seen(p.File), p.Line, p.Column) + ": " + line
 		}
 		if p.Code != "" {
 			line += " [" + strings.TrimSpace(screen.Clean(p.Code)+" "+p.Href) + "]"

@@ -3,6 +3,7 @@ package agenttools
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"tether/agent/verdict"
@@ -49,6 +50,14 @@ type Runs interface {
 	// Verdict judges the series with these names, or the newest ones.
 	Verdict(ctx context.Context, names []string) (VerdictAnswer, error)
 }
+
+// UnknownRunError is the ErrNotFound of one of several names in a call.
+type UnknownRunError struct{ Name string }
+
+func (e *UnknownRunError) Error() string { return fmt.Sprintf("no such run: %.80q", e.Name) }
+
+// Is makes errors.Is find ErrNotFound.
+func (e *UnknownRunError) Is(err error) bool { return err == ErrNotFound }
 
 // FarKeeper is a Terminals of machines that keep their runs themselves and answer calls
 // about them.

@@ -87,6 +87,9 @@ func (n noRun) Is(err error) bool { return err == ErrNoRun }
 
 // aboutRun returns an error of a call about runs in the words of the tools.
 func aboutRun(name string, err error) error {
+	if unknown, ok := errors.AsType[*UnknownRunError](err); ok {
+		name = unknown.Name
+	}
 	switch {
 	case errors.Is(err, ErrNotFound) && name == "":
 		return noRun("No such run; list_runs lists them")

@@ -1,6 +1,9 @@
 package problems
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Severity says how bad a problem is.
 type Severity string
@@ -36,6 +39,18 @@ type Problem struct {
 	command string // the command line that printed it
 	weak    bool   // see Matcher.Weak
 	loose   bool   // File is a name within a package that is not known yet, see Matcher.Package
+}
+
+// Place returns where a problem is, FILE:LINE:COLUMN as far as it is known; "" without a
+// file.
+func Place(file string, line, column int) string {
+	switch {
+	case file == "" || line <= 0:
+		return file
+	case column <= 0:
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return fmt.Sprintf("%s:%d:%d", file, line, column)
 }
 
 // Bounds of a problem's fields, in bytes.

@@ -28,11 +28,11 @@ func printed(id string, from, to int64) []byte {
 }
 
 // spans returns which parts of a run's text are there, and fails if a byte is wrong.
-func spans(t *testing.T, h *History, id string) []span {
+func spans(t *testing.T, h *History, id string) []Span {
 	t.Helper()
 	text := must.Get(h.Text(id))(t)
 	defer text.Close()
-	var all []span
+	var all []Span
 	for {
 		f, err := text.Next()
 		if err == io.EOF {
@@ -42,27 +42,27 @@ func spans(t *testing.T, h *History, id string) []span {
 		if want := printed(id, f.Off, f.End()); string(f.Data) != string(want) {
 			t.Fatalf("%s has %.60q at %d, want %.60q", id, f.Data, f.Off, want)
 		}
-		if n := len(all); n > 0 && all[n-1].to == f.Off {
-			all[n-1].to = f.End()
+		if n := len(all); n > 0 && all[n-1].To == f.Off {
+			all[n-1].To = f.End()
 		} else {
-			all = append(all, span{f.Off, f.End()})
+			all = append(all, Span{f.Off, f.End()})
 		}
 	}
 }
 
 // both returns what is in a and in b.
-func both(a, b []span) (all []span) {
+func both(a, b []Span) (all []Span) {
 	for _, x := range a {
 		for _, y := range b {
-			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
-				all = append(all, span{from, to})
+			if from, to := max(x.From, y.From), min(x.To, y.To); from < to {
+				all = append(all, Span{from, to})
 			}
 		}
 	}
 	return all
 }
 
-func covers(have, want []span) bool {
+func covers(have, want []Span) bool {
 	return slices.Equal(both(want, have), want)
 }
 
@@ -77,11 +77,11 @@ type world struct {
 	next    int
 	now     time.Time
 	// What was synced last: a run's text, and its record.
-	text  map[string][]span
+	text  map[string][]Span
 	runs  map[string]Run
 	notes map[string]int
 	gone  map[string]bool // forgotten
-	cut   map[string][]span
+	cut   map[string][]Span
 }
 
 var small = bounds{frame: 64, segment: 400, frames: 20, joined: time.Minute, head: 400, tail: 1500, notes: 4 << 10}
@@ -101,7 +101,7 @@ func (w *world) open() {
 
 // seen remembers what is there after a round.
 func (w *world) seen() {
-	w.text, w.runs, w.notes = map[string][]span{}, map[string]Run{}, map[string]int{}
+	w.text, w.runs, w.notes = map[string][]Span{}, map[string]Run{}, map[string]int{}
 	for r := range w.h.List(Query{}) {
 		w.runs[r.ID] = r
 		w.text[r.ID] = spans(w.t, w.h, r.ID)
@@ -194,15 +194,15 @@ func (w *world) forgotten(r Run, from, to int64) {
 		delete(w.cut, r.Terminal)
 		return
 	}
-	w.cut[r.Terminal] = append(w.cut[r.Terminal], span{from, to})
-	if left := both(spans(w.t, w.h, r.Terminal), []span{{from, to}}); len(left) > 0 {
+	w.cut[r.Terminal] = append(w.cut[r.Terminal], Span{from, to})
+	if left := both(spans(w.t, w.h, r.Terminal), []Span{{from, to}}); len(left) > 0 {
 		w.t.Fatalf("after forgetting %s from %d to %d there is still %v", r.ID, from, to, left)
 	}
 }
 
 // check compares what is there after the loss with what was synced, and with what was
 // there just before it, because the middle of a text may have gone since then.
-func (w *world) check(round int, before map[string][]span, runs map[string]bool) {
+func (w *world) check(round int, before map[string][]Span, runs map[string]bool) {
 	t := w.t
 	for id, run := range w.runs {
 		if !runs[id] {
@@ -226,7 +226,7 @@ func (w *world) check(round int, before map[string][]span, runs map[string]bool)
 		if left := both(spans(t, w.h, id), cut); len(left) > 0 {
 			t.Fatalf("round %d: of %s %v was forgotten and is back", round, id, left)
 		}
-		if wr := w.writers[id]; wr != nil && wr.End() < slices.MaxFunc(cut, func(a, b span) int { return int(a.to - b.to) }).to {
+		if wr := w.writers[id]; wr != nil && wr.End() < slices.MaxFunc(cut, func(a, b Span) int { return int(a.To - b.To) }).To {
 			t.Fatalf("round %d: %s goes on at %d, before what was forgotten", round, id, wr.End())
 		}
 	}
@@ -245,13 +245,13 @@ func TestPowerLoss(t *testing.T) {
 	var w *world
 	for round := range testkit.Load(1000, 40) {
 		if round%5 == 0 { // a new machine
-			w = &world{t: t, r: rand.New(rand.NewPCG(seed, uint64(round))), disk: newMemory(), codec: codec, writers: map[string]*Writer{}, gone: map[string]bool{}, cut: map[string][]span{}, now: time.Now()}
+			w = &world{t: t, r: rand.New(rand.NewPCG(seed, uint64(round))), disk: newMemory(), codec: codec, writers: map[string]*Writer{}, gone: map[string]bool{}, cut: map[string][]Span{}, now: time.Now()}
 			w.open()
 		}
 		for range 10 + w.r.IntN(40) {
 			w.step()
 		}
-		before, runs := map[string][]span{}, map[string]bool{}
+		before, runs := map[string][]Span{}, map[string]bool{}
 		for r := range w.h.List(Query{}) {
 			before[r.ID], runs[r.ID] = spans(t, w.h, r.ID), true
 		}

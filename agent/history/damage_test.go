@@ -63,17 +63,17 @@ func TestTornTail(t *testing.T) {
 		c.data = slices.Clone(whole[:n])
 		h, trouble := onDisk(t, m)
 		have := spans(t, h, id)
-		if len(have) > 1 || len(have) == 1 && have[0].from != 0 {
+		if len(have) > 1 || len(have) == 1 && have[0].From != 0 {
 			t.Fatalf("of %d bytes of the file there is %v", n, have)
 		}
 		w := must.Get(h.Terminal(terminal(id)))(t)
-		if len(have) == 1 && w.End() != have[0].to || len(have) == 0 && w.End() != 0 {
+		if len(have) == 1 && w.End() != have[0].To || len(have) == 0 && w.End() != 0 {
 			t.Fatalf("with %v the next daemon goes on at %d", have, w.End())
 		}
 		must.Do(t, w.Append(printed(id, w.End(), 400), time.Now()))
 		must.Do(t, h.Close())
 		h, _ = onDisk(t, m)
-		if have := spans(t, h, id); !slices.Equal(have, []span{{0, 400}}) || *trouble != "" {
+		if have := spans(t, h, id); !slices.Equal(have, []Span{{0, 400}}) || *trouble != "" {
 			t.Fatalf("cut at %d, then written on: there is %v; trouble: %q", n, have, *trouble)
 		}
 		m = wrote(t, id, 320)
@@ -92,7 +92,7 @@ func TestDamagedFiles(t *testing.T) {
 			h, _ := onDisk(t, m)
 			lost := int64(500)
 			for _, s := range spans(t, h, id) {
-				lost -= s.to - s.from
+				lost -= s.To - s.From
 			}
 			if c.file == segmentPrefix && lost > 2*64 || c.file != segmentPrefix && lost > 0 {
 				t.Fatalf("%s with a damaged byte %d: %d bytes of text are lost", c.file, i, lost)
@@ -120,7 +120,7 @@ func TestDamagedList(t *testing.T) {
 		m.file(t, ".", listName).data = data
 		h, trouble := onDisk(t, m)
 		r, err := h.Run(id)
-		if err != nil || !r.Lost || r.End != 500 || !slices.Equal(spans(t, h, id), []span{{0, 500}}) || *trouble != "" {
+		if err != nil || !r.Lost || r.End != 500 || !slices.Equal(spans(t, h, id), []Span{{0, 500}}) || *trouble != "" {
 			t.Errorf("%s: the run is %+v, %v; trouble %q", name, r, err, *trouble)
 		}
 		must.Do(t, h.Close())
@@ -137,7 +137,7 @@ func TestForeignFiles(t *testing.T) {
 	m.root.names[id].(*folder).names["mine.txt"] = &content{data: []byte("x")}
 	m.root.names[id].(*folder).names[segmentName(50)] = newFolder()
 	h, _ := onDisk(t, m)
-	if have := spans(t, h, id); !slices.Equal(have, []span{{0, 100}}) {
+	if have := spans(t, h, id); !slices.Equal(have, []Span{{0, 100}}) {
 		t.Errorf("there is %v", have)
 	}
 	w := must.Get(h.Terminal(terminal("pty-b")))(t)
@@ -191,7 +191,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("with room again the trouble is still %q", *trouble)
 		}
 		have := spans(t, h, id)
-		if have[0].from != 0 || have[0].to < 30 || !covers(have, []span{{300, 400}}) {
+		if have[0].From != 0 || have[0].To < 30 || !covers(have, []Span{{300, 400}}) {
 			t.Fatalf("with room for %d bytes there is %v", room, have)
 		}
 		r := w.Run()
@@ -211,7 +211,7 @@ func TestReadOnly(t *testing.T) {
 	m := wrote(t, id, 100)
 	m.sour = errors.New("read-only file system")
 	h, trouble := onDisk(t, m)
-	if have := spans(t, h, id); !slices.Equal(have, []span{{0, 100}}) {
+	if have := spans(t, h, id); !slices.Equal(have, []Span{{0, 100}}) {
 		t.Errorf("there is %v", have)
 	}
 	w, _ := h.Terminal(terminal("pty-b"))

@@ -1,8 +1,8 @@
 // Package history keeps on disk what terminals printed, as a list of runs: terminals from
 // start to exit, and commands of shells. It knows no terminals; who has one writes:
 //
-//	h, err := history.Open(history.Options{Dir: dir, Keep: 7 * 24 * time.Hour, MaxBytes: 256 << 20})
-//	w, err := h.Terminal(history.Run{ID: "pty-fe6iupjm", Terminal: "pty-fe6iupjm", Started: now, End: -1})
+//	h, err := history.Open(history.Options{Dir: dir, Keep: week, MaxBytes: 256 << 20})
+//	w, err := h.Terminal(history.Run{ID: id, Terminal: id, Started: now, End: -1})
 //	err = w.Append(text, now)
 //	err = h.Sync(ctx) // once a second
 //

@@ -121,7 +121,7 @@ func TestOnARealDisk(t *testing.T) {
 	}
 	text.Close()
 	have := spans(t, h, id)
-	if len(have) < 2 || have[len(have)-1] != (span{2900, 3000}) || have[len(have)-2].to != 2000 {
+	if len(have) < 2 || have[len(have)-1] != (Span{2900, 3000}) || have[len(have)-2].To != 2000 {
 		t.Errorf("there is %v", have)
 	}
 	must.Do(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// span is a range of a terminal's text.
-type span struct{ from, to int64 }
-
 // measure adds up what is on disk, removes files that were not complete, and makes
 // records of terminals that the list does not have, because it was damaged.
 func (h *History) measure(idx *index) (bytes int64, err error) {
@@ -154,7 +151,7 @@ func (h *History) tidy() error {
 		if at.Before(notBefore) {
 			at = notBefore // the clock was wrong: it began after others
 		}
-		a := aged{r.ID, r.Terminal, r.Command, span{r.Start, r.End}, at}
+		a := aged{r.ID, r.Terminal, r.Command, Span{r.Start, r.End}, at}
 		live := h.writer(r.Terminal) != nil
 		switch expired := old && now.Sub(at) > h.opts.Keep; {
 		case r.Command == 0 && !live: // with a writer it has just ended
@@ -202,7 +199,7 @@ func (h *History) tidy() error {
 type aged struct {
 	id, terminal string
 	command      int
-	text         span
+	text         Span
 	at           time.Time // of its end
 }
 
@@ -348,7 +345,7 @@ func (h *History) syncNames() error {
 
 // cut is what is to be removed of a terminal that stays.
 type cut struct {
-	spans    []span
+	spans    []Span
 	commands map[int]bool // whose notes go, too
 	all      bool         // everything until now
 }
@@ -389,8 +386,8 @@ func (h *History) Forget(match func(Run) bool) (n int, freed int64, err error) {
 		}
 		c := cutOf(cuts, r.Terminal)
 		c.all = c.all || r.Command == 0
-		if c.spans = append(c.spans, span{r.Start, r.End}); r.Running() {
-			c.spans[len(c.spans)-1].to = maxOffset
+		if c.spans = append(c.spans, Span{r.Start, r.End}); r.Running() {
+			c.spans[len(c.spans)-1].To = maxOffset
 		}
 		if r.Command > 0 && !(r.Running() && live) {
 			gone[r.ID] = true
@@ -450,7 +447,7 @@ func (h *History) cut(terminal string, c *cut) error {
 			to = w.segments[i+1].off
 		}
 		s := w.segments[i]
-		touched := slices.ContainsFunc(c.spans, func(sp span) bool { return sp.from < to && sp.to > s.off })
+		touched := slices.ContainsFunc(c.spans, func(sp Span) bool { return sp.From < to && sp.To > s.off })
 		if touched {
 			err = errors.Join(err, w.rewriteLocked(i, c.spans))
 		}

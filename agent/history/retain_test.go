@@ -175,7 +175,7 @@ func TestMaxBytes(t *testing.T) {
 	if all[0] != "pty-59" || !slices.Contains(all, "pty-runs") || len(all) < 5 || slices.Contains(all, "pty-0") {
 		t.Errorf("there is %q", all)
 	}
-	if have := spans(t, h, "pty-runs"); !slices.Equal(have, []span{{0, 100}}) {
+	if have := spans(t, h, "pty-runs"); !slices.Equal(have, []Span{{0, 100}}) {
 		t.Errorf("of the one that runs there is %v", have)
 	}
 	must.Do(t, h.Close())
@@ -200,7 +200,7 @@ func TestMaxBytesOfRunning(t *testing.T) {
 	}
 	for i := range 5 {
 		have := spans(t, h, fmt.Sprintf("pty-%d", i))
-		if !covers(have, []span{{2450, 2500}}) {
+		if !covers(have, []Span{{2450, 2500}}) {
 			t.Errorf("of terminal %d there is %v", i, have)
 		}
 	}
@@ -223,7 +223,7 @@ func TestHugeRun(t *testing.T) {
 	}
 	must.Do(t, h.Sync(t.Context()))
 	have := spans(t, h, id)
-	if len(have) != 2 || have[0].from != 0 || have[0].to < small.head || have[1].to != n || have[1].from > n-small.tail {
+	if len(have) != 2 || have[0].From != 0 || have[0].To < small.head || have[1].To != n || have[1].From > n-small.tail {
 		t.Fatalf("there is %v", have)
 	}
 	r := w.Run()
@@ -231,7 +231,7 @@ func TestHugeRun(t *testing.T) {
 	must.Do(t, w.Finish(r))
 	must.Do(t, h.Sync(t.Context()))
 	r = must.Get(h.Run(id))(t)
-	if want := have[1].from - have[0].to; r.Dropped != want || r.Size != m.size()-block-roundUp(int64(len(m.file(t, ".", listName).data))) {
+	if want := have[1].From - have[0].To; r.Dropped != want || r.Size != m.size()-block-roundUp(int64(len(m.file(t, ".", listName).data))) {
 		t.Errorf("the record tells %d dropped bytes, want %d, and the size %d", r.Dropped, want, r.Size)
 	}
 	must.Do(t, h.Close())

@@ -8,7 +8,7 @@ import (
 // rewrite writes a segment anew: without some of its text, and with frames that are as
 // large as they may be. It returns the new size, 0 if nothing is left and the file is
 // removed, and the bytes of text.
-func (h *History) rewrite(terminal string, off int64, without []span) (size, text int64, err error) {
+func (h *History) rewrite(terminal string, off int64, without []Span) (size, text int64, err error) {
 	data, err := h.readSegment(terminal, off)
 	if err != nil {
 		return 0, 0, err
@@ -54,16 +54,16 @@ func (h *History) rewrite(terminal string, off int64, without []span) (size, tex
 }
 
 // minus returns what is left of a frame without some spans.
-func (f Frame) minus(without []span) []Frame {
+func (f Frame) minus(without []Span) []Frame {
 	parts := []Frame{f}
 	for _, s := range without {
 		var left []Frame
 		for _, p := range parts {
 			before, after := p, p
-			if before.clip(0, s.from) {
+			if before.clip(0, s.From) {
 				left = append(left, before)
 			}
-			if after.clip(s.to, maxOffset) {
+			if after.clip(s.To, maxOffset) {
 				left = append(left, after)
 			}
 		}

@@ -397,7 +397,7 @@ func (w *Writer) joinLocked(off int64) error {
 
 // rewriteLocked writes a closed segment anew without some of its text. One without text
 // is removed.
-func (w *Writer) rewriteLocked(i int, without []span) error {
+func (w *Writer) rewriteLocked(i int, without []Span) error {
 	s := &w.segments[i]
 	size, text, err := w.h.rewrite(w.id, s.off, without)
 	if err != nil {

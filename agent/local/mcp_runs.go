@@ -29,8 +29,8 @@ type agentRuns struct {
 	named    string
 }
 
-// query returns the query for the history, and whether a run fits what it cannot say.
-func (a agentRuns) query(q agenttools.RunQuery) history.Query {
+// runsLike returns the query for the history.
+func runsLike(q agenttools.RunQuery) history.Query {
 	return history.Query{Name: q.Name, Dir: q.Dir, Since: q.Since}
 }
 
@@ -41,7 +41,7 @@ func (a agentRuns) fits(r *history.Run) bool {
 
 // List implements agenttools.Runs.
 func (a agentRuns) List(ctx context.Context, q agenttools.RunQuery) (out agenttools.RunsAnswer, err error) {
-	for r := range a.view.List(a.query(q)) {
+	for r := range a.view.List(runsLike(q)) {
 		if ctx.Err() != nil || len(out.Runs) >= q.Max {
 			out.More = true
 			break
@@ -62,7 +62,7 @@ func (a agentRuns) Search(ctx context.Context, q agenttools.RunSearch) (out agen
 	if err != nil {
 		return out, err
 	}
-	s := history.Search{Expression: e, Runs: a.query(q.RunQuery), Context: q.Around, Most: q.Max}
+	s := history.Search{Expression: e, Runs: runsLike(q.RunQuery), Context: q.Around, Most: q.Max}
 	end, err := a.view.Search(ctx, s, func(x history.Hit) bool {
 		out.Matches = append(out.Matches, agenttools.Match{Run: x.Run.ID, Name: clip.Marked(x.Run.Name, maxShownText), Command: clip.Marked(x.Run.Line, maxShownText),
 			At: x.Time, Offset: x.Offset, Before: x.Before, Line: x.Line, After: x.After})
@@ -113,9 +113,7 @@ func (a agentRuns) describe(r history.Run) agenttools.Run {
 	if r.Exit != nil {
 		x.ExitCode, x.Signal = &r.Exit.Code, r.Exit.Signal
 	}
-	for i := range r.Problems.First {
-		x.First = append(x.First, verdict.ProblemText(&r.Problems.First[i]))
-	}
+	x.First = verdict.ProblemTexts(r.Problems.First)
 	return x
 }
 

@@ -128,9 +128,7 @@ func runOf(v runs.View, r *history.Run) *localapi.Run {
 	outcome, why := v.Outcome(*r)
 	x := &localapi.Run{ID: r.ID, Name: r.Name, Line: r.Line, Cwd: r.Dir, Owner: cmp.Or(r.Owner, term.User.String()), Checkout: r.Checkout, Started: r.Started, Ended: r.Ended, Outcome: string(outcome), Why: why,
 		Exit: r.Exit, Ready: r.Ready, Errors: r.Problems.Errors, Warnings: r.Problems.Warnings, Bytes: max(r.End-r.Start, 0), Dropped: r.Dropped}
-	for i := range r.Problems.First {
-		x.First = append(x.First, verdict.ProblemText(&r.Problems.First[i]))
-	}
+	x.First = verdict.ProblemTexts(r.Problems.First)
 	return x
 }
 
@@ -237,10 +235,8 @@ func copyRun(ctx context.Context, out io.Writer, t agenttools.Terminal, from, to
 		return err
 	}
 	defer rd.Close()
-	buf := make([]byte, localapi.ReadChunk)
-	for ctx.Err() == nil {
-		ev, ok, err := rd.TryNext(buf)
-		if err != nil || !ok {
+	for ev, err := range agenttools.Available(rd) {
+		if err != nil || ctx.Err() != nil {
 			return nil
 		}
 		p := ev.Data
@@ -347,16 +343,11 @@ func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if with != "" {
-		if _, err := v.Run(with); err != nil {
-			return runError(with, err)
-		}
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), compareTimeout)
 	defer cancel()
 	is, err := v.Compare(ctx, c.Dir, c.Name, with)
 	if err != nil {
-		return runError(c.Name, err)
+		return runError(err)
 	}
 	return reply(w, localapi.Comparison{SchemaVersion: localapi.SchemaVersion, Run: is.Run, With: is.With, Comparison: is.Comparison})
 }
@@ -380,18 +371,18 @@ func (s *Server) judgeRuns(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	all, err := v.Verdict(ctx, c.Dir, names)
 	if err != nil {
-		return runError(c.Name, err)
+		return runError(err)
 	}
 	return reply(w, localapi.VerdictList{SchemaVersion: localapi.SchemaVersion, Verdicts: append([]verdict.Verdict{}, all...)})
 }
 
 // runError says of which run it is that the caller may not see it; other errors have
 // their reason in words.
-func runError(ref string, err error) error {
-	switch {
-	case errors.Is(err, agenttools.ErrNotFound):
-		return unknownRun(ref)
-	case errors.Is(err, context.DeadlineExceeded):
+func runError(err error) error {
+	if unknown, ok := errors.AsType[*agenttools.UnknownRunError](err); ok {
+		return unknownRun(unknown.Name)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return localapi.BadRequest("%s", err)

@@ -252,6 +252,7 @@ func TestRunsRefuse(t *testing.T) {
 		"/v1/runs/compare?name=none":                 "no such run",
 		"/v1/runs/compare?name=build&with=pty-none":  `no such run: \"pty-none\"`,
 		"/v1/runs/verdict?other=1":                   "other",
+		"/v1/runs/verdict?name=build&name=none":      `no such run: \"none\"`,
 		"/v1/runs/search":                            "pattern is empty",
 		"/v1/runs/search?pattern=a(":                 "missing closing )",
 		"/v1/runs/search?pattern=a&context=21":       "context",

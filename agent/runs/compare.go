@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -36,6 +37,9 @@ func (v View) Compare(ctx context.Context, dir, name, with string) (*Compared, e
 	run, before := points[0], (*verdict.Point)(nil)
 	if with != "" {
 		other, err := v.Run(with)
+		if errors.Is(err, agenttools.ErrNotFound) {
+			err = &agenttools.UnknownRunError{Name: with}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -123,14 +127,9 @@ func textOf(ctx context.Context, t agenttools.Terminal, from, to int64) iter.Seq
 			return
 		}
 		defer rd.Close()
-		buf := make([]byte, 64<<10)
-		for ctx.Err() == nil {
-			ev, ok, err := rd.TryNext(buf)
-			if err != nil || !ok || ev.Exited {
-				return
-			}
+		for ev, err := range agenttools.Available(rd) {
 			off := ev.Off - int64(len(ev.Data))
-			if off >= to {
+			if err != nil || off >= to || ctx.Err() != nil {
 				return
 			}
 			p := ev.Data[:min(int64(len(ev.Data)), to-off)]

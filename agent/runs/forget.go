@@ -58,9 +58,7 @@ func (r *Runs) Forget(ctx context.Context, match func(history.Run) bool) (Forgot
 // forget removes the runs that match from the history, with everything that terminals
 // have printed until now.
 func (r *recorder) forget(match func(history.Run) bool) (f forgetting) {
-	for _, x := range r.all {
-		x.read()
-	}
+	r.readAll()
 	f.ends = map[term.ID]int64{}
 	f.Runs, f.Bytes, f.err = r.runs.opts.History.Forget(func(run history.Run) bool {
 		if !match(run) {

@@ -8,16 +8,13 @@ import (
 	"tether/agent/term"
 )
 
-// span is a range of text offsets.
-type span struct{ from, to int64 }
-
 const maxOffset = math.MaxInt64
 
 // within returns the parts of ascending spans that lie in one.
-func within(spans []span, one span) []span {
-	var out []span
+func within(spans []history.Span, one history.Span) []history.Span {
+	var out []history.Span
 	for _, s := range spans {
-		if s.from, s.to = max(s.from, one.from), min(s.to, one.to); s.from < s.to {
+		if s.From, s.To = max(s.From, one.From), min(s.To, one.To); s.From < s.To {
 			out = append(out, s)
 		}
 	}
@@ -25,15 +22,15 @@ func within(spans []span, one span) []span {
 }
 
 // covers reports whether an offset lies in one of the spans, or at its end.
-func covers(spans []span, off int64) bool {
-	return slices.ContainsFunc(spans, func(s span) bool { return s.from <= off && off <= s.to })
+func covers(spans []history.Span, off int64) bool {
+	return slices.ContainsFunc(spans, func(s history.Span) bool { return s.From <= off && off <= s.To })
 }
 
 // lentSpans returns the ranges of a terminal's text that an asker at a host may see: what
 // was printed while the terminal was lent there and a grant covered the asker, in a
 // directory that is not forbidden now. There is none if the terminal is not lent there
 // any more, or no grant covers the asker any more.
-func (r *Runs) lentSpans(terminal string, a Asker) []span {
+func (r *Runs) lentSpans(terminal string, a Asker) []history.Span {
 	id := r.opts.HostID(a.Host)
 	if id == "" || !r.stillLent(terminal, a.Host, id) {
 		return nil
@@ -64,12 +61,12 @@ func (r *Runs) stillLent(terminal, host, id string) bool {
 }
 
 // lentTo is lentSpans from a terminal's notes and its first directory.
-func lentTo(notes []history.Note, id string, a Asker, dir string, never func(dir string) bool) (spans []span) {
+func lentTo(notes []history.Note, id string, a Asker, dir string, never func(dir string) bool) (spans []history.Span) {
 	var loan *history.Note // the present one
 	forbidden, from := never(dir), int64(0)
 	end := func(to int64) { // of a range in which nothing has changed
 		if first, ok := sees(loan, a); ok && !forbidden {
-			spans = join(spans, span{max(from, first), to})
+			spans = join(spans, history.Span{From: max(from, first), To: to})
 		}
 		from = to
 	}
@@ -92,19 +89,19 @@ func lentTo(notes []history.Note, id string, a Asker, dir string, never func(dir
 	if !ok {
 		return nil
 	}
-	return within(spans, span{first, maxOffset})
+	return within(spans, history.Span{From: first, To: maxOffset})
 }
 
 // join adds a span behind ascending ones.
-func join(spans []span, s span) []span {
+func join(spans []history.Span, s history.Span) []history.Span {
 	if n := len(spans); n > 0 {
-		s.from = max(s.from, spans[n-1].to) // a note may have been written twice
-		if s.from == spans[n-1].to && s.to > s.from {
-			spans[n-1].to = s.to
+		s.From = max(s.From, spans[n-1].To) // a note may have been written twice
+		if s.From == spans[n-1].To && s.To > s.From {
+			spans[n-1].To = s.To
 			return spans
 		}
 	}
-	if s.from < s.to {
+	if s.From < s.To {
 		spans = append(spans, s)
 	}
 	return spans

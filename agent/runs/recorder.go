@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/history"
 	"tether/agent/term"
+	"tether/internal/change"
 )
 
 const (
@@ -92,14 +93,7 @@ func (r *recorder) follow(ctx context.Context) {
 			return
 		}
 		version = next
-		signal(r.pool)
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		change.Wake(r.pool)
 	}
 }
 
@@ -108,7 +102,7 @@ func (r *recorder) post(do func()) {
 	r.mu.Lock()
 	r.posted = append(r.posted, do)
 	r.mu.Unlock()
-	signal(r.wake)
+	change.Wake(r.wake)
 }
 
 // run records until ctx ends.

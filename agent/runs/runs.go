@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -120,7 +121,7 @@ func (v View) Run(id string) (history.Run, error) {
 }
 
 // find returns the record of a run, and the ranges of its text that the asker may see.
-func (v View) find(id string) (history.Run, []span, error) {
+func (v View) find(id string) (history.Run, []history.Span, error) {
 	r, err := v.runs.opts.History.Run(id)
 	if errors.Is(err, history.ErrUnknownRun) {
 		return r, nil, agenttools.ErrNotFound
@@ -141,41 +142,61 @@ func (v View) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return change.Await(ctx, since, v.runs.changes.version)
 }
 
+// changes counts the versions of the runs.
+type changes struct {
+	mu    sync.Mutex
+	count uint64
+	watch change.Signal
+}
+
+func (c *changes) raise() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	c.watch.Raise()
+}
+
+func (c *changes) version() (uint64, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count + 1, c.watch.Next()
+}
+
 // look is one asking: it remembers what it has read about terminals.
 type look struct {
 	View
-	lent map[string][]span // by terminal
+	lent map[string][]history.Span // by terminal
 }
 
-func (v View) look() *look { return &look{v, map[string][]span{}} }
+func (v View) look() *look { return &look{v, map[string][]history.Span{}} }
 
 // sees returns a run as the asker sees it, and which ranges of its text; ok is false if
 // the asker must not know of it.
-func (l *look) sees(r history.Run) (shown history.Run, allowed []span, ok bool) {
-	whole := span{r.Start, r.End}
+func (l *look) sees(r history.Run) (shown history.Run, allowed []history.Span, ok bool) {
+	whole := history.Span{From: r.Start, To: r.End}
 	if r.End < 0 {
-		whole.to = maxOffset
+		whole.To = maxOffset
 	}
 	switch a := l.asker; {
 	case a.Host != "":
 		return l.seesLent(r, whole)
 	case a.Actor == term.User:
-		return r, []span{whole}, true
+		return r, []history.Span{whole}, true
 	case a.Actor.Role == term.RoleAgent && (r.Owner == a.Actor.String() || r.Owner == term.User.String()):
-		return r, []span{whole}, true
+		return r, []history.Span{whole}, true
 	}
 	return history.Run{}, nil, false
 }
 
 // seesLent is sees for somebody at a host.
-func (l *look) seesLent(r history.Run, whole span) (history.Run, []span, bool) {
+func (l *look) seesLent(r history.Run, whole history.Span) (history.Run, []history.Span, bool) {
 	spans, known := l.lent[r.Terminal]
 	if !known {
 		spans = l.runs.lentSpans(r.Terminal, l.asker)
 		l.lent[r.Terminal] = spans
 	}
 	allowed := within(spans, whole)
-	if len(allowed) == 0 && (whole.to > whole.from || !covers(spans, whole.from)) {
+	if len(allowed) == 0 && (whole.To > whole.From || !covers(spans, whole.From)) {
 		return history.Run{}, nil, false
 	}
 	if len(allowed) != 1 || allowed[0] != whole {

@@ -12,13 +12,8 @@ import (
 func (v View) Search(ctx context.Context, s history.Search, hit func(history.Hit) bool) (history.Searched, error) {
 	first, then := v.look(), v.look() // of two goroutines
 	s.See = func(r history.Run) []history.Span {
-		var all []history.Span
-		if _, allowed, ok := first.sees(r); ok {
-			for _, a := range allowed {
-				all = append(all, history.Span{From: a.from, To: a.to})
-			}
-		}
-		return all
+		_, allowed, _ := first.sees(r)
+		return allowed
 	}
 	return v.runs.opts.History.Search(ctx, s, func(x history.Hit) bool {
 		shown, _, ok := then.sees(x.Run)

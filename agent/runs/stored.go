@@ -45,8 +45,8 @@ func (v View) Open(id string) (agenttools.Terminal, error) {
 type stored struct {
 	history  *history.History
 	run      history.Run
-	allowed  []span // of its text, ascending
-	end      int64  // text offset
+	allowed  []history.Span // of its text, ascending
+	end      int64          // text offset
 	owner    agenttools.Owner
 	cols     int // at its start
 	rows     int
@@ -101,7 +101,7 @@ func (s *stored) Info() agenttools.Info {
 		End: s.end - r.Start, Exit: r.Exit, Checkout: r.Checkout,
 	}
 	if n := len(s.allowed); n > 0 {
-		i.Start, i.End = s.allowed[0].from-r.Start, min(s.end, s.allowed[n-1].to)-r.Start
+		i.Start, i.End = s.allowed[0].From-r.Start, min(s.end, s.allowed[n-1].To)-r.Start
 	}
 	if r.Line != "" {
 		i.Command = []string{r.Line}
@@ -220,16 +220,16 @@ func (r *storedReader) read(buf []byte, limit int64) (agenttools.Event, error) {
 	if err := r.fill(); err != nil {
 		return agenttools.Event{}, err
 	}
-	allowed, to := within(r.s.allowed, span{r.pos, limit}), limit
+	allowed, to := within(r.s.allowed, history.Span{From: r.pos, To: limit}), limit
 	switch {
 	case len(allowed) == 0:
-	case allowed[0].from > r.pos:
-		to = allowed[0].from
+	case allowed[0].From > r.pos:
+		to = allowed[0].From
 	case len(r.frame.Data) == 0:
 	case r.frame.Off > r.pos:
-		to = min(allowed[0].to, r.frame.Off)
+		to = min(allowed[0].To, r.frame.Off)
 	default:
-		n := copy(buf, r.frame.Data[:min(int64(len(r.frame.Data)), allowed[0].to-r.pos)])
+		n := copy(buf, r.frame.Data[:min(int64(len(r.frame.Data)), allowed[0].To-r.pos)])
 		r.pos += int64(n)
 		return agenttools.Event{Data: buf[:n], Off: r.pos}, nil
 	}

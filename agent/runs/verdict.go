@@ -34,8 +34,8 @@ type series struct {
 // terminals with these ids: at most 20 series. Without names it judges what is named,
 // what was started as a terminal, and commands of shells in which problems were
 // recognised or that were good and failing; what fails is first. dir, if it is not "", is
-// a directory in or below which the runs are. A name without runs is
-// agenttools.ErrNotFound.
+// a directory in or below which the runs are. A name without runs is an
+// *agenttools.UnknownRunError.
 func (v View) Verdict(ctx context.Context, dir string, names []string) ([]verdict.Verdict, error) {
 	found, err := v.series(ctx, dir, names)
 	if err != nil {
@@ -104,7 +104,7 @@ func (v View) series(ctx context.Context, dir string, names []string) ([]*series
 	}
 	for _, name := range names {
 		if !met[name] {
-			return nil, agenttools.ErrNotFound
+			return nil, &agenttools.UnknownRunError{Name: name}
 		}
 	}
 	return all, ctx.Err()

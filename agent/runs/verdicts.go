@@ -129,8 +129,6 @@ func (c *verdictChange) told(r history.Run) agenttools.VerdictChange {
 	if r.Checkout != nil {
 		t.Commit = verdict.Commit(r.Checkout)
 	}
-	for _, p := range r.Problems.First {
-		t.First = append(t.First, verdict.ProblemText(&p))
-	}
+	t.First = verdict.ProblemTexts(r.Problems.First)
 	return t
 }

@@ -188,12 +188,13 @@ type kind struct {
 
 // problems compares the problems. Of equal ones, as many as both have are the same.
 func (c *Comparison) problems(run, before Side) {
+	ofRun, ofBefore := newLineReader(run.Dir), newLineReader(before.Dir)
 	old := map[kind]int{}
 	for _, p := range before.Problems {
-		old[before.kind(&p)]++
+		old[ofBefore.kind(&p)]++
 	}
 	for _, p := range run.Problems {
-		if k := run.kind(&p); old[k] > 0 {
+		if k := ofRun.kind(&p); old[k] > 0 {
 			old[k]--
 			c.Problems.Same++
 			continue
@@ -203,7 +204,7 @@ func (c *Comparison) problems(run, before Side) {
 		}
 	}
 	for _, p := range before.Problems {
-		k := before.kind(&p)
+		k := ofBefore.kind(&p)
 		if old[k] == 0 {
 			continue
 		}
@@ -214,8 +215,7 @@ func (c *Comparison) problems(run, before Side) {
 	}
 }
 
-func (s *Side) kind(p *problems.Problem) kind {
-	n := newLineReader(s.Dir).normal
-	file := string(n.line([]byte(p.File)))
-	return kind{p.Tool, file, p.Code, string(n.line([]byte(p.Message))), p.Package, p.Severity}
+func (r *lineReader) kind(p *problems.Problem) kind {
+	file := string(r.normal.line([]byte(p.File)))
+	return kind{p.Tool, file, p.Code, string(r.normal.line([]byte(p.Message))), p.Package, p.Severity}
 }

@@ -140,21 +140,22 @@ func (n *News) text(b *strings.Builder) {
 	}
 }
 
+// ProblemTexts returns each of the problems as a line, see ProblemText.
+func ProblemTexts(list []problems.Problem) (lines []string) {
+	for i := range list {
+		lines = append(lines, ProblemText(&list[i]))
+	}
+	return lines
+}
+
 // ProblemText returns a problem as a line: FILE:LINE:COLUMN: error CODE: MESSAGE.
 func ProblemText(p *problems.Problem) string {
-	var b strings.Builder
-	b.WriteString(p.File)
-	for _, n := range []int{p.Line, p.Column} {
-		if n > 0 {
-			fmt.Fprintf(&b, ":%d", n)
-		}
+	text := string(p.Severity)
+	if at := problems.Place(p.File, p.Line, p.Column); at != "" {
+		text = at + ": " + text
 	}
-	if b.Len() > 0 {
-		b.WriteString(": ")
-	}
-	b.WriteString(string(p.Severity))
 	if p.Code != "" {
-		b.WriteString(" " + p.Code)
+		text += " " + p.Code
 	}
-	return b.String() + ": " + p.Message
+	return text + ": " + p.Message
 }

@@ -8,6 +8,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/display"
+	"tether/problems"
 )
 
 func problemsCommand(a *app) *cobra.Command {
@@ -55,14 +56,7 @@ func problemsCommand(a *app) *cobra.Command {
 func (a *app) printProblems(list localapi.ProblemList) {
 	for _, p := range list.Problems {
 		line := p.Severity + ": " + p.Message
-		if p.File != "" {
-			at := p.File
-			if p.Line > 0 {
-				at += fmt.Sprintf(":%d", p.Line)
-			}
-			if p.Line > 0 && p.Column > 0 {
-				at += fmt.Sprintf(":%d", p.Column)
-			}
+		if at := problems.Place(p.File, p.Line, p.Column); at != "" {
 			line = at + ": " + line
 		}
 		if p.Code != "" {
