@@ -110,27 +110,23 @@ func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
 			}
 		}
 	}
-	switch tool {
-	case "list_runs", "search_runs", "verdict":
-		if len(good) == 0 && failed != nil {
-			return nil, failed
-		}
-		if len(good) == 0 && len(away) > 0 {
-			return nil, awayError(strings.Join(away, ", "))
-		}
-		return mergeLists(tool, good, away), nil
-	}
 	switch {
 	case len(good) == 0 && failed != nil:
 		return nil, failed
 	case len(good) == 0 && len(away) > 0:
 		return nil, awayError(strings.Join(away, ", "))
-	case len(good) == 0:
-		return nil, agenttools.ErrNotFound
-	case len(good) > 1:
-		return nil, errors.New("several machines have runs of this name: put the machine's name before it, such as laptop/dev")
 	}
-	return good[0], nil
+	switch tool {
+	case "list_runs", "search_runs", "verdict":
+		return mergeLists(tool, good, away), nil
+	}
+	switch len(good) {
+	case 0:
+		return nil, agenttools.ErrNotFound
+	case 1:
+		return good[0], nil
+	}
+	return nil, errors.New("several machines have runs of this name: put the machine's name before it, such as laptop/dev")
 }
 
 // mergeLists makes one list of those of several machines.
