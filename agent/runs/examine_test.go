@@ -117,6 +117,23 @@ func TestVerdictOfCommands(t *testing.T) {
 	})
 }
 
+// What ends a shell at which a person works says nothing; of one that runs a command it
+// does.
+func TestVerdictOfShells(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, dir, runs.Options{})
+		for _, argv := range [][]string{{"bash", "--login", "-i"}, {"sh", "-c", "make test"}, {"/bin/zsh"}} {
+			_, f := w.spawn(term.Spec{Command: argv})
+			f.End(2)
+			settle()
+		}
+		if got := verdicts(t, w.person()); !strings.HasPrefix(got, "sh -c make test: failing") || strings.Contains(got, "\n") {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
 // A watcher is judged by its rounds while it runs.
 func TestVerdictOfWatcher(t *testing.T) {
 	dir := t.TempDir()

@@ -121,7 +121,8 @@ func isShell(line string) bool {
 	word, rest, _ := strings.Cut(strings.TrimSuffix(line, ".exe"), " ")
 	switch strings.TrimPrefix(path.Base(strings.ReplaceAll(word, `\`, "/")), "-") {
 	case "sh", "bash", "zsh", "fish", "dash", "ksh", "nu", "pwsh", "powershell", "cmd":
-		return rest == "" || strings.HasPrefix(rest, "-")
+		// Another word is what it runs: sh -c 'make test'.
+		return !slices.ContainsFunc(strings.Fields(rest), func(w string) bool { return !strings.HasPrefix(w, "-") })
 	}
 	return false
 }

@@ -161,23 +161,18 @@ func wantsLent() bool {
 }
 
 // sayNobody tells the person why a terminal that was started without a choice of hosts is
-// not shared.
+// not shared. Who has paired with no host expects nothing else.
 func (a *app) sayNobody(c *cobra.Command, client *localclient.Client, t localapi.Terminal) {
 	status, err := client.Status(c.Context())
 	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h localapi.HostStatus) bool { return h.Default })
 	switch {
 	case paired && status.Root != nil && !status.Root.Lends:
 		a.notice("%s is not shared, because the daemon runs as root; share it with: tether lend %s, or always with lend.as_root = true", display.NameOf(t), t.ID)
-		return
 	case paired:
 		a.notice("%s is not shared, as configured; share it with: tether lend %s", display.NameOf(t), t.ID)
-		return
+	case len(status.Hosts) > 0:
+		a.notice("%s is not shared: no default host; choose one: tether host use NAME", display.NameOf(t))
 	}
-	why := "no host is paired; pair with one: tether pair URL"
-	if err == nil && len(status.Hosts) > 0 {
-		why = "no default host; choose one: tether host use NAME"
-	}
-	a.notice("%s is not shared: %s", display.NameOf(t), why)
 }
 
 // meansText describes the meaning of lending at a host, "" if unknown.

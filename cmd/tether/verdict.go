@@ -38,7 +38,7 @@ problems are new. NAME is a name or a whole command line.`,
 			case asJSON:
 				return a.printJSON(all)
 			case len(all.Verdicts) == 0:
-				a.notice("there is no series of runs to judge")
+				a.notice("there are no runs to judge; tether runs lists what is kept")
 			}
 			for i := range all.Verdicts {
 				fmt.Fprint(a.stdout, display.PrintableLines(all.Verdicts[i].Text(time.Now())))
