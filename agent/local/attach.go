@@ -318,6 +318,9 @@ func (a *attachment) passing(data []byte) ([]byte, error) {
 
 func (a *attachment) control(data []byte) error {
 	c, err := localapi.ParseControl(data)
+	if err == nil && c.Type == localapi.ControlHangUp {
+		return a.hangUp()
+	}
 	if err != nil || c.Type != localapi.ControlResize {
 		return err
 	}
@@ -325,4 +328,19 @@ func (a *attachment) control(data []byte) error {
 		return err // its size does not count any more
 	}
 	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
+}
+
+// hangUp tells the terminal's program that its window is gone. Where that cannot be said,
+// it ends the terminal.
+func (a *attachment) hangUp() error {
+	err := a.terminal.Signal(pty.HangUp)
+	if err == nil || errors.Is(err, term.ErrExited) {
+		return nil
+	}
+	if err := term.Allow(a.access.Actor(), term.OpKill, a.terminal.Info()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	return a.terminal.Kill(ctx)
 }

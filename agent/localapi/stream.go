@@ -15,6 +15,7 @@ type ControlType string
 // Either side ignores unknown types.
 const (
 	ControlResize  ControlType = "resize"  // client: Cols, Rows are the client's size now
+	ControlHangUp  ControlType = "hangup"  // client: its window, in which the terminal's program was started, is gone
 	ControlResized ControlType = "resized" // server: Cols, Rows are the terminal's size now
 	ControlLagged  ControlType = "lagged"  // server: Lost bytes are missing before the next output
 	ControlExit    ControlType = "exit"    // server: Code, Signal; the last message

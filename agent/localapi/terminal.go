@@ -77,8 +77,8 @@ type SpawnRequest struct {
 	// as PORT, and in place of each {port} in its arguments. With FeaturePort.
 	Port string `json:"port,omitempty"`
 	// LendTo names hosts; absent means the default host, if there is one and the terminal
-	// is not private.
-	LendTo []string `json:"lend_to,omitempty"`
+	// is not private. An empty list means none.
+	LendTo []string `json:"lend_to,omitzero"`
 	// ForwardBrowser sets the variable with which the command's dev server prints errors
 	// of the page, or says in the terminal's notice what to change for that. With
 	// FeatureForwardBrowser.

@@ -123,5 +123,11 @@ func (a *Attachment) Resize(ctx context.Context, cols, rows uint16) error {
 	return a.conn.Write(ctx, websocket.MessageText, localapi.Control{Type: localapi.ControlResize, Cols: cols, Rows: rows}.Encode())
 }
 
+// HangUp tells the terminal's program that its window is gone, as a system does with the
+// programs in a window that is closed.
+func (a *Attachment) HangUp(ctx context.Context) error {
+	return a.conn.Write(ctx, websocket.MessageText, localapi.Control{Type: localapi.ControlHangUp}.Encode())
+}
+
 // Close ends the attachment. The terminal runs on.
 func (a *Attachment) Close() { a.conn.CloseNow() }

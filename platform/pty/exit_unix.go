@@ -86,8 +86,12 @@ func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 
 // Signal sends a signal, by its name with or without SIG, to the process group in the
 // foreground, as a key of the terminal would, or to the program's own group if there is
-// none. It returns ErrExited once the program has ended.
+// none. HangUp goes to the program alone, as when its terminal is gone: the shell tells
+// its jobs. It returns ErrExited once the program has ended.
 func (p *PTY) Signal(name string) error {
+	if name == HangUp {
+		return p.hangUp()
+	}
 	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if sig == 0 {
 		return fmt.Errorf("no such signal: %q", name)
@@ -102,6 +106,17 @@ func (p *PTY) Signal(name string) error {
 		return fmt.Errorf("send %s: %w", unix.SignalName(sig), err)
 	}
 	return nil
+}
+
+// hangUp does what the system does with a session whose terminal is gone. When the
+// program ends, the system tells the foreground's processes.
+func (p *PTY) hangUp() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return ErrExited
+	}
+	return errors.Join(unix.Kill(p.leader.Pid, unix.SIGHUP), unix.Kill(p.leader.Pid, unix.SIGCONT))
 }
 
 // foreground returns the process group in the foreground if a process of this session is

@@ -25,6 +25,9 @@ import (
 // ErrExited is returned by Signal when the program has ended.
 var ErrExited = errors.New("the program has ended")
 
+// HangUp is a name for PTY.Signal beside those of signals: the terminal's window is gone.
+const HangUp = "HANGUP"
+
 // ErrNoFeed is returned by PTY.Feed for a program that was started without Command.Feed.
 var ErrNoFeed = errors.New("the program's standard input is its terminal")
 

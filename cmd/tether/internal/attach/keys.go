@@ -37,6 +37,9 @@ func (s *Session) keys(ctx context.Context) {
 // take sends typed keys, and does what the person requests with others. It reports
 // whether the session goes on.
 func (s *Session) take(ctx context.Context, e *escapes, in []byte) bool {
+	if s.opts.Window {
+		return s.att.Write(ctx, in) == nil
+	}
 	e.coded = s.coded.Load()
 	for len(in) > 0 {
 		send, action, rest := e.feed(nil, in)

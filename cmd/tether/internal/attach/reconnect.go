@@ -2,6 +2,8 @@ package attach
 
 import (
 	"context"
+	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -22,6 +24,8 @@ import (
 type reconnectingAttach struct {
 	client *localclient.Client
 	id     string
+	notice func(string, ...any)
+	stays  bool // it waits for the next daemon for ever, and only says so if that takes long; set once
 
 	back localclient.Comeback      // used by Next's goroutine, as is from
 	from localclient.AttachOptions // where the next attachment begins
@@ -40,10 +44,13 @@ func attachReconnecting(ctx context.Context, client *localclient.Client, id stri
 	if err != nil {
 		return nil, err
 	}
-	back := localclient.Comeback{ID: id, Told: func(took time.Duration) {
-		notice("reconnected after %s; the terminal kept running\r", display.Round(took))
+	l := &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att}
+	l.back = localclient.Comeback{ID: id, Told: func(took time.Duration) {
+		if !l.stays || took > localclient.AwayTimeout {
+			notice("reconnected after %s; the terminal kept running\r", display.Round(took))
+		}
 	}}
-	return &reconnectingAttach{client: client, id: id, back: back, from: o, att: att}, nil
+	return l, nil
 }
 
 // Next returns the next message, or localclient.ErrDropped if the daemon is gone for
@@ -80,6 +87,17 @@ func (l *reconnectingAttach) Next(ctx context.Context) (localclient.Message, err
 // comeBack waits for the next daemon and attaches to it where the last one stopped.
 func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
+	err := l.reattach(ctx)
+	if gone, ok := errors.AsType[*localclient.GoneError](err); ok && l.stays {
+		l.notice("the daemon is gone; %s keeps running and waits here for the next one. Start it: tether daemon --background\r", gone.ID)
+		l.back.Timeout = math.MaxInt64
+		return l.reattach(ctx)
+	}
+	return err
+}
+
+// reattach is comeBack, but gives up when no daemon comes in time.
+func (l *reconnectingAttach) reattach(ctx context.Context) error {
 	return l.back.Do(ctx, localclient.ErrDropped, func() error {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
@@ -142,6 +160,16 @@ func (l *reconnectingAttach) Resize(ctx context.Context, cols, rows uint16) {
 	l.mu.Unlock()
 	if att != nil {
 		_ = att.Resize(ctx, cols, rows)
+	}
+}
+
+// HangUp tells the terminal's program that its window is gone, unless the daemon is away.
+func (l *reconnectingAttach) HangUp(ctx context.Context) {
+	l.mu.Lock()
+	att := l.att
+	l.mu.Unlock()
+	if att != nil {
+		_ = att.HangUp(ctx) // nothing helps where that fails: the terminal stays in tether ls
 	}
 }
 

@@ -25,6 +25,8 @@ import (
 // A Session attaches a person, or a script, to a terminal until the terminal exits or the
 // person detaches.
 //
+// A session of a window, see Options.Window, has no keys of its own.
+//
 // If In and Out are terminals, the session is interactive: every key goes to the child,
 // the terminal follows the window's size, and ~. detaches. Otherwise the session is a
 // part of a script: In is typed, or the command reads it from a pipe, the output is
@@ -55,11 +57,17 @@ type Session struct {
 	failed      chan error    // why the command cannot get its standard input; 1 slot
 }
 
-// Options are the settings of a Session. All fields but Owns and Feed are required.
+// Options are the settings of a Session. All fields but Owns, Feed and Window are
+// required.
 type Options struct {
-	ID           string // of the terminal
-	Owns         bool   // the terminal was started for this session; a script's session then kills it, see Session
-	Feed         bool   // the command has a pipe as its standard input: In is written there, and not typed
+	ID   string // of the terminal
+	Owns bool   // the terminal was started for this session; a script's session then kills it, see Session
+	Feed bool   // the command has a pipe as its standard input: In is written there, and not typed
+	// Window makes the session that of a terminal program's window, in place of the
+	// shell there: no key detaches, the title stays, it is silent while all is well, the
+	// terminal's program is hung up with the window, and it waits for the next daemon for
+	// ever.
+	Window       bool
 	In, Out, Err *os.File
 	Notice       func(format string, args ...any) // prints a message for the person; a \r at its end says that the terminal is in raw mode
 	Size         func() (cols, rows uint16)       // of the person's terminal
@@ -91,8 +99,8 @@ func (s *Session) Open(ctx context.Context, client *localclient.Client, from loc
 	if err != nil {
 		return err
 	}
-	s.att = att
-	if s.interactive {
+	s.att, att.stays = att, s.opts.Window
+	if s.interactive && !s.opts.Window {
 		s.look(ctx)
 	}
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -136,7 +144,7 @@ func (s *Session) look(ctx context.Context) {
 func (s *Session) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if s.own {
+	if s.own && !s.opts.Window {
 		_, _ = s.opts.Out.WriteString(keepTitle) // if this fails, so does the output
 	}
 	switch {
@@ -151,7 +159,9 @@ func (s *Session) run() error {
 		resized, stop := tty.Resized()
 		defer stop()
 		go s.follow(ctx, resized)
-		go s.listen(ctx)
+		if !s.opts.Window { // the same question would ring in each window
+			go s.listen(ctx)
+		}
 	}
 	ended := make(chan error, 1) // 1: after a detach, nobody may receive
 	go func() {
@@ -172,6 +182,7 @@ func (s *Session) run() error {
 			s.opts.Notice("detached from %s, which keeps running; reattach with: tether attach %s\r", s.name, s.opts.ID)
 			return nil
 		case <-s.hungUp:
+			s.hangUp(ctx)
 			s.leave(ended)
 			return Status(128 + int(syscall.SIGHUP))
 		case err := <-s.failed:
@@ -222,7 +233,13 @@ const (
 
 // tidy undoes what the terminal's output has set on the person's terminal: modes,
 // keyboards, colours, the title and the like.
-func (s *Session) tidy() { s.undo(restoreTitle) }
+func (s *Session) tidy() {
+	title := restoreTitle
+	if s.opts.Window {
+		title = ""
+	}
+	s.undo(title)
+}
 
 // undo is tidy, with the text that restores the title.
 func (s *Session) undo(title string) {
@@ -243,8 +260,22 @@ func (s *Session) signalled(ctx context.Context, sig os.Signal) (done bool, err 
 		return false, nil
 	case s.opts.Owns && !s.interactive:
 		s.end()
+	case sig == syscall.SIGHUP, sig == syscall.SIGTERM:
+		s.hangUp(ctx)
 	}
 	return true, Status(128 + int(number))
+}
+
+// hangUpTimeout bounds the message that the window is gone.
+const hangUpTimeout = time.Second
+
+// hangUp tells the terminal's program that its window is gone.
+func (s *Session) hangUp(ctx context.Context) {
+	if s.opts.Window {
+		ctx, cancel := context.WithTimeout(ctx, hangUpTimeout)
+		defer cancel()
+		s.att.HangUp(ctx)
+	}
 }
 
 // fail ends the session because the command does not get its input.
