@@ -145,7 +145,24 @@ func (m *Mark) verb633(args []byte, s *Scanner) {
 		m.Key = string(key)
 		if ok {
 			m.text(unescape(value))
+			m.reader(s)
 		}
+	}
+}
+
+// reader decodes the properties that only the reader of an adopted pane writes. They mean
+// something only with the terminal's nonce: otherwise any program could resize it.
+func (m *Mark) reader(s *Scanner) {
+	if s.opts.Nonce == "" || !m.Trusted {
+		return
+	}
+	switch m.Key {
+	case "Size":
+		if _, _, ok := parseSize(m.Text); ok {
+			m.Kind = KindSize
+		}
+	case "Gap":
+		m.Kind = KindGap
 	}
 }
 

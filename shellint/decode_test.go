@@ -151,3 +151,34 @@ func FuzzCommandLine(f *testing.F) {
 		}
 	})
 }
+
+func TestMarksOfAReader(t *testing.T) {
+	for _, tt := range []struct {
+		raw, nonce string
+		want       shellint.Kind
+		cols, rows int
+	}{
+		{"633;P;Size=120x40;n1", "n1", shellint.KindSize, 120, 40},
+		{"633;P;Size=1x1000;n1", "n1", shellint.KindSize, 1, 1000},
+		{"633;P;Gap=unknown;n1", "n1", shellint.KindGap, 0, 0},
+		{"633;P;Size=120x40", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Size=120x40;n2", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Gap=unknown", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Size=120x40", "", shellint.KindProperty, 0, 0},
+		{"633;P;Gap=unknown", "", shellint.KindProperty, 0, 0},
+		{"633;P;Size=0x40;n1", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Size=80x1001;n1", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Size=80;n1", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Size=80x24x2;n1", "n1", shellint.KindProperty, 0, 0},
+		{"633;P;Size=99999999999999999999x24;n1", "n1", shellint.KindProperty, 0, 0},
+	} {
+		res := scanBoth(t, "\x1b]"+tt.raw+"\a", shellint.Options{Nonce: tt.nonce})
+		m := res.marks[0]
+		if m.Kind != tt.want {
+			t.Errorf("%s with nonce %q: kind %d, want %d", tt.raw, tt.nonce, m.Kind, tt.want)
+		}
+		if cols, rows := m.Size(); m.Kind == shellint.KindSize && (cols != tt.cols || rows != tt.rows) {
+			t.Errorf("%s: %d columns and %d rows", tt.raw, cols, rows)
+		}
+	}
+}

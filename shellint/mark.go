@@ -1,6 +1,10 @@
 package shellint
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
 
 // Mark is one complete sequence and its meaning. Its exported fields stay valid. Its
 // methods read the payload, which is not copied: they may be called until the next call
@@ -13,8 +17,8 @@ type Mark struct {
 	// (KindCwd), the title (KindTitle), user@host (KindHost). The program may have sent
 	// invalid UTF-8.
 	Text string
-	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P) or the
-	// selection (KindClipboard), else "".
+	// Key is the property's name (KindProperty, KindSize, KindGap, and KindCwd from OSC
+	// 633 P) or the selection (KindClipboard), else "".
 	Key string
 	// Host is the host part of an OSC 7 report, else "". The caller must not use a
 	// directory of another host.
@@ -60,6 +64,8 @@ const (
 	KindOutputStart             // C: the command's output starts
 	KindCommandEnd              // D: the command ended
 	KindProperty                // 633;P;Key=Value
+	KindSize                    // 633;P;Size=COLSxROWS;NONCE: the terminal's size from here on, see Mark.Size
+	KindGap                     // 633;P;Gap=unknown;NONCE: output is missing here, nobody knows how much
 
 	KindCwd       // working directory: 633;P;Cwd=, OSC 7, 9;9, 1337;CurrentDir=
 	KindTitle     // OSC 0, 1, 2
@@ -127,6 +133,22 @@ func (m *Mark) Verb() string {
 	}
 	verb, _, _ := cutField(m.payload)
 	return string(verb)
+}
+
+// maxSize bounds a dimension of a terminal, in cells, as package screen does.
+const maxSize = 1000
+
+// Size returns the columns and rows of a KindSize, each 1 to 1000.
+func (m *Mark) Size() (cols, rows int) {
+	cols, rows, _ = parseSize(m.Text)
+	return cols, rows
+}
+
+func parseSize(text string) (cols, rows int, ok bool) {
+	before, after, _ := strings.Cut(text, "x")
+	cols, err := strconv.Atoi(before)
+	rows, err2 := strconv.Atoi(after)
+	return cols, rows, err == nil && err2 == nil && min(cols, rows) >= 1 && max(cols, rows) <= maxSize
 }
 
 // Args returns the raw fields, separated by ";": of an OSC 133 or 633 those after the
