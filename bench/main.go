@@ -52,6 +52,7 @@ const (
 var parts = []part{
 	{ofTerminals, "start", startPart},
 	{ofTerminals, "commands", commandsPart},
+	{ofTerminals, "shell", shellPart},
 	{ofTerminals, "memory", memoryPart},
 	{ofTerminals, "echo", echoPart},
 	{ofTerminals, "throughput", throughputPart},
