@@ -2,10 +2,16 @@ package adopt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 
 	"tether/platform/proc"
 	"tether/platform/pty"
+	"tether/platform/tty"
 )
 
 // NonceVar is the reader's variable with the terminal's nonce, which its marks carry.
@@ -56,25 +62,60 @@ func (e *RefusedError) Error() string {
 // server does not answer: the errors name such servers. On systems without such programs
 // it returns nothing.
 func List(ctx context.Context, o Options) ([]Pane, []error) {
-	return nil, nil
+	return listTmux(ctx, o)
 }
 
 // Find returns one pane that can be adopted. The error is an *UnknownError, a
 // *RefusedError or one of a server that does not answer.
 func Find(ctx context.Context, o Options, t Target) (Pane, error) {
-	return Pane{}, &UnknownError{t}
+	if t.Program != "tmux" {
+		return Pane{}, &RefusedError{t, "only panes of tmux can be adopted"}
+	}
+	return findTmux(ctx, o, t)
+}
+
+func (o Options) getenv(name string) string {
+	if o.Getenv == nil {
+		return os.Getenv(name)
+	}
+	return o.Getenv(name)
+}
+
+// lookPath finds a program in PATH, of which it takes only absolute directories.
+func (o Options) lookPath(name string) (string, error) {
+	for _, dir := range filepath.SplitList(o.getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", exec.ErrNotFound
 }
 
 // ReaderArgs returns the reader's arguments, after the verb, see Main. typed says that
 // what is typed at the terminal goes to the pane.
 func ReaderArgs(p Pane, typed bool) []string {
-	return nil
+	args := []string{p.Target.Program, p.Socket, p.Target.Pane, strconv.Itoa(p.Pid), strconv.Itoa(p.Server.Pid), strconv.FormatUint(p.Server.Start, 10)}
+	if typed {
+		args = append(args, "type")
+	}
+	return args
 }
+
+// readerVars are the variables that a reader needs.
+var readerVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR"}
 
 // ReaderEnv returns the reader's whole environment: what its multiplexer's program needs,
 // and the nonce of its marks.
 func ReaderEnv(getenv func(string) string, nonce string) []string {
-	return nil
+	env := []string{"TERM=xterm-256color", NonceVar + "=" + nonce}
+	for _, name := range readerVars {
+		if value := getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // Main is the reader's program. It returns the status for the process to exit with: that
@@ -82,5 +123,35 @@ func ReaderEnv(getenv func(string) string, nonce string) []string {
 // ended, and 1 if the pane cannot be read. Call it before anything else: it switches the
 // process's terminal to raw mode.
 func Main(args []string) int {
-	return 1
+	r, err := parseArgs(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tether:", err)
+		return 1
+	}
+	r.nonce, r.in, r.out = os.Getenv(NonceVar), os.Stdin, os.Stdout
+	os.Unsetenv(NonceVar) // not for tmux's clients
+	if tty.Is(os.Stdout) {
+		restore, err := tty.Raw(os.Stdout)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "tether: switch the terminal to raw mode:", err)
+			return 1
+		}
+		defer restore()
+	}
+	if r.typed {
+		go r.keys()
+	}
+	return r.run()
+}
+
+func parseArgs(args []string) (*reader, error) {
+	if len(args) < 6 || len(args) > 7 || args[0] != "tmux" || !isPane(args[2]) || len(args) == 7 && args[6] != "type" {
+		return nil, errors.New("a terminal starts this program by itself, for a pane that is adopted: use tether adopt")
+	}
+	r := &reader{socket: args[1], pane: args[2], typed: len(args) == 7}
+	var err, err2, err3 error
+	r.pid, err = strconv.Atoi(args[3])
+	r.server.Pid, err2 = strconv.Atoi(args[4])
+	r.server.Start, err3 = strconv.ParseUint(args[5], 10, 64)
+	return r, errors.Join(err, err2, err3)
 }

@@ -52,7 +52,7 @@ const layers = `
 	internal/checkout, platform/secret, platform/socket < agent/ports;
 	agent/localapi, agent/policy, agent/ports, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
-	internal/clip, platform/proc, platform/pty < agent/adopt;
+	internal/clip, platform/ipc, platform/proc, platform/pty, platform/tty, screen < agent/adopt;
 	screen < internal/plain;
 	internal/literal < problems;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;

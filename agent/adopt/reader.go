@@ -1,0 +1,455 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"tether/internal/clip"
+	"tether/platform/proc"
+	"tether/platform/pty"
+	"tether/screen"
+)
+
+// reader writes what a pane of tmux shows and prints.
+type reader struct {
+	socket, pane string
+	pid          int // of the pane's first process
+	server       proc.ID
+	typed        bool
+	nonce        string
+	in           io.Reader
+	out          io.Writer
+
+	keyed atomic.Pointer[client] // that gets what is typed
+
+	// Owned by run.
+	c      *client
+	buf    []byte // not written yet; it is written before the reader waits
+	err    error  // of out
+	state  *state // of the last picture
+	shown  bool   // a picture was written
+	redraw bool   // a picture must be written before output
+	paused bool   // tmux has paused the pane
+	unsure bool   // the next output may begin within a character
+	check  bool   // the pane may have moved or ended
+	tail   []byte // the last bytes of the output, as far as they are known
+	dir    string
+	size   pty.Size
+	window string // its id
+	news   bool   // something was printed since the last look
+	looked time.Time
+}
+
+// errLost says that the pane cannot be followed where it was.
+var errLost = errors.New("the pane is not in its session any more")
+
+// endedError says that the pane's program has ended.
+type endedError struct{ status int }
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("the pane's program has ended with status %d", e.status)
+}
+
+// Times of a reader.
+const (
+	lookEvery = 2 * time.Second // how often it looks for a new directory and for the program's end
+	retryMost = 5 * time.Second // longest wait before it attaches again
+	retryMany = 30              // attempts without a picture
+)
+
+// run follows the pane until it has ended, and returns the status to exit with.
+func (r *reader) run() int {
+	wait := retryMost / 32
+	for failures := 0; failures < retryMany; failures++ {
+		session, there, err := r.find()
+		if !there && err == nil {
+			return r.end("the pane has ended")
+		}
+		if err == nil {
+			before := time.Now()
+			err = r.follow(session)
+			if time.Since(before) > retryMost {
+				failures, wait = 0, retryMost/32
+			}
+		}
+		ended := (*endedError)(nil)
+		switch {
+		case r.err != nil:
+			return 1 // the terminal has gone
+		case errors.As(err, &ended):
+			return ended.status
+		case !r.serverRuns():
+			return r.end("the tmux server has ended")
+		}
+		time.Sleep(wait)
+		wait = min(2*wait, retryMost)
+	}
+	return 1
+}
+
+func (r *reader) end(why string) int {
+	r.buf = append(r.buf, "\x1b[m\r\n["+why+"]\r\n"...)
+	r.flush()
+	return 0
+}
+
+// find returns the session of the pane if it is still the same pane.
+func (r *reader) find() (session string, there bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	panes, err := listServer(ctx, "tmux", r.socket)
+	if err != nil {
+		return "", r.serverRuns(), err
+	}
+	for _, p := range panes {
+		if p.Target.Pane == r.pane && p.Pid == r.pid && p.Server.Pid == r.server.Pid {
+			return p.session, r.serverRuns(), nil
+		}
+	}
+	return "", false, nil
+}
+
+func (r *reader) serverRuns() bool {
+	info, err := proc.Lookup(r.server.Pid)
+	return err == nil && info.Start == r.server.Start && !info.Zombie
+}
+
+func runs(pid int) bool {
+	info, err := proc.Lookup(pid)
+	return err == nil && !info.Zombie
+}
+
+// follow attaches to the session and writes what comes, until an error.
+func (r *reader) follow(session string) error {
+	c, err := attach(r.socket, session, r.pane, r.flush)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	r.c, r.redraw, r.paused, r.check, r.tail = c, true, false, false, nil
+	r.keyed.Store(c)
+	if err := c.quiet(r.handle); err != nil {
+		return err
+	}
+	if r.shown {
+		r.mark("Gap", "unknown")
+	}
+	for {
+		if err := r.settle(); err != nil {
+			return err
+		}
+		ready, err := c.out.wait(lookEvery)
+		if err != nil {
+			return err
+		}
+		if !ready {
+			r.check = r.check || r.news || !runs(r.pid)
+			continue
+		}
+		e, err := c.next()
+		if err != nil {
+			return err
+		}
+		if e.kind == kindExit {
+			return io.EOF
+		}
+		r.handle(e)
+	}
+}
+
+// keys sends what is typed to the pane, for as long as the process runs.
+func (r *reader) keys() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.in.Read(buf)
+		if c := r.keyed.Load(); n > 0 && c != nil {
+			_ = c.typeKeys(buf[:n]) // a client that has ended: run attaches again
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// settle does what events have made necessary.
+func (r *reader) settle() error {
+	if r.news && time.Since(r.looked) > lookEvery {
+		r.check = true
+	}
+	for r.redraw || r.check {
+		if r.redraw {
+			if err := r.seam(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.look(); err != nil {
+			return err
+		}
+	}
+	return r.err
+}
+
+// handle follows an event. It asks tmux nothing, so that it may be called while a reply
+// is awaited.
+func (r *reader) handle(e event) {
+	switch e.kind {
+	case kindOutput:
+		r.news = true
+		if r.unsure && !utf8.RuneStart(e.data[0]) {
+			r.redraw = true
+		}
+		r.unsure = false
+		if !r.redraw { // otherwise the picture will show it
+			r.buf = append(r.buf, e.data...)
+		}
+		r.tail = last(r.tail, e.data)
+	case kindPause:
+		if e.pane != r.pane {
+			return
+		}
+		if !r.redraw {
+			r.mark("Gap", "unknown")
+		}
+		r.redraw, r.paused = true, true
+	case kindLayout:
+		window, layouts, _ := strings.Cut(string(e.data), " ")
+		if window != r.window {
+			return
+		}
+		size, ok := sizeIn(layouts, r.pane)
+		if ok {
+			r.resize(size)
+		}
+		r.check = r.check || !ok
+	case kindWindows:
+		r.check = true
+	}
+}
+
+// look finds out where the pane is, whether its program has ended, and its directory.
+func (r *reader) look() error {
+	r.check, r.news, r.looked = false, false, time.Now()
+	parts, err := r.c.ask(r.handle, "list-panes -s -t '"+r.c.session+"' -F '#{pane_id} #{window_id} #{pane_width} #{pane_height} #{pane_dead} 0#{pane_dead_status} 0#{pane_dead_signal}'",
+		"display-message -p -t '"+r.pane+"' '#{pane_current_path}'")
+	if errors.Is(err, errMixed) {
+		r.check = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, l := range parts[0].lines {
+		f := strings.Fields(string(l))
+		if len(f) != 7 || f[0] != r.pane {
+			continue
+		}
+		var n [5]int
+		for i := range n {
+			n[i], _ = strconv.Atoi(f[i+2])
+		}
+		if n[2] != 0 {
+			if n[4] > 0 {
+				n[3] = 128 + n[4]
+			}
+			return &endedError{n[3] & 0xff}
+		}
+		r.window = f[1]
+		r.resize(sizeOf(n[0], n[1]))
+		r.directory(parts[1].text())
+		return nil
+	}
+	return errLost
+}
+
+// maxSeams bounds the attempts to find a place where the picture and the output meet.
+const maxSeams = 50
+
+// soon is how long the reader waits for output, to see whether it begins within a
+// character.
+const soon = 20 * time.Millisecond
+
+// seam writes a picture of the pane, which ends exactly where the next output begins.
+//
+// tmux executes one line of commands at once, without reading the pane. But it does not
+// show an unfinished character, which must be known from the output before. If that has
+// not been seen, and what comes next begins within a character, another picture is taken.
+func (r *reader) seam() error {
+	for range maxSeams {
+		if r.paused {
+			r.paused, r.tail = false, nil
+			if err := r.c.send("refresh-client -A '" + r.pane + ":continue'\n"); err != nil {
+				return err
+			}
+		}
+		alternate := r.state != nil && r.state.has("alternate_on")
+		parts, err := r.c.ask(r.handle, stateCommands(r.pane, alternate)...)
+		if errors.Is(err, errMixed) || r.paused {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s := parseState(parts)
+		if s == nil || s.numbers["pane_pid"] != r.pid || s.numbers["pid"] != r.server.Pid {
+			return errLost
+		}
+		r.state = s
+		if s.has("alternate_on") != alternate {
+			continue // the commands were those for the other screen
+		}
+		begun, known := unfinished(r.tail)
+		if len(s.pending) > 0 {
+			begun, known = nil, true // it has all bytes since the sequence began
+		}
+		s.pending = append(s.pending, begun...)
+		var next event
+		if !known {
+			var again bool
+			if next, again, err = r.ahead(); err != nil {
+				return err
+			}
+			if again {
+				continue
+			}
+		}
+		r.picture()
+		r.unsure = !known && next.data == nil
+		r.handle(next)
+		return nil
+	}
+	return errLost
+}
+
+// ahead returns the output that comes soon, if some does. again says that a picture
+// before it would not fit.
+func (r *reader) ahead() (next event, again bool, err error) {
+	for {
+		ready, err := r.c.out.wait(soon)
+		if !ready || err != nil {
+			return event{}, false, err
+		}
+		e, err := r.c.next()
+		switch {
+		case err != nil:
+			return event{}, false, err
+		case e.kind == kindOutput && utf8.RuneStart(e.data[0]):
+			return e, false, nil
+		case e.kind == kindExit:
+			return event{}, false, io.EOF
+		case e.kind != kindOther:
+			r.handle(e)
+			return event{}, true, nil
+		}
+	}
+}
+
+// last returns the last bytes of the output: as many as an unfinished character has.
+func last(tail, more []byte) []byte {
+	tail = append(tail, more[max(0, len(more)-utf8.UTFMax+1):]...)
+	return tail[max(0, len(tail)-utf8.UTFMax+1):]
+}
+
+// unfinished returns the beginning of a character at the end of tail; known says that
+// tail tells.
+func unfinished(tail []byte) (begun []byte, known bool) {
+	for n := 1; n <= len(tail); n++ {
+		if rest := tail[len(tail)-n:]; utf8.RuneStart(rest[0]) {
+			if utf8.FullRune(rest) {
+				return nil, true
+			}
+			return rest, true
+		}
+	}
+	return nil, len(tail) == utf8.UTFMax-1
+}
+
+// picture writes the pane's size, title and directory, and then what it shows.
+func (r *reader) picture() {
+	r.resize(r.state.size())
+	if title := printable(r.state.title, maxTitle); title != "" {
+		r.buf = append(r.buf, "\x1b]2;"+title+"\a"...)
+	}
+	r.directory(r.state.dir)
+	r.buf = append(r.buf, r.state.draw(r.shown)...)
+	r.shown, r.redraw, r.check = true, false, r.check || r.window == ""
+	r.flush()
+}
+
+func (r *reader) resize(size pty.Size) {
+	if size != r.size && size.Cols > 0 && size.Rows > 0 {
+		r.size = size
+		r.mark("Size", fmt.Sprintf("%dx%d", size.Cols, size.Rows))
+	}
+}
+
+func (r *reader) directory(dir string) {
+	if dir != r.dir && filepath.IsAbs(dir) && len(dir) <= maxDir {
+		r.dir = dir
+		r.mark("Cwd", dir)
+	}
+}
+
+// Bounds of texts, in bytes.
+const (
+	maxTitle = 256
+	maxDir   = 4096
+)
+
+// mark writes a property that only the reader can write, since it has the nonce.
+func (r *reader) mark(key, value string) {
+	r.buf = append(r.buf, "\x1b]633;P;"+key+"="...)
+	for _, c := range []byte(value) {
+		if c <= ' ' || c == ';' || c == '\\' || c >= 0x7f {
+			r.buf = fmt.Appendf(r.buf, "\\x%02x", c)
+		} else {
+			r.buf = append(r.buf, c)
+		}
+	}
+	r.buf = append(r.buf, ";"+r.nonce+"\a"...)
+}
+
+// flush writes what is to be written. It blocks while nobody reads the terminal: tmux
+// then pauses the pane for this client.
+func (r *reader) flush() {
+	if len(r.buf) > 0 && r.err == nil {
+		_, r.err = r.out.Write(r.buf)
+	}
+	r.buf = r.buf[:0]
+}
+
+// printable returns text for one line.
+func printable(text string, n int) string { return clip.Text(screen.Clean(text), n) }
+
+// sizeIn finds the size of a pane in layouts of tmux, of which the last is the visible
+// one: a zoomed pane has another size there. A pane stands in them as COLSxROWS,X,Y,ID.
+func sizeIn(layouts, pane string) (size pty.Size, ok bool) {
+	for part := range strings.FieldsSeq(layouts) {
+		fields := strings.FieldsFunc(part, func(c rune) bool { return strings.ContainsRune(",{}[]", c) })
+		for i := 3; i < len(fields); i++ {
+			cols, rows, is := strings.Cut(fields[i-3], "x")
+			if !is || "%"+fields[i] != pane || strings.Contains(fields[i-1]+fields[i-2], "x") {
+				continue
+			}
+			c, err := strconv.Atoi(cols)
+			n, err2 := strconv.Atoi(rows)
+			if err == nil && err2 == nil {
+				size, ok = sizeOf(c, n), true
+			}
+		}
+	}
+	return size, ok
+}
+
+// sizeOf returns a size, bounded as that of a picture.
+func sizeOf(cols, rows int) pty.Size {
+	return pty.Size{Cols: uint16(max(0, min(cols, maxSide))), Rows: uint16(max(0, min(rows, maxSide)))}
+}
