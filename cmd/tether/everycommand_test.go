@@ -91,6 +91,7 @@ var sittings = []sitting{
 	{line: "audit verify", do: []string{"intact"}},
 	{line: "logs -n 100", do: []string{"info"}},
 	{line: "setup agents nobody", do: []string{"unknown agent"}, exit: 2}, // it would ask, and write to this user's files
+	{line: "setup terminal nobody", do: []string{"unknown terminal program"}, exit: 2},
 	{line: "doctor", do: []string{"running, process"}},
 	{line: "bugreport -o $REPORT", do: []string{".tar.gz"}},
 	{line: "completion bash", do: []string{"complete"}},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/cmd/tether/internal/display"
-	"tether/internal/mcpentry"
+	"tether/internal/progentry"
 	"tether/platform/dirs"
 	"tether/platform/tty"
 )
@@ -23,7 +22,7 @@ func setupCommand(a *app) *cobra.Command {
 		Use: "setup", Short: "configure other programs on this machine to use tether", Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(setupAgentsCommand(a))
+	c.AddCommand(setupAgentsCommand(a), setupTerminalCommand(a))
 	return c
 }
 
@@ -65,7 +64,7 @@ your editor. tether sandbox closes both.`,
 			if undo {
 				then = "restart the agents"
 			}
-			return a.confirmEdits(c.Context(), edits, then, yes)
+			return a.confirmEdits(c, edits, then, yes)
 		},
 	}
 	c.Flags().BoolVar(&undo, "undo", false, "remove the entries")
@@ -106,9 +105,25 @@ func chosenAgents(c *cobra.Command, names []string) ([]knownAgent, error) {
 
 // fileEdit is a change of one file.
 type fileEdit struct {
-	agent         knownAgent
-	path          string
+	name, path    string // name is the program's
 	before, after []byte // if before is nil, there is no file; if after is nil, the file is removed
+	read          func() ([]byte, error)
+	write         func(before, after []byte) error
+}
+
+// ofFile returns an edit of a file that is not read yet. mode is that of a new file.
+func ofFile(name, path string, mode os.FileMode) fileEdit {
+	return fileEdit{name: name, path: path, read: func() ([]byte, error) { return readIfThere(path) },
+		write: func(_, after []byte) error { return replaceFile(path, after, mode) }}
+}
+
+// readIfThere returns the content of a file, or nothing if the file does not exist.
+func readIfThere(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	return text, err
 }
 
 // planEdits lists the changes, and the files that stay unchanged and why.
@@ -123,23 +138,35 @@ func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 	}
 	var edits []fileEdit
 	for _, k := range agents {
-		e := fileEdit{agent: k, path: k.file()}
-		if e.before, err = k.read(); err == nil {
-			e.after, err = k.edited(e.before, program, undo)
-		}
-		switch {
-		case err != nil:
+		e := ofFile(k.name, k.file(), 0o600)
+		change := func(text []byte) ([]byte, error) { return k.edited(text, program, undo) }
+		if changes, err := a.planEdit(&e, undo, change); err != nil {
 			a.notice("%s: skipped %s: %v", k.name, e.path, err)
-		case bytes.Equal(e.before, e.after) && undo:
-			fmt.Fprintf(a.stdout, "%s: no entry for tether in %s\n", k.name, e.path)
-		case bytes.Equal(e.before, e.after):
-			fmt.Fprintf(a.stdout, "%s: already configured (%s)\n", k.name, e.path)
-		default:
+		} else if changes {
 			edits = append(edits, e)
-			fmt.Fprintf(a.stdout, "%s: %s\n%s", k.name, e.path, changedLines(e.before, e.after))
 		}
 	}
 	return edits, nil
+}
+
+// planEdit reads the file of e, completes e with what change makes of it, and shows that.
+// It reports whether anything changes.
+func (a *app) planEdit(e *fileEdit, undo bool, change func([]byte) ([]byte, error)) (changes bool, err error) {
+	if e.before, err = e.read(); err == nil {
+		e.after, err = change(e.before)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case bytes.Equal(e.before, e.after) && undo:
+		fmt.Fprintf(a.stdout, "%s: no entry for tether in %s\n", e.name, e.path)
+	case bytes.Equal(e.before, e.after):
+		fmt.Fprintf(a.stdout, "%s: already configured (%s)\n", e.name, e.path)
+	default:
+		fmt.Fprintf(a.stdout, "%s: %s\n%s", e.name, e.path, changedLines(e.before, e.after))
+		return true, nil
+	}
+	return false, nil
 }
 
 // edited returns the agent's file with tether's server added, or removed. It returns nil
@@ -147,7 +174,7 @@ func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, error) {
 	if undo {
 		out, err := k.format.Remove(text, "tether", program, "mcp")
-		if err == nil && len(text) > 0 && !bytes.Equal(out, text) && mcpentry.Empty(out) {
+		if err == nil && len(text) > 0 && !bytes.Equal(out, text) && progentry.Empty(out) {
 			return nil, nil
 		}
 		return out, err
@@ -163,12 +190,12 @@ func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, erro
 }
 
 // mcpEntry returns how tether's MCP server is started for an agent.
-func mcpEntry(as string) (mcpentry.Entry, error) {
+func mcpEntry(as string) (progentry.Entry, error) {
 	program, err := stableProgram()
 	if err != nil {
-		return mcpentry.Entry{}, err
+		return progentry.Entry{}, err
 	}
-	e := mcpentry.Entry{Command: program, Args: []string{"mcp", "--as", as}}
+	e := progentry.Entry{Command: program, Args: []string{"mcp", "--as", as}}
 	for _, name := range []string{dirs.HomeVar, allowRootVar} { // agents may start servers without most of their environment
 		if value := os.Getenv(name); value != "" {
 			if e.Env == nil {
@@ -209,23 +236,23 @@ func changedLines(before, after []byte) string {
 
 // confirmEdits asks the person, unless they have said yes already, writes the files, and
 // says what to do then.
-func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, then string, yes bool) error {
+func (a *app) confirmEdits(c *cobra.Command, edits []fileEdit, then string, yes bool) error {
 	if !yes {
 		if !tty.Is(a.stdin) {
-			return &usageError{message: "setup agents: nothing was written", hint: "give --yes to write these changes"}
+			return &usageError{message: strings.TrimPrefix(c.CommandPath(), "tether ") + ": nothing was written", hint: "give --yes to write these changes"}
 		}
-		if ok, err := a.ask(ctx, "Write these changes?", false); err != nil || !ok {
+		if ok, err := a.ask(c.Context(), "Write these changes?", false); err != nil || !ok {
 			fmt.Fprintln(a.stdout, "nothing was written")
 			return err
 		}
 	}
 	var failed []error
 	for _, e := range edits {
-		if err := e.write(); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", e.agent.name, err))
+		if err := e.apply(); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", e.name, err))
 			continue
 		}
-		fmt.Fprintf(a.stdout, "%s: written\n", e.agent.name)
+		fmt.Fprintf(a.stdout, "%s: written\n", e.name)
 	}
 	if len(failed) < len(edits) {
 		fmt.Fprintln(a.stdout, then)
@@ -233,28 +260,31 @@ func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, then string, y
 	return errors.Join(failed...)
 }
 
-// write replaces the file atomically and keeps its permissions. It follows a symbolic
-// link. It fails if the file has changed since it was read, because agents may write
-// their files at any time.
-func (e fileEdit) write() error {
-	now, err := e.agent.read()
+// apply writes the file. It fails if the file has changed since it was read, because
+// other programs may write their files at any time.
+func (e fileEdit) apply() error {
+	now, err := e.read()
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(now, e.before) {
 		return fmt.Errorf("%s was changed by another program; run the command again", e.path)
 	}
-	path := e.path
+	return e.write(e.before, e.after)
+}
+
+// replaceFile replaces the file atomically and keeps its permissions; a new one has this
+// mode. It follows a symbolic link. It removes the file if text is nil.
+func replaceFile(path string, text []byte, mode os.FileMode) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	if e.after == nil {
+	if text == nil {
 		return os.Remove(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	mode := os.FileMode(0o600)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
@@ -262,7 +292,7 @@ func (e fileEdit) write() error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(e.after)
+	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)

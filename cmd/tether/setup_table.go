@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tether/internal/mcpentry"
+	"tether/internal/progentry"
 )
 
 // knownAgent is a program that reads its MCP servers from a configuration file of the
@@ -16,7 +16,7 @@ type knownAgent struct {
 	id, name string   // id is also the agent's name at tether
 	programs []string // names of programs; if one is in the PATH, the agent is installed
 	files    []string // possible paths of the documented file, the usual one first; the first that exists counts
-	format   mcpentry.Format
+	format   progentry.Format
 }
 
 // knownAgents returns the known agents, with the files of this user.
@@ -34,31 +34,31 @@ func knownAgents() ([]knownAgent, error) {
 	}
 	shared := in("XDG_CONFIG_HOME", ".config")
 	kilo := cmp.Or(os.Getenv("KILO_CONFIG_DIR"), filepath.Join(shared, "kilo"))
-	servers := mcpentry.Format{Section: "mcpServers"}
+	servers := progentry.Format{Section: "mcpServers"}
 	return []knownAgent{
 		{"claude", "Claude Code", []string{"claude"}, []string{filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), home), ".claude.json")},
-			mcpentry.Format{Section: "mcpServers", Style: mcpentry.Typed}},
-		{"codex", "Codex", []string{"codex"}, []string{filepath.Join(in("CODEX_HOME", ".codex"), "config.toml")}, mcpentry.Format{Section: "mcp_servers", TOML: true}},
+			progentry.Format{Section: "mcpServers", Style: progentry.Typed}},
+		{"codex", "Codex", []string{"codex"}, []string{filepath.Join(in("CODEX_HOME", ".codex"), "config.toml")}, progentry.Format{Section: "mcp_servers", TOML: true}},
 		{"gemini", "Gemini CLI", []string{"gemini"}, []string{filepath.Join(in("GEMINI_CLI_HOME", ""), ".gemini", "settings.json")}, servers},
 		{"opencode", "OpenCode", []string{"opencode"}, []string{filepath.Join(shared, "opencode", "opencode.json"), filepath.Join(shared, "opencode", "opencode.jsonc")},
-			mcpentry.Format{Section: "mcp", Style: mcpentry.Local}},
+			progentry.Format{Section: "mcp", Style: progentry.Local}},
 		{"qwen", "Qwen Code", []string{"qwen"}, []string{filepath.Join(in("QWEN_HOME", ".qwen"), "settings.json")}, servers},
 		{"copilot", "GitHub Copilot CLI", []string{"copilot"}, []string{filepath.Join(in("COPILOT_HOME", ".copilot"), "mcp-config.json")}, servers},
 		{"cline", "Cline", []string{"cline"}, []string{cmp.Or(os.Getenv("CLINE_MCP_SETTINGS_PATH"),
 			filepath.Join(cmp.Or(os.Getenv("CLINE_DATA_DIR"), filepath.Join(in("CLINE_DIR", ".cline"), "data")), "settings", "cline_mcp_settings.json"))}, servers},
 		{"kilo", "Kilo Code", []string{"kilo", "kilocode"}, []string{filepath.Join(kilo, "kilo.jsonc"), filepath.Join(kilo, "kilo.json")},
-			mcpentry.Format{Section: "mcp", Style: mcpentry.Local}},
+			progentry.Format{Section: "mcp", Style: progentry.Local}},
 		{"auggie", "Auggie", []string{"auggie"}, []string{filepath.Join(home, ".augment", "settings.json")}, servers},
 		{"amp", "Amp", []string{"amp"}, []string{cmp.Or(os.Getenv("AMP_SETTINGS_FILE"), filepath.Join(shared, "amp", "settings.json"))},
-			mcpentry.Format{Section: "amp.mcpServers"}},
+			progentry.Format{Section: "amp.mcpServers"}},
 		{"qoder", "Qoder CLI", []string{"qodercli"}, []string{filepath.Join(in("QODER_CONFIG_DIR", ".qoder"), "settings.json")}, servers},
-		{"droid", "Factory's Droid", []string{"droid"}, []string{filepath.Join(in("FACTORY_HOME_OVERRIDE", ""), ".factory", "mcp.json")}, mcpentry.Format{Section: "mcpServers", Style: mcpentry.Typed}},
+		{"droid", "Factory's Droid", []string{"droid"}, []string{filepath.Join(in("FACTORY_HOME_OVERRIDE", ""), ".factory", "mcp.json")}, progentry.Format{Section: "mcpServers", Style: progentry.Typed}},
 		{"cursor", "Cursor", []string{"cursor", "cursor-agent"}, []string{filepath.Join(home, ".cursor", "mcp.json")}, servers},
-		{"vscode", "VS Code", []string{"code"}, []string{filepath.Join(config, "Code", "User", "mcp.json")}, mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
+		{"vscode", "VS Code", []string{"code"}, []string{filepath.Join(config, "Code", "User", "mcp.json")}, progentry.Format{Section: "servers", Style: progentry.Typed}},
 		{"vscode-remote", "VS Code's tunnels and remote servers", nil, []string{filepath.Join(in("VSCODE_AGENT_FOLDER", ".vscode-server"), "data", "User", "mcp.json")},
-			mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
+			progentry.Format{Section: "servers", Style: progentry.Typed}},
 		{"zed", "Zed", []string{"zed", "zeditor"}, []string{filepath.Join(shared, "zed", "settings.json"), filepath.Join(config, "Zed", "settings.json")},
-			mcpentry.Format{Section: "context_servers"}},
+			progentry.Format{Section: "context_servers"}},
 		{"kimi", "Kimi Code", []string{"kimi"}, []string{filepath.Join(in("KIMI_CODE_HOME", ".kimi-code"), "mcp.json")}, servers},
 	}, nil
 }
@@ -94,13 +94,7 @@ func (k knownAgent) installed(home string) bool {
 }
 
 // read returns the content of the agent's file, or nothing if the file does not exist.
-func (k knownAgent) read() ([]byte, error) {
-	text, err := os.ReadFile(k.file())
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	return text, err
-}
+func (k knownAgent) read() ([]byte, error) { return readIfThere(k.file()) }
 
 // knows reports whether the agent has tether's MCP server.
 func (k knownAgent) knows() (bool, error) {

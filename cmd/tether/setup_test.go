@@ -115,6 +115,32 @@ func TestSetupAgents(t *testing.T) {
 	}
 }
 
+// The settings of terminal programs are shown before they are written, and one command
+// takes them back.
+func TestSetupTerminal(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	const conf = "font_size 12\n"
+	home := agentHome(t, map[string]string{".config/kitty/kitty.conf": conf, ".config/zed/settings.json": "{ not JSON"})
+	t.Setenv("KITTY_CONFIG_DIRECTORY", "")
+	file := filepath.Join(home, ".config/kitty/kitty.conf")
+	names := []string{"setup", "terminal", "kitty", "zed"}
+	out, status := command(t, names...)
+	if got := must.Get(os.ReadFile(file))(t); status != 2 || string(got) != conf || !strings.Contains(out, "+ shell ") || !strings.Contains(out, "kitty has no profiles") {
+		t.Errorf("unasked: status %d, %q\n%s", status, got, out)
+	}
+	out, status = command(t, append(names, "--yes")...)
+	if got := must.Get(os.ReadFile(file))(t); status != 0 || !strings.Contains(string(got), "shell --window\n") || strings.Count(out, ": written") != 1 {
+		t.Errorf("status %d, %q\n%s", status, got, out)
+	}
+	out, status = command(t, append(names, "--undo", "--yes")...)
+	if got := must.Get(os.ReadFile(file))(t); status != 0 || string(got) != conf {
+		t.Errorf("taken back: status %d, %q\n%s", status, got, out)
+	}
+	if _, status := command(t, "setup", "terminal", "nobody"); status != 2 {
+		t.Errorf("a program that there is not: status %d", status)
+	}
+}
+
 // The files that executors of agents elsewhere read are written on request, those of VS
 // Code's remote servers as soon as one has run here. doctor says which of them lead to
 // tether.

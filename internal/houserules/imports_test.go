@@ -108,7 +108,8 @@ const layers = `
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
 	NONE < internal/flagerror, internal/manual, internal/output, internal/textfile, internal/version, internal/xterm;
-	internal/textfile < internal/mcpentry;
+	internal/textfile < internal/progentry;
+	internal/lazyregexp, internal/progentry < installer/termprofile;
 `
 
 // free are the commands and tools, which may import everything and which no package

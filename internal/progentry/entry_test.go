@@ -1,4 +1,4 @@
-package mcpentry_test
+package progentry_test
 
 import (
 	"bytes"
@@ -6,23 +6,23 @@ import (
 	"strings"
 	"testing"
 
-	"tether/internal/mcpentry"
+	"tether/internal/progentry"
 	"tether/internal/testkit/must"
 )
 
-var entry = mcpentry.Entry{Command: "/usr/bin/tether", Args: []string{"mcp", "--as", "claude"}}
+var entry = progentry.Entry{Command: "/usr/bin/tether", Args: []string{"mcp", "--as", "claude"}}
 
 var (
-	plain = mcpentry.Format{Section: "mcpServers"}
-	typed = mcpentry.Format{Section: "servers", Style: mcpentry.Typed}
-	local = mcpentry.Format{Section: "mcp", Style: mcpentry.Local}
-	codex = mcpentry.Format{Section: "mcp_servers", TOML: true}
+	plain = progentry.Format{Section: "mcpServers"}
+	typed = progentry.Format{Section: "servers", Style: progentry.Typed}
+	local = progentry.Format{Section: "mcp", Style: progentry.Local}
+	codex = progentry.Format{Section: "mcp_servers", TOML: true}
 )
 
 // Adding an entry changes nothing else, and removing it restores the file byte for byte.
 func TestAddAndRemove(t *testing.T) {
 	for name, c := range map[string]struct {
-		format       mcpentry.Format
+		format       progentry.Format
 		before, want string
 	}{
 		"a new file": {plain, "", "{\n  \"mcpServers\": {\n    \"tether\": {\n      \"command\": \"/usr/bin/tether\",\n      \"args\": [\"mcp\", \"--as\", \"claude\"]\n    }\n  }\n}\n"},
@@ -46,7 +46,7 @@ func TestAddAndRemove(t *testing.T) {
 				t.Errorf("added again: %q, %v", again, err)
 			}
 			back := must.Get(c.format.Remove(got, "tether", "tether", "mcp"))(t)
-			if string(back) != c.before && !(c.before == "" && mcpentry.Empty(back)) && strings.ReplaceAll(string(back), "1,", "1") != c.before {
+			if string(back) != c.before && !(c.before == "" && progentry.Empty(back)) && strings.ReplaceAll(string(back), "1,", "1") != c.before {
 				t.Errorf("removed again: %q, want %q", back, c.before)
 			}
 		})
@@ -80,7 +80,7 @@ func TestRemove(t *testing.T) {
 // A text that cannot be edited safely stays unchanged.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		format mcpentry.Format
+		format progentry.Format
 		text   string
 		other  bool
 	}{
@@ -89,7 +89,7 @@ func TestRefused(t *testing.T) {
 		"a section that is none": {plain, `{"mcpServers": []}`, false}, "a string": {plain, `{"a": "x`, false}, "a comment": {plain, `{ /* `, false},
 		"TOML that is none": {codex, "a = \n", false}, "an inline table": {codex, `mcp_servers = { x = { command = "x" } }`, false},
 	} {
-		if got, err := c.format.Add([]byte(c.text), "tether", entry); err == nil || errors.Is(err, mcpentry.ErrOther) != c.other {
+		if got, err := c.format.Add([]byte(c.text), "tether", entry); err == nil || errors.Is(err, progentry.ErrOther) != c.other {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 // A byte order mark stays where it is, and removing the server restores the file.
 func TestByteOrderMark(t *testing.T) {
 	for _, c := range []struct {
-		format mcpentry.Format
+		format progentry.Format
 		text   string
 	}{{codex, "model = \"m\"\r\n"}, {codex, ""}, {plain, "{\n\t\"a\": 1\n}\n"}} {
 		before := []byte("\xef\xbb\xbf" + c.text)

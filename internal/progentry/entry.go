@@ -1,7 +1,8 @@
-package mcpentry
+package progentry
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,39 +16,53 @@ import (
 	"tether/internal/textfile"
 )
 
-// Entry says how a server is started. Args must not be empty.
+// Entry says how the program is started. Args must not be empty.
 type Entry struct {
 	Command string
 	Args    []string
 	Env     map[string]string // nil for none
 }
 
-// Format says how a program's configuration file lists MCP servers.
+// Format says how a configuration file lists entries.
 type Format struct {
 	TOML    bool   // TOML; otherwise JSON, which may have comments
-	Section string // the member or table with the servers, by name
+	Section string // the member or table with the entries, by name
 	Style   Style
 }
 
-// Style is the form of a server in the file.
+// Style is the form of an entry in the file.
 type Style int
 
 // The forms.
 const (
-	Plain Style = iota // command, args, env
-	Typed              // Plain with "type": "stdio"
-	Local              // for OpenCode: "type": "local", command as a list with the arguments, environment
+	Plain   Style = iota // command, args, env
+	Typed                // Plain with "type": "stdio"
+	Local                // for OpenCode: "type": "local", command as a list with the arguments, environment
+	Path                 // for VS Code's terminals: path, args
+	Program              // for Alacritty: program, args
+	Nested               // for Zed's terminals: Program in "with_arguments"
 )
 
-// ErrOther is returned by Add if the file has a server of that name that starts something
+// command is the name of the member with the program's path.
+func (s Style) command() string {
+	switch s {
+	case Path:
+		return "path"
+	case Program, Nested:
+		return "program"
+	}
+	return "command"
+}
+
+// ErrOther is returned by Add if the file has an entry of that name that starts something
 // else.
-var ErrOther = errors.New("the file has another server of that name")
+var ErrOther = errors.New("the file has another entry of that name")
 
 // errUnsafe is returned if the edit would change something else, or this package cannot
 // make it.
 var errUnsafe = errors.New("the file is written in a way that cannot be edited safely: add the entry by hand")
 
-// Has reports whether a file has a server, under any name, that starts a program with the
+// Has reports whether a file has an entry, under any name, that starts a program with the
 // base name of program and the first argument first.
 func (f Format) Has(text []byte, program, first string) (bool, error) {
 	text, err := textfile.Decode(text)
@@ -66,8 +81,8 @@ func (f Format) Has(text []byte, program, first string) (bool, error) {
 	return false, nil
 }
 
-// Add returns the text with the server added, or the text unchanged if it has that
-// server. An empty text is a new file. Errors: ErrOther, or that the text is invalid or
+// Add returns the text with the entry added, or the text unchanged if it has that
+// entry. An empty text is a new file. Errors: ErrOther, or that the text is invalid or
 // cannot be edited without other changes.
 func (f Format) Add(text []byte, name string, e Entry) ([]byte, error) {
 	return behindMark(text, func(text []byte) ([]byte, error) { return f.added(text, name, e) })
@@ -91,9 +106,9 @@ func (f Format) added(text []byte, name string, e Entry) ([]byte, error) {
 	return out, f.check(text, out, name)
 }
 
-// Remove returns the text without the server of that name. If there is none, or it does
+// Remove returns the text without the entry of that name. If there is none, or it does
 // not start this program with this first argument, the text is returned unchanged. If the
-// section has no other server and no comment before this one, the section is removed. The
+// section has no other entry and no comment before this one, the section is removed. The
 // errors are those of Add, except ErrOther.
 func (f Format) Remove(text []byte, name, program, first string) ([]byte, error) {
 	return behindMark(text, func(text []byte) ([]byte, error) { return f.removed(text, name, program, first) })
@@ -146,10 +161,10 @@ func Empty(text []byte) bool {
 	return compact == "" || compact == "{}"
 }
 
-// add returns the text with the entry added. The text has no server of that name.
+// add returns the text with the entry added. The text has no entry of that name.
 func (f Format) add(text []byte, name string, e Entry) ([]byte, error) {
 	if f.TOML {
-		return appendTable(text, f.Section, name, e), nil
+		return f.appendTable(text, name, e), nil
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n}\n")
@@ -184,16 +199,20 @@ func (f Format) value(e Entry) string {
 	if f.Style == Local {
 		put("command", append([]string{e.Command}, e.Args...))
 	} else {
-		put("command", e.Command)
+		put(f.Style.command(), e.Command)
 		put("args", e.Args)
 	}
 	if len(e.Env) > 0 {
 		put(env, e.Env)
 	}
-	return "{\n" + strings.Join(lines, ",\n") + "\n}"
+	value := "{\n" + strings.Join(lines, ",\n") + "\n}"
+	if f.Style == Nested {
+		return "{\n\t\"with_arguments\": " + strings.ReplaceAll(value, "\n", "\n\t") + "\n}"
+	}
+	return value
 }
 
-// all returns the servers in the text, decoded, by name.
+// all returns the entries in the text, decoded, by name.
 func (f Format) all(text []byte) (map[string]any, error) {
 	document, err := f.document(text)
 	if err != nil {
@@ -218,7 +237,7 @@ func (f Format) document(text []byte) (map[string]any, error) {
 	return plain(text)
 }
 
-// check returns nil if the two texts differ only in the server called name, which with
+// check returns nil if the two texts differ only in the entry called name, which with
 // has. Otherwise it returns errUnsafe.
 func (f Format) check(without, with []byte, name string) error {
 	a, err := f.document(without)
@@ -245,15 +264,17 @@ func (f Format) check(without, with []byte, name string) error {
 	return nil
 }
 
-// starts reports whether a decoded server starts a program with the base name of program
+// starts reports whether a decoded entry starts a program with the base name of program
 // and the first argument first.
-func starts(server any, program, first string) bool {
-	s, _ := server.(map[string]any)
-	if t, ok := s["transport"].(map[string]any); ok { // as Cline writes servers; it reads the other form, too
-		s = t
+func starts(entry any, program, first string) bool {
+	s, _ := entry.(map[string]any)
+	for _, inner := range []string{"transport", "with_arguments"} { // the first as Cline writes servers; it reads the other form, too
+		if t, ok := s[inner].(map[string]any); ok {
+			s = t
+		}
 	}
 	var argv []string
-	switch command := s["command"].(type) {
+	switch command := cmp.Or(s["command"], s["path"], s["program"]).(type) {
 	case string:
 		argv = append(argv, command)
 	case []any:

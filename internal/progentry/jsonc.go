@@ -1,10 +1,11 @@
-package mcpentry
+package progentry
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -143,4 +144,68 @@ func plain(text []byte) (all map[string]any, err error) {
 		return nil, fmt.Errorf("the file is not valid JSON: %w", err)
 	}
 	return all, nil
+}
+
+// SetMember returns a JSON text with the string value as the member of the whole object
+// called name, or the text unchanged if it has that. Errors are those of Format.Add.
+func SetMember(text []byte, name, value string) ([]byte, error) {
+	return behindMark(text, func(text []byte) ([]byte, error) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			text = []byte("{\n}\n")
+		}
+		all, err := plain(text)
+		if err != nil || all[name] == value {
+			return text, err
+		}
+		if _, ok := all[name]; ok {
+			return nil, ErrOther
+		}
+		d, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		d.insert(&d.root, name, quote(value))
+		out := d.pack()
+		return out, onlyMember(text, out, name)
+	})
+}
+
+// RemoveMember returns a JSON text without that member, or the text unchanged if the
+// member is not there or has another value.
+func RemoveMember(text []byte, name, value string) ([]byte, error) {
+	return behindMark(text, func(text []byte) ([]byte, error) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			return text, nil
+		}
+		all, err := plain(text)
+		if err != nil || all[name] != value {
+			return text, err
+		}
+		d, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		top := d.root.Value.(*hujson.Object)
+		remove(top, find(top, name))
+		out := d.pack()
+		return out, onlyMember(out, text, name)
+	})
+}
+
+// onlyMember returns nil if the two texts differ only in the member called name, which
+// with has.
+func onlyMember(without, with []byte, name string) error {
+	a, err := plain(without)
+	if err != nil {
+		return errUnsafe
+	}
+	b, err := plain(with)
+	if err != nil || b[name] == nil {
+		return errUnsafe
+	}
+	delete(b, name)
+	if !reflect.DeepEqual(a, b) {
+		return errUnsafe
+	}
+	return nil
 }

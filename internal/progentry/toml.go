@@ -1,4 +1,4 @@
-package mcpentry
+package progentry
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ func tables(text []byte) (map[string]any, error) {
 }
 
 // appendTable returns the text with a table for the entry at its end.
-func appendTable(text []byte, section, name string, e Entry) []byte {
+func (f Format) appendTable(text []byte, name string, e Entry) []byte {
 	end := lineEnd(text)
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%s.%s]\ncommand = %s\nargs = %s\n", section, name, quote(e.Command), quote(e.Args))
+	fmt.Fprintf(&b, "[%s.%s]\n%s = %s\nargs = %s\n", f.Section, name, f.Style.command(), quote(e.Command), quote(e.Args))
 	if len(e.Env) > 0 {
 		fmt.Fprintf(&b, "env = {")
 		for i, name := range names(e.Env) {
