@@ -1,5 +1,7 @@
 package screen
 
+import "slices"
+
 // grid is one of the two screens.
 type grid struct {
 	lines       []line // the alternate screen has none while the main screen is shown
@@ -20,7 +22,8 @@ type saved struct {
 
 func (g *grid) begin(cols, rows int) {
 	g.x, g.y, g.top, g.bottom, g.lines = 0, 0, 0, rows-1, nil
-	g.tabs, g.doubt = nil, doubt{}
+	g.tabs, g.doubt = slices.Grow(g.tabs[:0], cols)[:cols], doubt{}
+	clear(g.tabs)
 	g.setTabs(0, cols)
 }
 

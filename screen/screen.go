@@ -53,12 +53,28 @@ func NewState(cols, rows int) *Screen {
 
 func side(n int) int { return min(max(n, 1), maxSide) }
 
+// Reset brings the screen into its first state. It keeps memory for what comes, and
+// ShowLinks.
+func (s *Screen) Reset() {
+	s.Settle()
+	s.modes, s.title, s.effort = modes{}, "", effort{left: effortSaved}
+	s.text = history{kept: s.text.kept, lines: s.text.lines[:0]}
+	s.reset()
+}
+
+// reset carries out RIS.
 func (s *Screen) reset() {
 	s.tables = tables{}
 	s.main.saved, s.alt.saved = saved{}, saved{}
+	lines := s.main.lines
 	s.main.begin(s.cols, s.rows)
 	s.alt.begin(s.cols, s.rows)
-	s.main.lines = make([]line, s.rows)
+	if s.main.lines = lines; len(lines) != s.rows {
+		s.main.lines = make([]line, s.rows)
+	}
+	for i := range s.main.lines {
+		s.main.lines[i].clear(0)
+	}
 	s.on, s.astray = &s.main, false
 	s.pen, s.sets, s.last = attrs{}, charsets{}, 0
 	s.settings, s.keyboards, s.by, s.cursorKept = nil, [2]keyboard{}, 0, false

@@ -6,7 +6,7 @@ import (
 	"tether/internal/plain"
 )
 
-// A filter tells which sequences of three bytes are in the plain text of a frame, in
+// A filter tells which sequences of four bytes are in the plain text of a frame, in
 // lower case as to ASCII, so that a search expands only frames that may have its text. It
 // begins with a byte of flags; the rest is a Bloom filter with one hash, whose length is
 // a power of two.
@@ -19,21 +19,22 @@ const (
 
 // filterer makes filters. The zero value is ready for use, by one goroutine.
 type filterer struct {
-	bulk plain.Bulk
-	set  [mostFilter]byte
+	bulk  plain.Bulk
+	lines []byte
+	set   [mostFilter]byte
 }
 
 // of returns the filter of a text.
 func (f *filterer) of(text []byte) []byte {
 	f.set = [mostFilter]byte{}
 	var hash uint32
-	for _, c := range f.bulk.Text(text) {
+	for _, c := range f.bulk.Text(text, nil) {
 		if c == '\n' {
 			hash = 0
 			continue
 		}
 		hash = hash<<8 | uint32(lower(c))
-		if hash > 0xffff {
+		if hash > 0xffffff {
 			at := slot(hash)
 			f.set[at>>3] |= 1 << (at & 7)
 		}
@@ -67,8 +68,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// slot is the bit of the last three bytes.
-func slot(hash uint32) uint32 { return (hash & 0xffffff) * 2654435769 >> 17 & (mostFilter*8 - 1) }
+// slot is the bit of the last four bytes.
+func slot(hash uint32) uint32 { return hash * 2654435769 >> 17 & (mostFilter*8 - 1) }
 
 // isOpen reports whether the frame's text ends within a line.
 func isOpen(filter []byte) bool { return len(filter) > 0 && filter[0]&flagOpen != 0 }
@@ -77,7 +78,7 @@ func isOpen(filter []byte) bool { return len(filter) > 0 && filter[0]&flagOpen !
 func slots(text string) (all []uint32) {
 	var hash uint32
 	for i := range len(text) {
-		if hash = hash<<8 | uint32(lower(text[i])); i >= 2 {
+		if hash = hash<<8 | uint32(lower(text[i])); i >= 3 {
 			all = append(all, slot(hash))
 		}
 	}

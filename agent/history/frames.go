@@ -9,10 +9,12 @@ type frames struct {
 	open    Source // nil if none is
 	name    string // of open
 	scratch []byte
+	header  header // of the frame that was expanded last, if it was where it was expected
 }
 
 // expand appends the text of a unit's piece to dst: empty lines if it is damaged or gone.
 func (r *frames) expand(dst []byte, u *unit, i int) []byte {
+	r.header = header{}
 	p := &u.pieces[i]
 	if p.plain != nil {
 		return append(dst, p.plain...)
@@ -20,6 +22,7 @@ func (r *frames) expand(dst []byte, u *unit, i int) []byte {
 	name := u.of.terminal + "/" + segmentName(p.segment)
 	if packed := r.packed(name, p); packed != nil {
 		if text, ok := r.h.codec.unpack(dst, p.header, packed); ok {
+			r.header, _ = parseHeader(r.scratch)
 			return text
 		}
 	}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -51,4 +52,28 @@ func TestFramesOfAChangedSegment(t *testing.T) {
 	damaged[p.at+p.size+p.packed/2] ^= 1
 	as(damaged, strings.Repeat("\n", first)+string(all[first:]))
 	as(nil, strings.Repeat("\n", len(all)))
+}
+
+// A frame has the text of its lines that must be drawn, as far as that takes no more than
+// the frame's text itself.
+func TestFrameKeepsDrawnLines(t *testing.T) {
+	codec := newCodec()
+	wide := strings.Repeat("\x1b[900Cx\n", 1000)
+	for in, want := range map[string]string{
+		"plain\n\x1b[1mbold\x1b[m\n":             "",
+		"a\n10%\r20%\nb\n30%\r40%\r\nlast\rhalf": "[2 10 \"20%\\n\"] [12 21 \"40%\\n\"] ",
+		"up\x1b[1Adown\n":                        "[0 11 \"up\\ndown\\n\"] ",
+		wide:                                     strings.Repeat("x", 8), // of 8,000 bytes
+	} {
+		var got strings.Builder
+		for hd := range headers(codec.pack(nil, &Frame{Data: []byte(in), First: time.UnixMicro(1), Time: time.UnixMicro(2)})) {
+			drawn, _ := codec.unpackDrawn(nil, nil, hd, 0)
+			for _, d := range drawn {
+				fmt.Fprintf(&got, "[%d %d %q] ", d.Start, d.End, d.Text)
+			}
+		}
+		if s := got.String(); s != want && (in != wide || strings.Count(s, "x") != len(want)) {
+			t.Errorf("the drawn lines of %.50q are %.200s, want %s", in, s, want)
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 // header says.
 func FuzzSegment(f *testing.F) {
 	codec := newCodec()
-	frame := codec.pack(nil, &Frame{Off: 5, Data: []byte("hello\n"), First: time.UnixMicro(1), Time: time.UnixMicro(2)})
+	frame := codec.pack(nil, &Frame{Off: 5, Data: []byte("no\rhello\n"), First: time.UnixMicro(1), Time: time.UnixMicro(2)})
 	f.Add([]byte{})
 	f.Add(frame)
 	f.Add(frame[:len(frame)-3])
@@ -26,8 +26,14 @@ func FuzzSegment(f *testing.F) {
 				}
 				last = string(text)
 			}
+			drawn, _ := codec.unpackDrawn(nil, nil, hd, 0)
+			for _, d := range drawn {
+				if d.Start < 0 || d.End <= d.Start || d.End > hd.text || len(d.Text) == 0 {
+					t.Errorf("a frame of %d bytes has a line %+v", hd.text, d)
+				}
+			}
 		}
-		if last != "hello\n" {
+		if last != "no\rhello\n" {
 			t.Errorf("behind %q the last frame is %q", data, last)
 		}
 	})

@@ -58,14 +58,27 @@ func plainLines(output []byte) (all []string) {
 	var l plain.Lines
 	r := plain.Renderer{Tabs: true}
 	l.Write(0, output, func(_, _ int64, raw []byte) { all = append(all, string(r.Text(raw))) })
-	if len(l.Part) > 0 {
-		all = append(all, string(r.Text(l.Part)))
+	if rest := string(r.Text(l.Part)); rest != "" {
+		all = append(all, rest)
 	}
 	return all
 }
 
-// A search finds the lines that a person would, however the output was cut into frames,
-// newest first, with the lines around them.
+// visible are all of an output, or some stretches of it with gaps between.
+func visible(rnd *rand.Rand, length int) (all []history.Span) {
+	if rnd.IntN(2) == 0 {
+		return []history.Span{{From: 0, To: int64(length)}}
+	}
+	for at := rnd.IntN(30); at < length; at += 1 + rnd.IntN(30) {
+		end := min(at+1+rnd.IntN(length), length)
+		all = append(all, history.Span{From: int64(at), To: int64(end)})
+		at = end
+	}
+	return all
+}
+
+// A search finds the lines that a person would, however the output was cut into frames
+// and whatever of it may be seen, newest first, with the lines around them.
 func TestSearchFindsWhatIsSeen(t *testing.T) {
 	parts := []string{"error in a\r\n", "\x1b[31mer\x1b[0mror\n", "10%\r100%\r\x1b[Kerror done\r\n", "warn", "ing: x\n", "x\x1b[2Aerror\n", "\n", "half ", "ERROR\n", "caf\u00e9 error\n",
 		"nothing\n", "\u202eerr\u202cor hidden\n", "tab\terror\n", strings.Repeat("long ", 50) + "error\n", "e", "r", "r", "o", "r", "\r\n"}
@@ -91,20 +104,24 @@ func TestSearchFindsWhatIsSeen(t *testing.T) {
 		for _, pattern := range []string{"error", "(?i)error", `e.{3}r`, "warning", `^\S+$`, "error$", "rare"} {
 			re := regexp.MustCompile(pattern)
 			around := rnd.IntN(3)
-			lines := plainLines(output)
 			var want, got []string
-			for i, line := range slices.Backward(lines) {
-				if re.MatchString(line) {
-					want = append(want, fmt.Sprintf("%q %q %q", lines[max(0, i-around):i], line, lines[i+1:min(len(lines), i+1+around)]))
+			spans := visible(rnd, len(output))
+			for _, s := range slices.Backward(spans) {
+				lines := plainLines(output[s.From:s.To])
+				for i, line := range slices.Backward(lines) {
+					if re.MatchString(line) {
+						want = append(want, fmt.Sprintf("%q %q %q", lines[max(0, i-around):i], line, lines[i+1:min(len(lines), i+1+around)]))
+					}
 				}
 			}
-			hits, end := searched(t, h, history.Search{Expression: expression(t, pattern), Context: around})
+			hits, end := searched(t, h, history.Search{Expression: expression(t, pattern), Context: around, See: func(history.Run) []history.Span { return spans }})
 			for _, x := range hits {
 				got = append(got, fmt.Sprintf("%q %q %q", x.Before, x.Line, x.After))
 				if !re.MatchString(x.Line[x.Match[0]:x.Match[1]]) && !strings.ContainsAny(pattern, "^$") {
 					t.Errorf("%s matches %q at %d", pattern, x.Line, x.Match)
 				}
-				if line := plainLines(output[x.Offset:]); !strings.Contains(strings.Join(line[:min(4, len(line))], "\n"), x.Line) {
+				in := slices.IndexFunc(spans, func(s history.Span) bool { return x.Offset < s.To })
+				if line := plainLines(output[x.Offset:spans[in].To]); !strings.Contains(strings.Join(line[:min(4, len(line))], "\n"), x.Line) {
 					t.Errorf("%q is not at %d", x.Line, x.Offset)
 				}
 			}

@@ -18,15 +18,19 @@ type searcher struct {
 	matching
 	bulk, around plain.Bulk
 	frames       frames
-	raw, side    []byte // texts, before their sequences were removed
+	raw, side    []byte        // texts, before their sequences were removed
+	drawn        []plain.Drawn // lines, at indexes from where the present stretch begins in raw
+	shown        []byte        // their text
 }
 
 // unit finds the hits in a unit: the lines that begin in it.
 func (w *searcher) unit(ctx context.Context, u *unit) error {
 	at, limit := u.bounds()
-	w.raw = w.raw[:0]
+	w.raw, w.drawn, w.shown = w.raw[:0], w.drawn[:0], w.shown[:0]
 	for i := range u.pieces[u.from:u.to] {
+		from := len(w.raw)
 		w.raw = w.frames.expand(w.raw, u, u.from+i)
+		w.drawn, w.shown = w.h.codec.unpackDrawn(w.drawn, w.shown, w.frames.header, from)
 	}
 	begin, end := at, limit
 	if n := w.rest(u, u.from); n > 0 {
@@ -36,6 +40,7 @@ func (w *searcher) unit(ctx context.Context, u *unit) error {
 		end = limit + n
 		w.raw = append(w.raw, w.side[:n]...)
 	}
+	base := at
 	for _, s := range u.of.spans {
 		from, to := s.From, min(s.To, end)
 		if from < at {
@@ -44,6 +49,11 @@ func (w *searcher) unit(ctx context.Context, u *unit) error {
 		if from >= min(to, limit) {
 			continue
 		}
+		for i := range w.drawn {
+			w.drawn[i].Start -= int(from - base)
+			w.drawn[i].End -= int(from - base)
+		}
+		base = from
 		if err := w.stretch(ctx, u, s, from, w.raw[from-at:to-at]); err != nil {
 			return err
 		}
@@ -53,14 +63,17 @@ func (w *searcher) unit(ctx context.Context, u *unit) error {
 }
 
 // rest returns how many bytes at the beginning of a piece belong to a line that begins
-// before it; side begins with them. It is 0 if none do, or if that line does not end
-// soon: then a line begins with the piece.
+// before it; side begins with them. It is 0 if none do, or if that line is long: then
+// a line begins with the piece.
 func (w *searcher) rest(u *unit, i int) int64 {
 	if i == 0 || i == len(u.pieces) || !u.pieces[i-1].before(u.pieces[i]) || !u.pieces[i-1].open {
 		return 0
 	}
 	w.side = w.side[:0]
-	for k := i; k < len(u.pieces) && k < i+sidePieces && (k == i || u.pieces[k-1].before(u.pieces[k])); k++ {
+	for k := i; k < i+sidePieces; k++ {
+		if k == len(u.pieces) || k > i && !u.pieces[k-1].before(u.pieces[k]) {
+			return int64(len(w.side)) // the text ends within the line
+		}
 		from := len(w.side)
 		w.side = w.frames.expand(w.side, u, k)
 		if n := bytes.IndexByte(w.side[from:], '\n'); n >= 0 {
@@ -80,7 +93,7 @@ func (w *searcher) rest(u *unit, i int) int64 {
 // stretch finds the hits in a stretch of a unit's text, which begins at an offset and is
 // a part of a span.
 func (w *searcher) stretch(ctx context.Context, u *unit, s Span, at int64, raw []byte) error {
-	text := w.bulk.Text(raw)
+	text := w.bulk.Text(raw, w.drawn)
 	all, err := w.find(ctx, text, w.Most)
 	if err != nil || len(all) == 0 {
 		return err
@@ -121,7 +134,7 @@ func (w *searcher) before(u *unit, s Span, at int64) [][]byte {
 	} else if i > 0 { // it may begin within a line
 		raw = raw[bytes.IndexByte(raw, '\n')+1:]
 	}
-	lines := linesIn(bytes.Clone(w.around.Text(raw)))
+	lines := linesIn(bytes.Clone(w.around.Text(raw, nil)))
 	return lines[max(0, len(lines)-w.Context):]
 }
 
@@ -138,7 +151,7 @@ func (w *searcher) after(u *unit, s Span, at int64) [][]byte {
 			raw = append(raw, text[max(0, at-p.off):min(int64(len(text)), s.To-p.off)]...)
 		}
 	}
-	lines := linesIn(bytes.Clone(w.around.Text(raw)))
+	lines := linesIn(bytes.Clone(w.around.Text(raw, nil)))
 	return lines[:min(len(lines), w.Context)]
 }
 

@@ -14,7 +14,7 @@ const (
 
 // piece is a frame: where it is in its segment, or its text if that is in no file yet.
 type piece struct {
-	header  // without the filter
+	header  // without the filter and lines
 	segment int64
 	plain   []byte
 	may     bool // it may have what is looked for
@@ -124,7 +124,7 @@ func (t *trail) fill(k *seeker) {
 		var all []piece
 		for hd := range headers(data) {
 			p := piece{header: hd, segment: off, may: mayHave(hd.filter, k.Expression.slots), open: isOpen(hd.filter)}
-			p.filter = nil // it is in the buffer
+			p.filter, p.drawn = nil, nil // they are in the buffer
 			all = append(all, p)
 			text += hd.text
 		}

@@ -10,11 +10,7 @@ import (
 	"unicode"
 )
 
-// Bounds of the sets of an expression's literals.
-const (
-	maxLiterals = 64 // alternatives
-	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
-)
+const maxLiterals = 64 // alternatives
 
 // Required returns texts one of which is in every line that an expression matches; nil if
 // the expression demands none of at least two bytes. Texts that may be in either case are
@@ -29,7 +25,7 @@ func Required(expression string, lower bool) []string {
 	if shortest(best) < 2 {
 		return nil
 	}
-	return clipped(best)
+	return best
 }
 
 // finder looks for literals; lower is as for Required.
@@ -209,14 +205,6 @@ func better(a, b []string) []string {
 		return b
 	}
 	return a
-}
-
-func clipped(texts []string) []string {
-	out := make([]string, len(texts))
-	for i, l := range texts {
-		out[i] = l[:min(len(l), maxLiteral)]
-	}
-	return out
 }
 
 func shortest(texts []string) int {

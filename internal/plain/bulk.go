@@ -14,18 +14,28 @@ import (
 // a Renderer that keeps tabs, but draws only lines that need it. The zero value is ready
 // for use, by one goroutine.
 type Bulk struct {
+	// Drawn are the lines that Text had to draw the last time, which takes long. They are
+	// valid until the next call.
+	Drawn []Drawn
+
 	render Renderer
 	lines  Lines
 	text   []byte
 	added  []int
 }
 
+// Drawn is a line of an output that ends with a line feed, and its text.
+type Drawn struct {
+	Start, End int // in the output
+	Text       []byte
+}
+
 // Text returns the text of output that begins with a line: a line of text for each line,
 // with the blanks at its end and "\n" or "\r\n". A line that the output has not ended has
 // none. The text is valid until the next call, and is the output itself if that is
-// nothing but text.
-func (b *Bulk) Text(output []byte) []byte {
-	b.added = b.added[:0]
+// nothing but text. Lines that are among known, in their order, need not be drawn.
+func (b *Bulk) Text(output []byte, known []Drawn) []byte {
+	b.added, b.Drawn = b.added[:0], b.Drawn[:0]
 	if odd(output) == len(output) {
 		return output
 	}
@@ -45,10 +55,30 @@ func (b *Bulk) Text(output []byte) []byte {
 			end = i + n + 1
 		}
 		b.text = b.text[:bytes.LastIndexByte(b.text, '\n')+1]
-		b.draw(output[start:end])
+		for len(known) > 0 && known[0].Start < start {
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0].Start == start && known[0].End == end {
+			b.show(known[0].Text)
+		} else if at := len(b.text); output[end-1] == '\n' {
+			b.draw(output[start:end])
+			b.Drawn = append(b.Drawn, Drawn{start, end, b.text[at:]})
+		} else {
+			b.draw(output[start:end])
+		}
 		pos = end
 	}
 	return b.text
+}
+
+// show appends the text of a line that was drawn before.
+func (b *Bulk) show(text []byte) {
+	for i, c := range text[:len(text)-1] { // the last one is the line's own
+		if c == '\n' {
+			b.added = append(b.added, len(b.text)+i)
+		}
+	}
+	b.text = append(b.text, text...)
 }
 
 // Line returns how many line feeds the output has before that index of the text.
@@ -109,8 +139,7 @@ func odd(p []byte) int {
 	for i := 0; i < len(p); {
 		if i+8 <= len(p) {
 			x := binary.LittleEndian.Uint64(p[i : i+8])
-			del := x ^ 0x7f*ones
-			found := ((x-' '*ones)&^x | x | (del-ones)&^del) & tops
+			found := (x | (x - ' '*ones) | ((x ^ 0x7f*ones) - ones)) & tops
 			if found == 0 {
 				i += 8
 				continue
@@ -120,8 +149,15 @@ func odd(p []byte) int {
 		switch c := p[i]; {
 		case c >= ' ' && c < 0x7f, c == '\n', c == '\t':
 			i++
-		case c == '\r' && i+1 < len(p) && p[i+1] == '\n':
-			i += 2
+		case c == '\r':
+			end := i + 1
+			for end < len(p) && p[end] == '\r' {
+				end++
+			}
+			if end == len(p) || p[end] != '\n' {
+				return i
+			}
+			i = end + 1
 		case c < utf8.RuneSelf:
 			return i
 		default:

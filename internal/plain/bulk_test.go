@@ -28,7 +28,7 @@ func oneByOne(output []byte) (all []string) {
 }
 
 func inBulk(b *plain.Bulk, output []byte) (all []string) {
-	text := string(b.Text(output))
+	text := string(b.Text(output, nil))
 	for line := range strings.Lines(text) {
 		all = append(all, strings.TrimRight(line, " \r\n"))
 	}
@@ -43,7 +43,7 @@ func TestBulk(t *testing.T) {
 	parts := []string{"ready\r\n", "a\x1b[31mb\x1b[0mc\n", "10%\r20%\r\x1b[K30% done\r\n", "x\x1b[2Ay", "\x1b[?1049h", "caf\u00e9\n", "\u202ehidden\n", "ok \u2713\n", "ab\bc\n", "tab\tstop\n",
 		"\r", "\x1b[1;3H", "\n", "half", "\x00nul\n", "\xff\xfe\n", strings.Repeat("l", 500) + "\n", "\x1b[5", "\x1b[2Kx\n", "\x1b[38;5;1mred\x1b[m ", "na\u0303o\n", "\x7f"}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	var b plain.Bulk
+	var b, again plain.Bulk
 	for range 3000 {
 		var in bytes.Buffer
 		for range rnd.IntN(20) {
@@ -52,9 +52,12 @@ func TestBulk(t *testing.T) {
 		if got, want := inBulk(&b, in.Bytes()), oneByOne(in.Bytes()); !slices.Equal(got, want) {
 			t.Fatalf("%q\nin bulk:    %q\none by one: %q", in.Bytes(), got, want)
 		}
-		text := b.Text(in.Bytes())
+		text := b.Text(in.Bytes(), nil)
 		if got, want := b.Line(text, len(text)), bytes.Count(in.Bytes(), []byte{'\n'}); got != want {
 			t.Fatalf("%q has %d lines in %q, want %d", in.Bytes(), got, text, want)
+		}
+		if got := again.Text(in.Bytes(), b.Drawn); !bytes.Equal(got, text) || again.Line(got, len(got)) != b.Line(text, len(text)) || len(again.Drawn) > 0 {
+			t.Fatalf("%q with known lines has %d lines in %q, and %q without", in.Bytes(), again.Line(got, len(got)), got, text)
 		}
 	}
 }
@@ -69,7 +72,7 @@ func BenchmarkBulk(b *testing.B) {
 			b.SetBytes(int64(len(output)))
 			var bulk plain.Bulk
 			for b.Loop() {
-				bulk.Text(output)
+				bulk.Text(output, nil)
 			}
 		})
 	}

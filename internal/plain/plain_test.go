@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +91,16 @@ func TestText(t *testing.T) {
 	} {
 		if got := string(r.Text([]byte(in))); got != want {
 			t.Errorf("%.80q shows %.80q, want %.80q", in, got, want)
+		}
+	}
+}
+
+// What a line shows does not depend on the lines before, however many and short they are.
+func TestLinesDoNotDependOnEachOther(t *testing.T) {
+	var r plain.Renderer
+	for i, in := range slices.Repeat([]string{"ab\rx", "\x1b[20h\b", "\x1b(0\b", "a\vb"}, 10_000) {
+		if got, want := string(r.Text([]byte(in))), []string{"xb", "", "", "a  b"}[i%4]; got != want {
+			t.Fatalf("line %d, %q, shows %q, want %q", i, in, got, want)
 		}
 	}
 }

@@ -110,8 +110,7 @@ func (r *Renderer) draw(line []byte) string {
 			r.row.ShowLinks()
 		}
 	}
-	_, _ = r.row.Write([]byte("\x18\x1bc")) // resets the state that the last line has left
-	r.row.Keep(0)
+	r.row.Reset()
 	_, _ = r.row.Write(line)
 	text, _ := r.row.History()
 	return strings.ReplaceAll(strings.Trim(text, "\n"), "\n", " ")
