@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/adopted"
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/agent/holder"
@@ -70,6 +71,9 @@ type Config struct {
 	// Holder says how to start the holder process of each terminal, which lets the
 	// terminal outlive the daemon. It is required, unless Terminals has a Start.
 	Holder Program
+	// Reader is this program as one that calls adopt.Main: its absolute path and
+	// arguments. Nil means that no panes can be adopted.
+	Reader []string
 	// Replace makes Run wait for the end of a daemon that was asked to hand over.
 	Replace bool
 	// Fields of Terminals that are not zero override Settings. For tests.
@@ -151,6 +155,7 @@ type Agent struct {
 	confiner *start.Confiner
 	// declared is closed before the terminals end or are left.
 	declared *declared.Set
+	adopting *adopted.Keeper
 	end      context.CancelFunc
 
 	kept int // terminals that were left running; set when Run returns
@@ -244,6 +249,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer endRuns() // after the terminals have ended or were left
 	a.openStarter()
 	a.openDeclared()
+	a.openAdopted()
 	return a.serve(ctx, listener, matchers)
 }
 
@@ -338,7 +344,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 	files, _ := limits.Files() // 0 where the system does not tell
 	var server *local.Server
 	notifier := a.newNotifier(&server)
-	server = local.NewServer(local.Options{Notifier: notifier, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
+	server = local.NewServer(local.Options{Notifier: notifier, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Adopter: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir,
 		Runs: a.runs, Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
@@ -349,6 +355,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 	defer a.askLoginAgain(ctx)()
 	defer a.notifyQuestions(ctx, server)()
 	stopNotifier := a.runNotifier(ctx, notifier)
+	stopAdopted := a.keepAdopted(ctx)
 	defer stop() // before what ends with ctx is waited for
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
@@ -362,6 +369,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 	stopNotifier() // the end of the terminals is no news
 	a.log.Info().Err(err).Bool("terminals", a.killing.Load()).Msg("ending")
 	a.declared.Close()
+	stopAdopted()
 	if a.killing.Load() {
 		server.Drain()
 		a.closeTerminals()

@@ -65,7 +65,7 @@ func (t *Tracker) State() TrackerState {
 
 // Restore replaces the state of t. Eager and Unsigned stay unchanged.
 func (t *Tracker) Restore(s TrackerState) {
-	*t = Tracker{Eager: t.Eager, Unsigned: t.Unsigned, trusted: s.Trusted, detected: s.Detected, inside: s.Inside, seen: s.Seen, ids: s.IDs,
+	*t = Tracker{Eager: t.Eager, Unsigned: t.Unsigned, Reader: t.Reader, trusted: s.Trusted, detected: s.Detected, inside: s.Inside, seen: s.Seen, ids: s.IDs,
 		signed: s.StateLane.lane(true), unsigned: s.Unsigned.lane(false)}
 }
 

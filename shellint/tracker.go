@@ -25,6 +25,9 @@ type Tracker struct {
 	Eager bool
 	// Unsigned derives commands from unsigned marks, too. They are not Verified.
 	Unsigned bool
+	// Reader says that trusted marks are those of the reader of an adopted pane, which
+	// say nothing of commands: only unsigned ones do.
+	Reader bool
 
 	trusted  bool  // a trusted mark was seen
 	detected bool  // a mark that counts was seen
@@ -172,7 +175,7 @@ func (t *Tracker) mark(m *Mark) {
 func (t *Tracker) counts(m *Mark) bool {
 	switch {
 	case m.Trusted:
-		return true
+		return !t.Reader
 	case !t.Unsigned || t.trusted && !t.signed.cur.open:
 		return false
 	case !t.trusted:

@@ -30,6 +30,8 @@ type Config struct {
 	// ProblemMatcher are further matchers of problems, in the order in which they are
 	// tried.
 	ProblemMatcher []Matcher `toml:"problem_matcher"`
+	// Adopt are the rules that adopt panes of other programs.
+	Adopt []Adopt `toml:"adopt"`
 	// Notify are the rules that tell the person what happens.
 	Notify []Notify `toml:"notify"`
 }
@@ -119,6 +121,7 @@ func Default() Config {
 func (c *Config) relations() []Problem {
 	all := append(c.Local.problems(), c.declaredProblems()...)
 	all = append(all, c.matcherProblems()...)
+	all = append(all, c.adoptProblems()...)
 	all = append(all, c.notifyProblems()...)
 	all = append(all, c.Lend.problems()...)
 	all = append(all, c.Agents.problems()...)

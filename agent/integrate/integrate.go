@@ -35,7 +35,7 @@ func Shell(spec *term.Spec, dir string, login bool) error {
 	spec.ID = cmp.Or(spec.ID, term.NewID()) // it names the folder, which a later daemon must be able to remove
 	own, nonce := filepath.Join(dir, string(spec.ID)), rand.Text()
 	plan, err := shellint.Inject(spec.Command, shellint.InjectOptions{
-		Nonce: nonce, Dir: own, Login: login, Getenv: func(name string) string { return lookup(spec.Env, name) },
+		Nonce: nonce, Dir: own, Login: login, Getenv: Getenv(spec.Env),
 	})
 	if err != nil {
 		return fmt.Errorf("shell integration: %w", err)
@@ -70,6 +70,12 @@ func write(dir string, files []shellint.File) error {
 		}
 	}
 	return nil
+}
+
+// Getenv returns a function that does for env, a list of NAME=value, what os.Getenv does
+// for this process. The last entry of a name counts.
+func Getenv(env []string) func(name string) string {
+	return func(name string) string { return lookup(env, name) }
 }
 
 // lookup returns the value of name in env, a list of NAME=value, or "". The last entry

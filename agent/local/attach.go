@@ -32,6 +32,7 @@ type attachment struct {
 	earlier  *past      // earlier output that is to be sent; nil if there is none
 	drawn    bool       // the client wants the screen drawn where it has missed output
 	whole    bool       // the input is a script's: a line that the terminal would cut ends it
+	told     [2]bool    // that an adopted pane takes no keys, and no size
 	line     int        // with whole: bytes typed since the last end of a line, -1 if no more is taken
 }
 
@@ -254,6 +255,17 @@ func (a *attachment) accept(ctx context.Context, kind websocket.MessageType, dat
 	}
 	if errors.Is(err, term.ErrExited) {
 		err = nil
+	}
+	if no, ok := errors.AsType[*term.AdoptedError](err); ok && !a.whole { // a window sends its size by itself
+		sizes := no.Op == term.OpResize
+		told := &a.told[0]
+		if sizes {
+			told = &a.told[1]
+		}
+		if *told {
+			err = nil
+		}
+		*told = true
 	}
 	if err != nil && a.whole { // a script's input ends with it
 		a.line = -1

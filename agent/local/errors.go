@@ -26,6 +26,9 @@ func errorFor(err error) *localapi.Error {
 	if refused := refusalError(err); refused != nil {
 		return refused
 	}
+	if foreign := adoptError(err); foreign != nil {
+		return foreign
+	}
 	e := &localapi.Error{Code: localapi.CodeInternal, Message: err.Error()}
 	var denied *term.DeniedError
 	var ambiguous *term.AmbiguousError

@@ -45,7 +45,7 @@ type started struct {
 // startedFrom returns these facts for a terminal of the pool.
 func startedFrom(i term.Info) started {
 	s := started{id: string(i.ID), by: i.Owner, unsigned: i.Unsigned}
-	if i.Exit == nil && i.Pid > 1 {
+	if i.Exit == nil && i.Pid > 1 && i.Adopted == nil { // programs in a pane count as before
 		s.pid = i.Pid
 	}
 	if i.Owner.Role == term.RoleUser && i.Promoted { // otherwise an agent could leave its sandbox by promoting a terminal

@@ -38,6 +38,7 @@ var powers = map[string][]power{
 	"POST /v1/terminals/{ref}/lend":  {{does: "lend a terminal", early: true}},
 	"POST /v1/terminals/{ref}/share": {{does: "share a terminal with a guest", early: true}},
 	"POST /v1/terminals":             {{does: "lend a terminal to a host that it names", early: true, when: body(func(r localapi.SpawnRequest) bool { return len(r.LendTo) > 0 })}},
+	"POST /v1/adopt":                 {{does: "adopt a pane that tether has not started", early: true}},
 	"POST /v1/hosts":                 {pairing},
 	"POST /v1/pairings":              {pairing},
 	"POST /v1/pairings/{id}":         {pairing},

@@ -89,6 +89,8 @@ type Options struct {
 	Hosts  Hosts
 	// Declared are the terminals that the configuration declares; nil means none.
 	Declared Declarer
+	// Adopter adopts panes of other programs; nil means that none can be.
+	Adopter Adopter
 	// NoShares refuses links for guests.
 	NoShares bool
 	// Tokens are the tokens that ServeTCP admits; nil if it is not used. Origins are the
@@ -341,6 +343,9 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/pairings/{id}":           s.person(s.finish),
 		"DELETE /v1/hosts/{name}":          s.person(s.unpair),
 		"POST /v1/declared":                s.person(withBody(s.declare)),
+		"GET /v1/panes":                    s.person(s.panes),
+		"POST /v1/adopt":                   s.person(withBody(s.adopt)),
+		"POST /v1/terminals/{ref}/unadopt": s.person(s.unadopt),
 		"GET /v1/health":                   s.onlySocket(s.person(s.health)),
 		"GET /v1/metrics":                  s.onlySocket(s.person(s.metrics)),
 		"GET /debug/pprof/{name}":          s.onlySocket(s.person(s.profile)),

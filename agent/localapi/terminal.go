@@ -9,31 +9,32 @@ import (
 
 // Terminal is one terminal as lists show it.
 type Terminal struct {
-	ID               string      `json:"id"`
-	Name             string      `json:"name"`
-	Title            string      `json:"title"`
-	Command          []string    `json:"command"`
-	Cwd              string      `json:"cwd"`
-	Cols             int         `json:"cols"`
-	Rows             int         `json:"rows"`
-	Owner            string      `json:"owner"`
-	Visible          bool        `json:"visible"`
-	Private          bool        `json:"private"`
-	Notice           string      `json:"notice,omitempty"` // what is not as the person asked
-	LentTo           []string    `json:"lent_to"`
-	Loans            []Loan      `json:"loans"`          // one loan for each host in lent_to, in the same order
-	Kept             []KeptAt    `json:"kept,omitempty"` // after the end of sharing: the offline hosts that may still keep the text
-	Door             string      `json:"door,omitempty"` // the door that started the terminal
-	Pid              int         `json:"pid"`
-	Started          time.Time   `json:"started"`
-	Exit             *vocab.Exit `json:"exit,omitempty"`    // absent while the terminal runs
-	Running          string      `json:"running,omitempty"` // the command line that the shell is running
-	Bytes            int64       `json:"bytes"`             // output so far, in bytes
-	Retained         int64       `json:"retained"`          // how many of the newest bytes are kept and can be read
-	Attached         int         `json:"attached"`          // number of attached people
-	Held             bool        `json:"held"`              // a holder process keeps the terminal running without the daemon
-	Lost             int64       `json:"lost_bytes"`        // bytes of output that were not recorded
-	CommandDetection bool        `json:"command_detection"` // the shell reports its commands
+	ID               string         `json:"id"`
+	Name             string         `json:"name"`
+	Title            string         `json:"title"`
+	Command          []string       `json:"command"`
+	Cwd              string         `json:"cwd"`
+	Cols             int            `json:"cols"`
+	Rows             int            `json:"rows"`
+	Owner            string         `json:"owner"`
+	Visible          bool           `json:"visible"`
+	Private          bool           `json:"private"`
+	Notice           string         `json:"notice,omitempty"` // what is not as the person asked
+	LentTo           []string       `json:"lent_to"`
+	Loans            []Loan         `json:"loans"`             // one loan for each host in lent_to, in the same order
+	Kept             []KeptAt       `json:"kept,omitempty"`    // after the end of sharing: the offline hosts that may still keep the text
+	Door             string         `json:"door,omitempty"`    // the door that started the terminal
+	Adopted          *vocab.Adopted `json:"adopted,omitempty"` // the pane of another program that the terminal only reads; absent for one that tether has started
+	Pid              int            `json:"pid"`
+	Started          time.Time      `json:"started"`
+	Exit             *vocab.Exit    `json:"exit,omitempty"`    // absent while the terminal runs
+	Running          string         `json:"running,omitempty"` // the command line that the shell is running
+	Bytes            int64          `json:"bytes"`             // output so far, in bytes
+	Retained         int64          `json:"retained"`          // how many of the newest bytes are kept and can be read
+	Attached         int            `json:"attached"`          // number of attached people
+	Held             bool           `json:"held"`              // a holder process keeps the terminal running without the daemon
+	Lost             int64          `json:"lost_bytes"`        // bytes of output that were not recorded
+	CommandDetection bool           `json:"command_detection"` // the shell reports its commands
 	vocab.State
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`

@@ -29,6 +29,9 @@ type Options struct {
 	Confine func(term.Actor, *term.Spec) error
 	// Ports gives ports to requests that ask for one; nil refuses them.
 	Ports *ports.Keeper
+	// Reader is the program that reads a pane of another program: its path, and arguments
+	// before those of adopt.ReaderArgs. Nil refuses adoptions.
+	Reader []string
 	// AgentIdle is how long an agent's terminal may be without output and input if
 	// Request.Idle is set, default 5 min.
 	AgentIdle time.Duration

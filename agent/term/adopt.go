@@ -143,7 +143,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
-		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Port: r.Port, Door: clip.Text(r.Door, 16), Nonce: r.Nonce,
+		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Port: r.Port, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, Adopted: r.Adopted,
 	}, h)
 	t.origin.started, t.origin.short = past.Started, clip.Text(r.Short, maxName)
 	t.ownership.visible, t.ownership.promoted, t.ownership.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()

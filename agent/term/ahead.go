@@ -245,7 +245,7 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 		return 0
 	}
 	known, last := all[0].Off, all[len(all)-1]
-	if last.size() != past.Size {
+	if last.size() != past.Size && t.origin.adopted == nil { // the output of a pane has its size
 		all = append(all, recordedSize{past.End, past.Size.Cols, past.Size.Rows})
 		known = math.MaxInt64 // the former daemon ended before it could record when the size changed
 	}

@@ -64,6 +64,9 @@ func (t *Terminal) expectSeatLocked() { t.answering.until = time.Now().Add(seatW
 // askedLocked takes the questions of the last scan.
 func (t *Terminal) askedLocked(now time.Time) {
 	a := &t.answering
+	if t.origin.adopted != nil {
+		return // the multiplexer answers
+	}
 	for i := range t.intake.result.Marks {
 		m := &t.intake.result.Marks[i]
 		if m.Kind != shellint.KindQuery || t.adoption.underWay() || len(a.seats) > 0 || now.Before(a.until) {

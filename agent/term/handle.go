@@ -127,6 +127,9 @@ func (h Handle) WriteWithin(ctx context.Context, d time.Duration, p []byte) erro
 	if err := h.allow(OpType); err != nil {
 		return err
 	}
+	if err := h.t.origin.refuse(OpType); err != nil {
+		return err
+	}
 	err := h.t.write(ctx, d, h.actor, p)
 	if _, denied := errors.AsType[*DeniedError](err); denied {
 		return h.did(Act{}, err)
@@ -139,7 +142,7 @@ func (h Handle) WriteWithin(ctx context.Context, d time.Duration, p []byte) erro
 // does not tell.
 func (h Handle) TakesLines() bool {
 	l, ok := h.t.pty.(looker)
-	if !ok {
+	if !ok || h.t.origin.adopted != nil {
 		return false
 	}
 	look, err := l.Look()
@@ -149,6 +152,9 @@ func (h Handle) TakesLines() bool {
 // Resize changes the size; each side 1 to 1000.
 func (h Handle) Resize(s Size) error {
 	if err := h.allow(OpResize); err != nil {
+		return err
+	}
+	if err := h.t.origin.refuse(OpResize); err != nil {
 		return err
 	}
 	return h.t.resize(s)
@@ -243,6 +249,9 @@ func (h Handle) Signal(name string) error {
 	case <-h.t.life.done:
 		return ErrExited
 	default:
+	}
+	if err := h.t.origin.refuse(OpKill); err != nil { // it would reach the reader
+		return err
 	}
 	s, ok := h.t.pty.(signaller)
 	if !ok {

@@ -36,9 +36,12 @@ type Info struct {
 	Unsigned bool
 	Port     int    // the TCP port that it was given, 0 for none
 	Notice   string // see Spec; not known to the next daemon
-	Pid      int
-	Started  time.Time
-	Exit     *vocab.Exit // nil while running
+	Pid      int    // of an adopted pane, that of the pane's program
+	// Adopted is the pane of another program that the terminal only reads; nil for a
+	// terminal that tether has started. Do not change it.
+	Adopted *vocab.Adopted
+	Started time.Time
+	Exit    *vocab.Exit // nil while running
 	// Short is Name without the directory's part, "" if the name was given.
 	Short string
 	vocab.Readiness

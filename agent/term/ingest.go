@@ -114,6 +114,8 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 		if title := t.origin.titleOf(m.Text); title != cmp.Or(t.display.title, t.origin.name) {
 			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
 		}
+	case shellint.KindSize:
+		t.putSizeLocked(m)
 	case shellint.KindCwd:
 		// A directory that is cut off or has bytes that are not text still lies in its
 		// first part, and a rule may forbid lending there.

@@ -238,7 +238,7 @@ type looker interface{ Look() (pty.Look, error) }
 // lookInto adds to e what the system reports.
 func (t *Terminal) lookInto(e *evidence) {
 	l, ok := t.pty.(looker)
-	if !ok {
+	if !ok || t.origin.adopted != nil { // the pane's own terminal is the multiplexer's
 		return
 	}
 	look, err := l.Look()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/shellint"
+	"tether/vocab"
 )
 
 // ownership records who owns the terminal, and how many people are attached. Guarded by
@@ -48,6 +49,9 @@ func (h Handle) Promote() error {
 	if err := h.allow(OpPromote); err != nil {
 		return err
 	}
+	if err := h.t.origin.refuse(OpPromote); err != nil {
+		return err
+	}
 	if h.Info().Owner == User {
 		return nil
 	}
@@ -85,6 +89,7 @@ type origin struct {
 	unsigned  bool
 	port      int
 	notice    string
+	adopted   *vocab.Adopted   // nil: tether has started its program
 	onSlow    OnSlow           // never ByOwner
 	idleAfter time.Duration    // how long it may be idle; 0: for ever
 	endAfter  time.Duration    // how long it may run; 0: for ever
@@ -96,11 +101,15 @@ type origin struct {
 func (p *Pool) originOf(owner Actor, s Spec) origin {
 	o := origin{
 		name: s.Name, command: slices.Clone(s.Command), cwd: s.Cwd, started: time.Now(), door: s.Door,
-		private: s.Private, leased: s.Leased, unsigned: s.Unsigned, port: s.Port, notice: s.Notice, onSlow: p.opts.onSlow(s.OnSlow, owner), idleAfter: s.IdleTimeout, endAfter: s.TimeLimit,
+		private: s.Private, leased: s.Leased, unsigned: s.Unsigned, port: s.Port, notice: s.Notice, adopted: s.Adopted, onSlow: p.opts.onSlow(s.OnSlow, owner), idleAfter: s.IdleTimeout, endAfter: s.TimeLimit,
 		scanning: shellint.Options{Nonce: s.nonceOf()}, clipboard: p.opts.Outward.Clipboard(),
 	}
-	if p.opts.Secrets != nil && s.Env != nil {
-		o.secrets = p.opts.Secrets(s.Env)
+	env := s.Env
+	if s.Reveals != nil {
+		env = s.Reveals
+	}
+	if p.opts.Secrets != nil && env != nil {
+		o.secrets = p.opts.Secrets(env)
 	}
 	return o
 }

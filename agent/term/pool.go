@@ -101,7 +101,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	}
 	short := p.name(&s)
 	child, err := p.opts.Start(s.ID, pty.Command{
-		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size, Feed: s.Feed, Limits: s.Limits,
+		Path: s.Argv[0], Args: s.Argv, Dir: s.dir(), Env: marked(owner, s), Size: s.Size, Feed: s.Feed, Limits: s.Limits,
 	})
 	if err != nil {
 		p.release(s.ID)

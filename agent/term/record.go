@@ -43,6 +43,9 @@ type record struct {
 	Port         int            `json:"port,omitempty"`     // the TCP port that it was given
 	Nonce        string         `json:"nonce,omitempty"`    // of the shell's marks
 	Door         string         `json:"door,omitempty"`     // through which it was started
+	// Adopted is the pane that it reads. A daemon that does not know the field takes the
+	// reader for a program, which ignores what it is sent.
+	Adopted *vocab.Adopted `json:"adopted,omitempty"`
 	// Secrets are values that no host may see. A holder has them in its memory anyway, in
 	// the environment from which they come.
 	Secrets   []string         `json:"secrets,omitempty"`
@@ -184,7 +187,7 @@ func (t *Terminal) recordedLocked() []byte {
 		Version: recordVersion, Name: t.origin.name, Short: t.origin.short, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.ownership.owner.Role], t.ownership.owner.Name}, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter.Name, Private: t.origin.private,
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned, Port: t.origin.port,
-		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
+		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard, Adopted: t.origin.adopted,
 	}
 	r.Command, r.CommandBytes = jsonspan.Pack(r.Command)
 	r.Cwd, r.CwdBytes = jsonspan.PackOne(r.Cwd)

@@ -109,6 +109,9 @@ func (s *Seat) answers() bool {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	a := &s.t.answering
+	if s.t.origin.adopted != nil {
+		return false // the multiplexer has answered
+	}
 	if a.typed != nil {
 		return a.typed == s
 	}

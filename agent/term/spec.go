@@ -10,6 +10,7 @@ import (
 
 	"tether/platform/proc"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // Spec describes a terminal to start.
@@ -50,6 +51,12 @@ type Spec struct {
 	// Unsigned is stored for Info.
 	Unsigned bool
 	Port     int // stored for Info
+	// Adopted says that the command only reads a pane of another program, see
+	// [AdoptedError]; nil for an ordinary terminal. Directory and size are the pane's.
+	Adopted *vocab.Adopted
+	// Reveals, if not nil, is the environment in place of Env whose secret values the
+	// output may show: that of a pane is not the one of its reader.
+	Reveals []string
 	// Notice says in one line what is not as asked, for whoever starts the terminal; ""
 	// if nothing.
 	Notice string

@@ -112,7 +112,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)
 	t.stream.oldest.ahead = t.screens != nil
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
-	t.commands.tracker.Unsigned = !p.opts.IgnoreUnsigned
+	t.commands.tracker.Unsigned, t.commands.tracker.Reader = !p.opts.IgnoreUnsigned, s.Adopted != nil
 	if s.Attaches {
 		t.expectSeatLocked()
 	}
@@ -143,7 +143,7 @@ func (t *Terminal) infoLocked() Info {
 		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
 		Title: cmp.Or(t.display.title, o.name), Cwd: t.display.cwd, Size: t.display.size,
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person, Interrupted: t.activity.stopped,
-		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
+		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pid(), Adopted: o.adopted, Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
 		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Readiness: t.ready,
 	}

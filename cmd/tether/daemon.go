@@ -110,7 +110,7 @@ func (a *app) newDaemon(d dirs.Dirs, f daemonFlags) (*agent.Agent, error) {
 	}
 	limitMemory(settings)
 	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, AskDesktop: notify.Ask, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
-		Holder: agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, Replace: f.replace, Secrets: secrets(),
+		Holder: agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, Reader: []string{self, readerVerb}, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {
 		return nil, &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}

@@ -100,6 +100,8 @@ var sittings = []sitting{
 	{line: "completion powershell", do: []string{"Register-ArgumentCompleter"}},
 	{line: "mcp", do: []string{"type:\x04"}},
 	{line: "acp -- does exit:4", do: nil, exit: 4},
+	{line: "adopt --watch", do: []string{"no rule adopts"}},
+	{line: "unadopt later", do: []string{"started this terminal itself"}, exit: 2},
 	{line: "kill later", do: []string{"killed"}},
 	{line: "unpair lab", do: []string{"forgot lab"}},
 	{line: "host rm lab", do: []string{"no host"}, exit: 4},

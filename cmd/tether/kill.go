@@ -22,7 +22,7 @@ func killCommand(a *app) *cobra.Command {
 			done()
 			for i, t := range ended {
 				if errs[i] == nil {
-					fmt.Fprintln(a.stdout, calledAs(refs[i], t), display.Exit(*t.Exit))
+					fmt.Fprintln(a.stdout, calledAs(refs[i], t), display.Ended(t))
 				}
 			}
 			return errors.Join(errs...) // the first decides the exit status

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"tether/agent/adopt"
 	"tether/agent/holder"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
@@ -22,6 +23,9 @@ import (
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == holderVerb { // first: such a process is small and starts fast
 		os.Exit(holder.Main(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == readerVerb {
+		os.Exit(adopt.Main(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == keeperVerb {
 		os.Exit(keep(os.Args[2:]))

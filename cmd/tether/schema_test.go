@@ -29,7 +29,7 @@ var printed = map[string]string{
 	"approvals": "localapi.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "localapi.NewToken", "token create": "localapi.NewToken",
 	"token ls": "localapi.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "localapi.Environment",
 	"doctor": "doctor.Examination", "runs": "localapi.RunList", "shares": "localapi.Shares", "whoami": "localapi.Whoami", "notify ls": "localapi.Notifications",
-	"diff": "localapi.Comparison", "verdict": "localapi.VerdictList",
+	"adopt": "localapi.PaneList", "diff": "localapi.Comparison", "verdict": "localapi.VerdictList",
 }
 
 // jsonLines are the commands whose --json is not one document.

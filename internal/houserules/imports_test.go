@@ -53,6 +53,9 @@ const layers = `
 	agent/localapi, agent/policy, agent/ports, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/clip, platform/ipc, platform/proc, platform/pty, platform/tty, screen < agent/adopt;
+	agent/adopt, agent/config, agent/term, internal/jsonspan, platform/secret < agent/adopted;
+	agent/adopted < agent/start;
+	agent/adopt < agent/local, cmd/tether;
 	screen < internal/plain;
 	internal/literal < problems;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;

@@ -22,7 +22,7 @@ func NameOf(t localapi.Terminal) string { return cmp.Or(t.Name, t.ID) }
 func StateOf(t localapi.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:
-		return Exit(*t.Exit), t.Exit.At
+		return Ended(t), t.Exit.At
 	case t.Input.Awaits():
 		return Awaits(t.Input), t.InputSince
 	case t.Ready != "":
@@ -52,6 +52,15 @@ func Exit(e vocab.Exit) string {
 	return fmt.Sprintf("exited %d", e.Code)
 }
 
+// Ended says how a terminal ended that has an exit. A pane whose reader was killed runs
+// on.
+func Ended(t localapi.Terminal) string {
+	if t.Adopted != nil && t.Exit.Signal != "" {
+		return "adoption ended"
+	}
+	return Exit(*t.Exit)
+}
+
 // OwnerOf returns the owner of a terminal: "you", or the agent's name.
 func OwnerOf(t localapi.Terminal) string {
 	if t.Owner == term.User.String() {
@@ -68,6 +77,9 @@ const shownNames = 8
 // whoever looks at a list in a narrow window needs them more than the end of the line.
 func Command(t localapi.Terminal) string {
 	var urls []string
+	if t.Adopted != nil && t.Exit == nil {
+		urls = append(urls, "["+Printable(t.Adopted.Label(), 80)+"]")
+	}
 	for _, l := range t.Listening {
 		if l.URL != "" && (len(urls) == 0 || urls[len(urls)-1] != l.URL) {
 			urls = append(urls, l.URL)
