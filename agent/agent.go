@@ -17,6 +17,7 @@ import (
 	"tether/agent/adopted"
 	"tether/agent/config"
 	"tether/agent/declared"
+	"tether/agent/history"
 	"tether/agent/holder"
 	"tether/agent/hosts"
 	"tether/agent/local"
@@ -80,6 +81,8 @@ type Config struct {
 	Terminals term.Options
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
+	// HistoryFS, if not nil, is where the history is kept, in tests.
+	HistoryFS history.FS
 	// Timeout, if not 0, replaces the times for which a person waits at most for
 	// terminals to end and hosts to hear of something. For tests, on machines that stand
 	// still.
@@ -110,10 +113,13 @@ func (e *RunningError) Error() string {
 // Config.Timeout if it is set, otherwise d.
 func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Timeout, d) }
 
-// How long the end of a daemon may take, 5 s in all.
+// How long the end of a daemon may take, 8 s in all.
 const (
 	killWithin = 4 * time.Second        // for the terminals to end
 	hearWithin = 500 * time.Millisecond // for the hosts to learn of it
+	// restWithin is for the rest. A disk that stands still holds up what writes a file:
+	// then the daemon ends without it.
+	restWithin = 3500 * time.Millisecond
 )
 
 // Agent is one daemon, for one call of Run. It implements local.Daemon for the local
@@ -157,8 +163,8 @@ type Agent struct {
 	declared *declared.Set
 	adopting *adopted.Keeper
 	end      context.CancelFunc
-
-	kept int // terminals that were left running; set when Run returns
+	history  atomic.Pointer[history.History] // that of runs
+	kept     atomic.Int64                    // terminals that were left running
 }
 
 // New checks the configuration and returns a daemon. It does not open or create anything
@@ -185,8 +191,8 @@ func New(c Config) (*Agent, error) {
 }
 
 // Run runs the daemon. It returns nil when ctx has ended or a client has asked it to shut
-// down, after everything that it started has ended. Errors: ErrRoot, a *RunningError, a
-// *LockError, or another failure to start.
+// down, after everything that it started has ended, or after 8 s. Errors: ErrRoot, a
+// *RunningError, a *LockError, or another failure to start.
 func (a *Agent) Run(ctx context.Context) error {
 	if proc.Root() && !a.cfg.AllowRoot {
 		return ErrRoot
@@ -197,11 +203,34 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.own = proc.OwnLimits() // first: on macOS, no other goroutine may make files meanwhile
 
 	lock, err := a.lock(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // runs last: a free lock says that there is no daemon any more
 	a.held = lock
+	ended := make(chan error, 1)
+	go func() { ended <- a.run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(a.atMost(killWithin) + a.atMost(hearWithin) + restWithin):
+		if h := a.history.Load(); h != nil {
+			h.Shut() // the next daemon writes there
+		}
+		return nil
+	}
+}
+
+// run is Run, once it has the lock.
+func (a *Agent) run(ctx context.Context) error {
 	if err := a.openState(); err != nil {
 		return err
 	}
@@ -297,45 +326,6 @@ func (a *Agent) openPool(ctx context.Context) error {
 	return nil
 }
 
-// lockTimeout is how long lock waits for a lock whose holder does not answer: that may be
-// a daemon that is starting and about to answer, or one that is ending and about to
-// release the lock.
-const lockTimeout = time.Second
-
-// lockEvery is the time between two attempts to take the lock.
-const lockEvery = 5 * time.Millisecond
-
-// replaceTimeout replaces lockTimeout for a daemon that was asked to hand over: its end
-// may take 5 s.
-const replaceTimeout = 8 * time.Second
-
-// lock makes this the only daemon with these directories. The socket has a lock too, but
-// it exists only after everything else was opened.
-func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
-	if err := secret.Dir(a.cfg.Dirs.Runtime); err != nil {
-		return nil, err
-	}
-	var lock *ipc.Held
-	var err error
-	timeout := lockTimeout
-	if a.cfg.Replace {
-		timeout = replaceTimeout
-	}
-	for end := time.Now().Add(timeout); ; time.Sleep(lockEvery) {
-		lock, err = lockDaemon(a.cfg.Dirs)
-		_, running := errors.AsType[*RunningError](err)
-		if !running || ctx.Err() != nil || !a.cfg.Replace && listens(ctx, a.cfg.Dirs) || time.Now().After(end) {
-			break
-		}
-	}
-	if running, ok := errors.AsType[*RunningError](err); ok && !listens(ctx, a.cfg.Dirs) {
-		if held := lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: running.Pid}); !held.isDaemon(running.Pid) {
-			return nil, held
-		}
-	}
-	return lock, err
-}
-
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *problems.Set) (err error) {
 	ctx, stop := context.WithCancel(ctx)
@@ -405,6 +395,6 @@ func (a *Agent) leaveTerminals() {
 	if err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")
 	}
-	a.kept = kept
+	a.kept.Store(int64(kept))
 	a.log.Info().Int("terminals", kept).Msg("left to the next daemon")
 }

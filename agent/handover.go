@@ -16,4 +16,4 @@ func (a *Agent) HandOver() localapi.HandOver {
 }
 
 // Kept returns how many terminals continue after Run has returned.
-func (a *Agent) Kept() int { return a.kept }
+func (a *Agent) Kept() int { return int(a.kept.Load()) }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ type daemon struct {
 // start runs a daemon and waits until it is ready. It ends with the test at the latest.
 func start(t *testing.T, c agent.Config) *daemon {
 	t.Helper()
-	c.AllowRoot, c.Timeout = true, patience
+	c.AllowRoot, c.Timeout = true, cmp.Or(c.Timeout, patience)
 	if c.Holder.Path == "" && c.Terminals.Start == nil {
 		c.Terminals.Start = inProcess
 	}

@@ -345,8 +345,9 @@ type Left struct {
 // EndLeftRunning ends the terminals that no daemon serves, with everything in them, and
 // lists them. It also ends the processes that agents' exited terminals have left running;
 // those of the person's exited terminals continue, as when a daemon ends. Undelivered
-// output does not delay it. It keeps a daemon from starting until it returns. Errors: a
-// *RunningError if one runs, ctx's, or the processes that remain.
+// output does not delay it. It waits for a daemon that is about to end, and keeps one
+// from starting until it returns. Errors: a *RunningError if one runs, a *LockError,
+// ctx's, or the processes that remain.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 && err == nil {
@@ -356,7 +357,7 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
-	lock, err := lockDaemon(d)
+	lock, err := waitLock(ctx, d, false)
 	if err != nil {
 		return Ended{}, err
 	}

@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"tether/agent/localapi"
+	"tether/internal/retry"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/proc"
+	"tether/platform/secret"
 )
 
 // LockError says that a process holds the daemon's lock without serving, so that no
@@ -112,6 +115,55 @@ func (a *Agent) reportLock() {
 		text += "; " + lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: pid}).holder() + " holds the new one"
 	}
 	a.degraded.report(LockCause, text+": tether daemon --replace --background puts it right")
+}
+
+// How long a daemon that starts waits for the lock, while no daemon listens. Its holder
+// may be a daemon that begins, or one that ends, which takes up to 8 s; or it may be
+// tether status, which examines the terminals.
+const (
+	lockTimeout    = 10 * time.Second
+	foreignTimeout = time.Second // for another program
+	lockEvery      = 5 * time.Millisecond
+)
+
+// lock makes this the only daemon with these directories. The socket has a lock too, but
+// it exists only after everything else was opened.
+func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
+	if err := secret.Dir(a.cfg.Dirs.Runtime); err != nil {
+		return nil, err
+	}
+	return waitLock(ctx, a.cfg.Dirs, a.cfg.Replace)
+}
+
+// waitLock takes the lock of a daemon once it is free. If a daemon listens, it waits for
+// the end of that only with replace. Errors: a *RunningError, or a *LockError if nobody
+// listens, also when ctx ends.
+func waitLock(ctx context.Context, d dirs.Dirs, replace bool) (*ipc.Held, error) {
+	wait, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	foreign := 0 // looks in succession: between two holders the file has the former one's number
+	for began := time.Now(); ; {
+		lock, err := lockDaemon(d)
+		running, ok := errors.AsType[*RunningError](err)
+		if !ok {
+			return lock, err
+		}
+		waited := time.Since(began)
+		late := !retry.Wait(wait, max(lockEvery, waited/100))
+		if listens(context.WithoutCancel(ctx), d) {
+			if late || !replace {
+				return nil, err
+			}
+		} else if late || waited > foreignTimeout {
+			held := lockError(&ipc.LockedError{Path: lockPath(d), Pid: running.Pid})
+			if foreign++; held.isDaemon(running.Pid) {
+				foreign = 0
+			}
+			if late || foreign > 3 {
+				return nil, held
+			}
+		}
+	}
 }
 
 // lockDaemon takes the lock of a daemon.

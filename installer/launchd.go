@@ -30,7 +30,7 @@ func LaunchdPlist(s Service, log string) string {
 	p.entry("RunAtLoad", "<true/>")
 	p.entry("KeepAlive", "<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>")
 	p.entry("ThrottleInterval", "<integer>1</integer>")
-	p.entry("ExitTimeOut", "<integer>5</integer>")
+	p.entry("ExitTimeOut", "<integer>10</integer>")
 	p.entry("AbandonProcessGroup", "<true/>")
 	p.entry("ProcessType", text("Interactive"))
 	p.entry("StandardOutPath", text(log))

@@ -36,7 +36,7 @@ Restart=on-failure
 RestartSec=500ms
 RestartPreventExitStatus=2
 KillMode=process
-TimeoutStopSec=5
+TimeoutStopSec=10
 OOMPolicy=continue
 
 [Install]

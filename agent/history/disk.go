@@ -48,7 +48,9 @@ type Entry struct {
 	Size int64
 }
 
-// disk is a directory that is closed to others.
+// Disk returns the FS of a directory, which is closed to others.
+func Disk(dir string) FS { return disk(dir) }
+
 type disk string
 
 func (d disk) path(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }

@@ -44,7 +44,7 @@ type Options struct {
 // History is what is kept of all runs. It is safe for concurrent use.
 type History struct {
 	opts   Options
-	fs     FS
+	fs     *gate
 	codec  *codec
 	bounds bounds
 	list   list
@@ -72,9 +72,9 @@ func Open(o Options) (*History, error) {
 	if o.Dir == "" {
 		return nil, errors.New("the history has no directory")
 	}
-	h := &History{opts: o, fs: o.FS, codec: newCodec(), bounds: usualBounds(), turn: make(chan struct{}, 1), writers: map[string]*Writer{}}
-	if h.fs == nil {
-		h.fs = disk(o.Dir)
+	h := &History{opts: o, fs: &gate{FS: o.FS}, codec: newCodec(), bounds: usualBounds(), turn: make(chan struct{}, 1), writers: map[string]*Writer{}}
+	if o.FS == nil {
+		h.fs.FS = Disk(o.Dir)
 	}
 	if h.opts.Now == nil {
 		h.opts.Now = time.Now
@@ -123,14 +123,47 @@ func (h *History) load() error {
 	return err
 }
 
-// Close ends the writing with a last round.
+// closeWithin is how long Close waits for the disk.
+const closeWithin = time.Second
+
+// Close ends the writing: what there is of all terminals is written, and then synced for
+// at most a second. What the disk has not taken by then, the system writes later. After
+// Close nothing is written any more, so that another process may.
 func (h *History) Close() error {
-	err := h.Sync(context.Background())
-	h.mu.Lock()
-	writers := h.writers
-	h.writers = map[string]*Writer{}
-	h.mu.Unlock()
-	for _, w := range writers {
+	began := time.Now()
+	closed := make(chan error, 1)
+	go func() { // it ends when the disk has answered
+		closed <- errors.Join(h.flush(), h.Sync(context.Background()), h.closeFiles())
+	}()
+	select {
+	case err := <-closed:
+		h.Shut()
+		return err
+	case <-time.After(closeWithin):
+		h.Shut()
+		return fmt.Errorf("the disk has not taken everything within %v", time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// Shut ends the writing at once, as far as the disk lets it: what was added and not
+// written is lost.
+func (h *History) Shut() { h.fs.shut(closeWithin) }
+
+// flush writes what there is of all terminals. It waits for the disk of none before it
+// has begun with all.
+func (h *History) flush() error {
+	writers := h.live()
+	errs := make([]error, len(writers))
+	var all sync.WaitGroup
+	for i, w := range writers {
+		all.Go(func() { errs[i] = w.flush() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (h *History) closeFiles() (err error) {
+	for _, w := range h.live() {
 		err = errors.Join(err, w.close())
 	}
 	return errors.Join(err, h.list.close())
@@ -192,7 +225,7 @@ func (w *Writer) goOn() error {
 	if n := len(w.segments); n > 0 { // its end may be torn, its frames are small
 		w.toJoin = append(w.toJoin, w.segments[n-1].off)
 	}
-	return w.h.notes(w.id, func(n Note, _ []byte) {
+	return w.h.notes(w.id, maxOffset, func(n Note, _ []byte) {
 		if n.Kind == NoteForgot {
 			w.end = max(w.end, n.Off)
 		}
@@ -281,11 +314,18 @@ func (h *History) Sync(ctx context.Context) error {
 	return err
 }
 
-// syncWriters makes what terminals have written last, and ends the writing for those that
-// have ended.
+// syncWriters makes what terminals have written last. Then it tidies their files, and
+// ends the writing for those that have ended.
 func (h *History) syncWriters() (err error) {
-	for _, w := range h.live() {
-		done, e := w.sync()
+	writers := h.live()
+	joins := make([]func() (bool, error), len(writers))
+	for i, w := range writers {
+		var e error
+		joins[i], e = w.sync()
+		err = errors.Join(err, e)
+	}
+	for i, w := range writers {
+		done, e := joins[i]()
 		err = errors.Join(err, e)
 		if done {
 			h.mu.Lock()

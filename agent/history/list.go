@@ -139,55 +139,83 @@ func (l *list) stale() bool {
 }
 
 // rewrite keeps the newest lines about the runs for which keep returns true. It returns
-// by how much less the file takes.
+// by how much less the file takes. Lines can be added meanwhile; the next Sync makes them
+// last.
 func (l *list) rewrite(keep func(*Run) bool) (freed int64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	src, size, err := l.source()
-	if err != nil || src == nil {
+	was, written, lines, err := l.writeNew(keep)
+	if err != nil || was == 0 {
 		return 0, err
 	}
-	defer src.Close()
-	idx, err := readIndex(src, size)
+	l.mu.Lock()
+	freed, err = l.replaceLocked(keep, was, written, lines)
+	l.mu.Unlock()
 	if err != nil {
 		return 0, err
 	}
+	// Lines that follow must not be lost with the new name.
+	return freed, l.fs.SyncDir(".")
+}
+
+// writeNew writes the list anew beside, and syncs that. was is the size of the old one.
+func (l *list) writeNew(keep func(*Run) bool) (was, written int64, lines int, err error) {
+	l.mu.Lock()
+	src, was, err := l.source()
+	l.mu.Unlock()
+	if err != nil || src == nil {
+		return 0, 0, 0, err
+	}
+	defer src.Close()
+	idx, err := readIndex(src, was)
+	if err != nil {
+		return 0, 0, 0, err
+	}
 	if err := l.fs.Remove(listName + newExt); err != nil {
-		return 0, err
+		return 0, 0, 0, err
 	}
 	file, err := l.fs.Append(listName + newExt)
 	if err != nil {
-		return 0, err
+		return 0, 0, 0, err
 	}
-	var written int64
 	var buf []byte
-	lines := 0
-	w := lineWindow{src: src, size: size}
-	for _, p := range idx.places {
-		line, err := w.line(p)
-		if err != nil {
-			return 0, errors.Join(err, file.Close())
-		}
-		if r, err := decodeRun(line); err != nil || !keep(&r) {
-			continue
-		}
-		lines++
-		buf = append(append(buf, line...), '\n')
-		if len(buf) >= window {
-			n, err := file.Write(buf)
-			written += int64(n)
-			if err != nil {
-				return 0, errors.Join(err, file.Close())
-			}
-			buf = buf[:0]
+	flush := func() {
+		if err == nil {
+			var n int
+			n, err = file.Write(buf)
+			written, buf = written+int64(n), buf[:0]
 		}
 	}
-	n, err := file.Write(buf)
-	written += int64(n)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	w := lineWindow{src: src, size: was}
+	for _, p := range idx.places {
+		line, e := w.line(p)
+		if err = errors.Join(err, e); err != nil {
+			break
+		}
+		if kept(line, keep) {
+			lines++
+			if buf = append(append(buf, line...), '\n'); len(buf) >= window {
+				flush()
+			}
+		}
+	}
+	flush()
+	if err == nil {
+		err = file.Sync()
+	}
+	return was, written, lines, errors.Join(err, file.Close())
+}
+
+func kept(line []byte, keep func(*Run) bool) bool {
+	r, err := decodeRun(line)
+	return err == nil && keep(&r)
+}
+
+// replaceLocked replaces the list by the new one, with the lines that were added since it
+// had was bytes.
+func (l *list) replaceLocked(keep func(*Run) bool, was, written int64, lines int) (freed int64, err error) {
+	added, n, err := l.addTailLocked(keep, was)
+	if err != nil {
 		return 0, err
 	}
-	src.Close()
 	if l.file != nil { // some systems do not replace open files
 		l.file.Close()
 		l.file = nil
@@ -195,10 +223,39 @@ func (l *list) rewrite(keep func(*Run) bool) (freed int64, err error) {
 	if err := l.fs.Rename(listName+newExt, listName); err != nil {
 		return 0, err
 	}
+	written += added
+	lines += n
 	freed = roundUp(l.size) - roundUp(written)
-	l.size, l.lines, l.live, l.torn, l.dirty = written, lines, lines, false, false
-	// Lines that follow must not be lost with the new name.
-	return freed, l.fs.SyncDir(".")
+	l.size, l.lines, l.live, l.torn, l.dirty = written, lines, lines, false, added > 0
+	if added > 0 {
+		l.names = true
+		l.file, err = l.fs.Append(listName) // for the next Sync
+	}
+	return freed, err
+}
+
+func (l *list) addTailLocked(keep func(*Run) bool, was int64) (added int64, lines int, err error) {
+	src, size, err := l.source()
+	if err != nil || src == nil || size <= was {
+		return 0, 0, err
+	}
+	defer src.Close()
+	var tail []byte
+	for line := range linesOf(io.NewSectionReader(src, was, size-was), size-was, &err) {
+		if line.whole && kept(line.text, keep) {
+			tail = append(append(tail, line.text...), '\n')
+			lines++
+		}
+	}
+	if err != nil || len(tail) == 0 {
+		return 0, 0, err
+	}
+	file, err := l.fs.Append(listName + newExt)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, err := file.Write(tail)
+	return int64(n), lines, errors.Join(err, file.Close())
 }
 
 // place is where the newest line about a run is.

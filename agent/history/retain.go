@@ -432,37 +432,48 @@ func (h *History) cut(terminal string, c *cut) error {
 		}
 		w.toJoin = nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.made && w.end == w.run.Start {
-		return nil
-	}
-	err := w.flushLocked(len(w.buf))
-	w.closeSegmentLocked()
-	err = errors.Join(err, syncAndClose(w.toClose)) // some systems do not replace open files
-	w.toClose = nil
-	for i := len(w.segments) - 1; i >= 0; i-- {
-		to := w.end
-		if i+1 < len(w.segments) {
-			to = w.segments[i+1].off
+	closed, err := w.beginCut(live)
+	end := w.End()
+	for i := len(closed) - 1; i >= 0; i-- {
+		to := end
+		if i+1 < len(closed) {
+			to = closed[i+1].off
 		}
-		s := w.segments[i]
+		s := closed[i]
 		touched := slices.ContainsFunc(c.spans, func(sp Span) bool { return sp.From < to && sp.To > s.off })
 		if touched {
-			err = errors.Join(err, w.rewriteLocked(i, c.spans))
+			err = errors.Join(err, w.rewrite(s, c.spans))
 		}
 	}
-	if live {
-		err = errors.Join(err, w.noteLocked(Note{Kind: NoteForgot, Time: h.opts.Now()}))
-	}
-	err = errors.Join(err, w.pruneLocked(func(_ int, n *Note, newest bool) bool {
+	err = errors.Join(err, w.prune(func(_ int, n *Note, newest bool) bool {
 		if n.Command != nil && c.commands[n.Command.N] {
 			return true
 		}
 		return c.all && !newest && n.Kind != NoteCommand // the one that runs; the others are in commands
 	}))
-	if w.made {
+	w.mu.Lock()
+	made := w.made
+	w.mu.Unlock()
+	if made {
 		err = errors.Join(err, h.fs.SyncDir(terminal))
 	}
 	return err
+}
+
+// beginCut writes what there is, and returns the segments to which nothing is added from
+// here on.
+func (w *Writer) beginCut(live bool) (closed []segment, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.made && w.end == w.run.Start {
+		return nil, nil
+	}
+	err = w.flushLocked(len(w.buf))
+	w.closeSegmentLocked()
+	err = errors.Join(err, syncAndClose(w.toClose)) // some systems do not replace open files
+	w.toClose = nil
+	if live {
+		err = errors.Join(err, w.noteLocked(Note{Kind: NoteForgot, Time: w.h.opts.Now()}))
+	}
+	return slices.Clone(w.segments), err
 }

@@ -2,18 +2,18 @@ package history
 
 import (
 	"errors"
+	"io"
 	"slices"
 )
 
-// rewrite writes a segment anew: without some of its text, and with frames that are as
-// large as they may be. It returns the new size, 0 if nothing is left and the file is
-// removed, and the bytes of text.
+// rewrite writes a segment anew beside: without some of its text, and with frames that
+// are as large as they may be. It returns the new size, 0 without a file if nothing is
+// left, and the bytes of text.
 func (h *History) rewrite(terminal string, off int64, without []Span) (size, text int64, err error) {
 	data, err := h.readSegment(terminal, off)
 	if err != nil {
 		return 0, 0, err
 	}
-	name := terminal + "/" + segmentName(off)
 	var out []byte
 	var open Frame
 	flush := func() {
@@ -48,9 +48,9 @@ func (h *History) rewrite(terminal string, off int64, without []Span) (size, tex
 	}
 	flush()
 	if len(out) == 0 {
-		return 0, 0, h.fs.Remove(name)
+		return 0, 0, nil
 	}
-	return int64(len(out)), text, h.replace(name, out)
+	return int64(len(out)), text, h.writeNew(terminal+"/"+segmentName(off), out)
 }
 
 // minus returns what is left of a frame without some spans.
@@ -72,8 +72,9 @@ func (f Frame) minus(without []Span) []Frame {
 	return parts
 }
 
-// replace writes a file anew, so that after a loss of power it is the old one or the new.
-func (h *History) replace(name string, data []byte) error {
+// writeNew writes a file beside the one that it is to replace, so that after a loss of
+// power that is the old one or the new.
+func (h *History) writeNew(name string, data []byte) error {
 	if err := h.fs.Remove(name + newExt); err != nil {
 		return err
 	}
@@ -85,12 +86,15 @@ func (h *History) replace(name string, data []byte) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, h.fs.Remove(name+newExt))
 	}
-	return h.fs.Rename(name+newExt, name)
+	return nil
 }
 
-// pruneLocked writes the notes anew without some.
-func (w *Writer) pruneLocked(drop func(i int, n *Note, newest bool) bool) error {
-	if w.noted == 0 {
+// prune writes the notes anew without some. Those that are added meanwhile stay.
+func (w *Writer) prune(drop func(i int, n *Note, newest bool) bool) error {
+	w.mu.Lock()
+	was := w.noted
+	w.mu.Unlock()
+	if was == 0 {
 		return nil
 	}
 	type kept struct {
@@ -99,7 +103,7 @@ func (w *Writer) pruneLocked(drop func(i int, n *Note, newest bool) bool) error 
 	}
 	var all []kept
 	newest := map[string]int{} // of the notes that replace each other
-	err := w.h.notes(w.id, func(n Note, line []byte) {
+	err := w.h.notes(w.id, was, func(n Note, line []byte) {
 		newest[n.state()] = len(all)
 		all = append(all, kept{n, slices.Clone(line)})
 	})
@@ -113,21 +117,59 @@ func (w *Writer) pruneLocked(drop func(i int, n *Note, newest bool) bool) error 
 			out = append(append(out, k.line...), '\n')
 		}
 	}
+	name := w.id + "/" + notesName
+	if err := w.h.writeNew(name, out); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.notes != nil { // some systems do not replace open files
 		w.notes.Close()
 		w.notes = nil
 	}
-	w.renamed = true
-	if err := w.h.replace(w.id+"/"+notesName, out); err != nil {
+	added, err := w.h.addTail(name, was)
+	if err != nil {
 		return err
 	}
-	w.h.grow(&w.noted, int64(len(out))-w.noted)
-	return nil
+	w.renamed = true
+	if err := w.h.fs.Rename(name+newExt, name); err != nil {
+		return err
+	}
+	w.h.grow(&w.noted, int64(len(out))+added-w.noted)
+	if added > 0 { // the next round syncs it
+		w.unnoted = true
+		w.notes, err = w.h.fs.Append(name)
+	}
+	return err
 }
 
-// tooManyLocked drops the older half of the notes, but for those that are still true.
-func (w *Writer) tooManyLocked() func(int, *Note, bool) bool {
+// addTail adds to a file that was written anew what the old one got after its first was
+// bytes, and returns how much that is.
+func (h *History) addTail(name string, was int64) (int64, error) {
+	src, err := h.fs.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	size, err := src.Size()
+	if err != nil || size <= was {
+		return 0, err
+	}
+	tail, err := io.ReadAll(io.NewSectionReader(src, was, size-was))
+	if err != nil {
+		return 0, err
+	}
+	file, err := h.fs.Append(name + newExt)
+	if err != nil {
+		return 0, err
+	}
+	_, err = file.Write(tail)
+	return int64(len(tail)), errors.Join(err, file.Close())
+}
+
+// tooMany drops the older half of the notes, but for those that are still true.
+func (w *Writer) tooMany() func(int, *Note, bool) bool {
 	lines := 0
-	_ = w.h.notes(w.id, func(Note, []byte) { lines++ })
+	_ = w.h.notes(w.id, maxOffset, func(Note, []byte) { lines++ })
 	return func(i int, _ *Note, newest bool) bool { return i < lines/2 && !newest }
 }

@@ -188,7 +188,7 @@ func (h *History) readFile(buf []byte, name string, max int64) ([]byte, error) {
 // a loss of power some of a terminal that goes on may be ahead of its text.
 func (t *Text) Notes() ([]Note, error) {
 	var notes []Note
-	err := t.h.notes(t.terminal, func(n Note, _ []byte) {
+	err := t.h.notes(t.terminal, maxOffset, func(n Note, _ []byte) {
 		if n.Off <= t.last {
 			notes = append(notes, n)
 		}
@@ -196,9 +196,9 @@ func (t *Text) Notes() ([]Note, error) {
 	return notes, err
 }
 
-// notes calls visit with a terminal's notes and their lines. What is damaged is passed
-// over.
-func (h *History) notes(terminal string, visit func(n Note, line []byte)) error {
+// notes calls visit with a terminal's notes in the first max bytes of their file, and
+// their lines. What is damaged is passed over.
+func (h *History) notes(terminal string, max int64, visit func(n Note, line []byte)) error {
 	src, err := h.fs.Open(terminal + "/" + notesName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -211,7 +211,7 @@ func (h *History) notes(terminal string, visit func(n Note, line []byte)) error 
 	if err != nil {
 		return err
 	}
-	for line := range linesOf(src, size, &err) {
+	for line := range linesOf(src, min(size, max), &err) {
 		var n Note
 		if line.whole && len(line.text) > 0 && jsonspan.Unmarshal(line.text, &n) == nil && n.Off >= 0 && n.Off <= maxOffset {
 			visit(n, line.text)

@@ -323,12 +323,20 @@ func (w *Writer) Finish(r Run) error {
 	return errors.Join(err, w.h.Put(r))
 }
 
-// sync makes what was written last, and closes what is complete. It reports whether the
+// flush writes what was added.
+func (w *Writer) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flushLocked(len(w.buf))
+}
+
+// sync makes what was written last, and closes what is complete. The returned function,
+// to be called in the same round, tidies the terminal's files and reports whether the
 // terminal has ended.
-func (w *Writer) sync() (done bool, err error) {
+func (w *Writer) sync() (tidy func() (done bool, err error), err error) {
 	w.mu.Lock()
 	err = w.flushLocked(len(w.buf))
-	done = w.finished // later than this it needs another round
+	done := w.finished // later than this it needs another round
 	file, notes, closing, joining, names := w.file, w.notes, w.toClose, w.toJoin, w.renamed
 	unsynced, unnoted := w.unsynced, w.unnoted
 	w.unsynced, w.unnoted, w.renamed, w.toClose, w.toJoin = false, false, false, nil, nil
@@ -343,23 +351,32 @@ func (w *Writer) sync() (done bool, err error) {
 	if names {
 		err = errors.Join(err, w.h.fs.SyncDir(w.id))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if err != nil { // the next round tries again
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.unsynced, w.unnoted, w.renamed = w.unsynced || unsynced, w.unnoted || unnoted, w.renamed || names
 		w.toJoin = append(joining, w.toJoin...)
-		return done, err
+		return func() (bool, error) { return done, nil }, err
 	}
+	return func() (bool, error) { return done, w.tidy(joining, done) }, nil
+}
+
+// tidy joins frames of closed segments, and removes the oldest of too many notes. What is
+// added meanwhile does not wait for the disk.
+func (w *Writer) tidy(joining []int64, done bool) (err error) {
 	for _, off := range joining {
-		err = errors.Join(err, w.joinLocked(off))
+		err = errors.Join(err, w.join(off))
 	}
-	if w.noted > w.h.bounds.notes {
-		err = errors.Join(err, w.pruneLocked(w.tooManyLocked()))
+	w.mu.Lock()
+	tooMany := w.noted > w.h.bounds.notes
+	w.mu.Unlock()
+	if tooMany {
+		err = errors.Join(err, w.prune(w.tooMany()))
 	}
 	if done {
-		err = errors.Join(err, w.closeLocked())
+		err = errors.Join(err, w.close())
 	}
-	return done, err
+	return err
 }
 
 func syncAndClose(files []File) (err error) {
@@ -386,28 +403,53 @@ func (w *Writer) closeLocked() (err error) {
 	return err
 }
 
-// joinLocked makes few large frames of the small ones of a closed segment.
-func (w *Writer) joinLocked(off int64) error {
-	i := slices.IndexFunc(w.segments, func(s segment) bool { return s.off == off })
-	if i < 0 || w.file != nil && i == len(w.segments)-1 {
-		return nil // it is gone, or written again
+// join makes few large frames of the small ones of a closed segment.
+func (w *Writer) join(off int64) error {
+	s, ok := w.closedAt(off)
+	if !ok {
+		return nil
 	}
-	return w.rewriteLocked(i, nil)
+	return w.rewrite(s, nil)
 }
 
-// rewriteLocked writes a closed segment anew without some of its text. One without text
-// is removed.
-func (w *Writer) rewriteLocked(i int, without []Span) error {
-	s := &w.segments[i]
-	size, text, err := w.h.rewrite(w.id, s.off, without)
+// closedAt returns the segment with that offset, unless it is gone or written again.
+func (w *Writer) closedAt(off int64) (segment, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.closedLocked(off)
+	if i < 0 {
+		return segment{}, false
+	}
+	return w.segments[i], true
+}
+
+func (w *Writer) closedLocked(off int64) int {
+	return slices.IndexFunc(w.closed(), func(s segment) bool { return s.off == off })
+}
+
+// rewrite writes a closed segment anew without some of its text, unless it has changed
+// meanwhile. One without text is removed.
+func (w *Writer) rewrite(was segment, without []Span) error {
+	size, text, err := w.h.rewrite(w.id, was.off, without)
 	if err != nil {
 		return err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := w.id + "/" + segmentName(was.off)
+	i := w.closedLocked(was.off)
+	if i < 0 || w.segments[i] != was {
+		return w.h.fs.Remove(name + newExt)
+	}
+	if size == 0 {
+		return w.removeSegmentLocked(i)
+	}
+	if err := w.h.fs.Rename(name+newExt, name); err != nil {
+		return err
+	}
 	w.renamed = true
+	s := &w.segments[i]
 	w.h.grow(&s.bytes, size-s.bytes)
 	s.text = text
-	if size == 0 {
-		w.segments = slices.Delete(w.segments, i, i+1)
-	}
 	return nil
 }

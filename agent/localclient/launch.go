@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -142,15 +143,19 @@ func (c *Client) dial(ctx context.Context) error {
 	return conn.Close()
 }
 
-// WaitGone returns when no daemon listens any more.
+// WaitGone returns when no daemon listens any more, and the one that has listened has
+// released its lock, so that another one can start.
 func (c *Client) WaitGone(ctx context.Context) error {
-	for {
+	lock := filepath.Join(filepath.Dir(c.socket), localapi.LockName)
+	for pid := ipc.Holder(lock); ; {
 		err := c.dial(ctx)
-		if errors.Is(err, ipc.ErrNotRunning) {
-			return nil
+		if err != nil && !errors.Is(err, ipc.ErrNotRunning) {
+			return err
 		}
 		if err != nil {
-			return err
+			if holder := ipc.Holder(lock); holder == 0 || holder != pid {
+				return nil
+			}
 		}
 		if !retry.Wait(ctx, lastLook) {
 			return ctx.Err()

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/internal/testkit"
+	"tether/internal/testkit/must"
 	"tether/platform/ipc"
+	"tether/platform/secret"
 )
 
 func TestNotRunning(t *testing.T) {
@@ -26,6 +30,24 @@ func TestNotRunning(t *testing.T) {
 	if err := c.WaitGone(t.Context()); err != nil {
 		t.Errorf("wait for the end of nothing: %v", err)
 	}
+}
+
+// A daemon that has closed its socket is not gone before it has released its lock.
+func TestWaitGoneWaitsForTheLock(t *testing.T) {
+	dir := testkit.Home(t) + "/run"
+	must.Do(t, secret.Dir(dir))
+	lock := must.Get(ipc.Lock(filepath.Join(dir, localapi.LockName)))(t)
+	c := localclient.New(dir + "/daemon.sock")
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := c.WaitGone(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it has the lock: %v", err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- c.WaitGone(t.Context()) }()
+	must.Do(t, lock.Close())
+	must.Do(t, <-gone)
 }
 
 func TestEnsureReportsTheReason(t *testing.T) {

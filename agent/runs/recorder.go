@@ -226,11 +226,9 @@ func (r *recorder) mayWork() bool {
 	return r.budget > 0
 }
 
-// end writes what there is by now, for a daemon that ends.
+// end writes what there is by now, for a daemon that ends. It does not wait for the round
+// of syncs that goes on.
 func (r *recorder) end() {
-	if r.syncing {
-		<-r.synced
-	}
 	for _, x := range r.all {
 		x.read()
 		x.close()

@@ -162,9 +162,9 @@ func startHint() string {
 }
 
 const (
-	// stopTimeout is how long this program waits for a daemon to end. The daemon's own
-	// limit is 5 s.
-	stopTimeout = 8 * time.Second
+	// stopTimeout is how long this program waits for a daemon to end, which takes 8 s at
+	// most.
+	stopTimeout = 12 * time.Second
 	// turnTimeout is how long a replacement waits for replacements that began earlier.
 	turnTimeout = time.Minute
 	// lookAgain is the time between two checks of a lock that another process holds.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/doctor"
@@ -65,6 +66,9 @@ func stuck(d dirs.Dirs, err error) error {
 	}
 	if foreign := d.Check(); foreign != nil {
 		return foreign
+	}
+	if held := agent.LockHeld(context.Background(), d); held != nil { // a daemon that does not end, for example
+		return held
 	}
 	return &hinted{&localapi.Error{Code: localapi.CodeTimeout, Message: "the daemon does not answer"}, doctor.StuckFix(d)}
 }
