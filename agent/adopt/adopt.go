@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -62,16 +63,21 @@ func (e *RefusedError) Error() string {
 // server does not answer: the errors name such servers. On systems without such programs
 // it returns nothing.
 func List(ctx context.Context, o Options) ([]Pane, []error) {
-	return listTmux(ctx, o)
+	panes, faults := listTmux(ctx, o)
+	pictures, others := listTellers(ctx, o)
+	return append(panes, pictures...), append(faults, others...)
 }
 
 // Find returns one pane that can be adopted. The error is an *UnknownError, a
 // *RefusedError or one of a server that does not answer.
 func Find(ctx context.Context, o Options, t Target) (Pane, error) {
-	if t.Program != "tmux" {
-		return Pane{}, &RefusedError{t, "only panes of tmux can be adopted"}
+	switch t.Program {
+	case "tmux":
+		return findTmux(ctx, o, t)
+	case "kitty", "herdr", "wezterm", "zellij":
+		return findTeller(ctx, o, t)
 	}
-	return findTmux(ctx, o, t)
+	return Pane{}, &RefusedError{t, "tether adopts panes of tmux, zellij, kitty, WezTerm and herdr"}
 }
 
 func (o Options) getenv(name string) string {
@@ -96,15 +102,22 @@ func (o Options) lookPath(name string) (string, error) {
 // ReaderArgs returns the reader's arguments, after the verb, see Main. typed says that
 // what is typed at the terminal goes to the pane.
 func ReaderArgs(p Pane, typed bool) []string {
-	args := []string{p.Target.Program, p.Socket, p.Target.Pane, strconv.Itoa(p.Pid), strconv.Itoa(p.Server.Pid), strconv.FormatUint(p.Server.Start, 10)}
+	program := p.Target.Program
+	if !p.Exact {
+		program = pictured + program
+	}
+	args := []string{program, p.Socket, p.Target.Pane, strconv.Itoa(p.Pid), strconv.Itoa(p.Server.Pid), strconv.FormatUint(p.Server.Start, 10)}
 	if typed {
 		args = append(args, "type")
 	}
 	return args
 }
 
+// pictured precedes the program's name in the arguments of a reader of pictures.
+const pictured = "picture-of-"
+
 // readerVars are the variables that a reader needs.
-var readerVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR"}
+var readerVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR", "XDG_RUNTIME_DIR", "ZELLIJ_SOCKET_DIR"}
 
 // ReaderEnv returns the reader's whole environment: what its multiplexer's program needs,
 // and the nonce of its marks.
@@ -138,6 +151,9 @@ func Main(args []string) int {
 		}
 		defer restore()
 	}
+	if r.pictured.Target.Program != "" {
+		return r.pictures()
+	}
 	if r.typed {
 		go r.keys()
 	}
@@ -145,13 +161,23 @@ func Main(args []string) int {
 }
 
 func parseArgs(args []string) (*reader, error) {
-	if len(args) < 6 || len(args) > 7 || args[0] != "tmux" || !isPane(args[2]) || len(args) == 7 && args[6] != "type" {
-		return nil, errors.New("a terminal starts this program by itself, for a pane that is adopted: use tether adopt")
+	if len(args) < 6 || len(args) > 7 || len(args) == 7 && args[6] != "type" {
+		return nil, errArgs
 	}
 	r := &reader{socket: args[1], pane: args[2], typed: len(args) == 7}
 	var err, err2, err3 error
 	r.pid, err = strconv.Atoi(args[3])
 	r.server.Pid, err2 = strconv.Atoi(args[4])
 	r.server.Start, err3 = strconv.ParseUint(args[5], 10, 64)
+	if program, ok := strings.CutPrefix(args[0], pictured); ok {
+		r.pictured = Pane{Target: Target{Program: program, Pane: r.pane}, Socket: r.socket, Pid: r.pid, Server: r.server}
+		if _, ok := tellerOf(r.pictured); !ok || r.typed {
+			return nil, errArgs
+		}
+	} else if args[0] != "tmux" || !isPane(r.pane) {
+		return nil, errArgs
+	}
 	return r, errors.Join(err, err2, err3)
 }
+
+var errArgs = errors.New("a terminal starts this program by itself, for a pane that is adopted: use tether adopt")

@@ -120,8 +120,8 @@ var (
 
 // ask returns the output of each of the commands, and gives earlier events to before. The
 // reply stands at its place in the pane's output, except after errMixed: a line waits for
-// all panes' output that is older, so that newer output of this pane may overtake it while
-// another one has some (control.c of tmux).
+// all panes' output that is older, so that newer output of this pane may overtake it
+// while another one has some (control.c of tmux).
 func (c *client) ask(before func(event), commands ...string) ([]part, error) {
 	token := rand.Text()
 	c.parser.expect(token)

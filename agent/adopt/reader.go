@@ -24,6 +24,7 @@ type reader struct {
 	pid          int // of the pane's first process
 	server       proc.ID
 	typed        bool
+	pictured     Pane // the pane if only pictures of it are told; otherwise zero
 	nonce        string
 	in           io.Reader
 	out          io.Writer
@@ -64,6 +65,15 @@ const (
 	retryMost = 5 * time.Second // longest wait before it attaches again
 	retryMany = 30              // attempts without a picture
 )
+
+// pictures draws the pane until it has ended.
+func (r *reader) pictures() int {
+	from, _ := tellerOf(r.pictured)
+	if err := repeat(context.Background(), r.out, from, r.pictured, r.nonce); err != nil {
+		return 1 // the terminal has gone
+	}
+	return r.end("the pane has ended")
+}
 
 // run follows the pane until it has ended, and returns the status to exit with.
 func (r *reader) run() int {
@@ -404,17 +414,19 @@ const (
 	maxDir   = 4096
 )
 
-// mark writes a property that only the reader can write, since it has the nonce.
-func (r *reader) mark(key, value string) {
-	r.buf = append(r.buf, "\x1b]633;P;"+key+"="...)
+func (r *reader) mark(key, value string) { r.buf = appendMark(r.buf, key, value, r.nonce) }
+
+// appendMark appends a property that only the reader can write, since it has the nonce.
+func appendMark(b []byte, key, value, nonce string) []byte {
+	b = append(b, "\x1b]633;P;"+key+"="...)
 	for _, c := range []byte(value) {
 		if c <= ' ' || c == ';' || c == '\\' || c >= 0x7f {
-			r.buf = fmt.Appendf(r.buf, "\\x%02x", c)
+			b = fmt.Appendf(b, "\\x%02x", c)
 		} else {
-			r.buf = append(r.buf, c)
+			b = append(b, c)
 		}
 	}
-	r.buf = append(r.buf, ";"+r.nonce+"\a"...)
+	return append(b, ";"+nonce+"\a"...)
 }
 
 // flush writes what is to be written. It blocks while nobody reads the terminal: tmux

@@ -23,6 +23,8 @@ var rawDecoders = map[string]string{
 	"agent/acp/message.go":      "ids and methods, which are compared and echoed as they came",
 	"mcp/stdio.go":              "the id of a message that is refused",
 
+	"agent/adopt/": "titles and text of panes of other programs, which are only shown",
+
 	// What this program has written itself.
 	"agent/audit/verify.go":       "the daemon's own log",
 	"agent/declared/store.go":     "the daemon's own file",
