@@ -50,8 +50,9 @@ type Set struct {
 }
 
 // New returns a principal's tools. Tools that start and control terminals are among them
-// only if Options.Terminals is a Controller, and restart_terminal only if it is a
-// Restarter whose MayRestart returns true.
+// only if Options.Terminals is a Controller, restart_terminal only if it is a Restarter
+// whose MayRestart returns true, and fetch_page only if it is a Fetcher whose MayFetch
+// does.
 func New(o Options) *Set {
 	o.Waits = cmp.Or(o.Waits, 64)
 	s := &Set{opts: o, waits: make(chan struct{}, o.Waits), matching: NewMatching(o.Matchers, o.Bug)}
@@ -64,6 +65,9 @@ func New(o Options) *Set {
 	s.tools = []tool{s.listTool(), s.readTool(), s.waitTool(), s.problemsTool()}
 	if s.runs != nil || s.far != nil {
 		s.tools = append(s.tools, s.runTools()...)
+	}
+	if f, ok := o.Terminals.(Fetcher); ok && f.MayFetch() {
+		s.tools = append(s.tools, s.fetchTool(f))
 	}
 	if s.control != nil {
 		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
@@ -138,12 +142,13 @@ const (
 type Progress func(ctx context.Context, what string) (stop func())
 
 // Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer,
-// *ProblemsAnswer, *RunsAnswer, *FoundAnswer, Spawned, Promoted, Killed, Written or
-// Signaled, by the tool that was called, or what Runs or FarKeeper returned.
+// *ProblemsAnswer, *RunsAnswer, *FoundAnswer, *FetchAnswer, Spawned, Promoted, Killed,
+// Written or Signaled, by the tool that was called, or what Runs or FarKeeper returned.
 type Result struct {
 	Answer     any
 	Structured any  // answer with more fields, for programs; nil if Answer has everything
 	Untrusted  bool // the answer holds output of programs
+	Blob       *Blob
 }
 
 // Text returns the answer as the JSON that models get, without escapes for <, > and &.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -95,6 +96,11 @@ func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{Content: text(body), StructuredContent: r.Structured}
 	if r.Structured == nil && !r.Untrusted {
 		out.StructuredContent = json.RawMessage(body)
+	}
+	if b := r.Blob; b != nil && strings.HasPrefix(b.Type, "image/") {
+		out.Content = append(out.Content, &sdk.ImageContent{Data: b.Data, MIMEType: b.Type})
+	} else if b != nil {
+		out.Content = append(out.Content, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: b.URI, MIMEType: b.Type, Blob: b.Data}})
 	}
 	if r.Untrusted {
 		out.Meta = sdk.Meta{metaUntrusted: true}

@@ -255,10 +255,11 @@ type real struct {
 	env    []string // of programs that ask it
 }
 
-func openReal(t *testing.T, o local.Options) *real {
+func openReal(t *testing.T, o local.Options, terms ...term.Options) *real {
 	t.Helper()
+	terms = append(terms, term.Options{})
 	testkit.Leaks(t)
-	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(term.Options{})}
+	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(terms[0])}
 	daemon := &fakeDaemon{}
 	o.Access, o.Daemon, o.Hosts, o.Notifier = d.pool.As, daemon, daemon, noReceivers{}
 	addStarter(t, &o, daemon, nil)

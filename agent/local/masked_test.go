@@ -76,6 +76,7 @@ var agentRoutes = map[string][]string{
 	"GET /v1/terminals/{ref}/commands": {"/v1/terminals/ID/commands", "/v1/terminals/OWN/commands"},
 	"GET /v1/terminals/{ref}/problems": {"/v1/terminals/ID/problems", "/v1/terminals/ID/problems?raw=1", "/v1/terminals/OWN/problems?raw=1"},
 	"GET /v1/terminals/{ref}/digest":   {"/v1/terminals/ID/digest", "/v1/terminals/ID/digest?raw=1", "/v1/terminals/OWN/digest?raw=1"},
+	"POST /v1/terminals/{ref}/fetch":   {""}, // TestFetch
 	"GET /v1/terminals/{ref}/screen":   {"/v1/terminals/ID/screen", "/v1/terminals/ID/screen?colours=1", "/v1/terminals/OWN/screen?colours=1"},
 	"GET /v1/terminals/{ref}/wait":     {"/v1/terminals/ID/wait?pattern=error&timeout_ms=5000", "/v1/terminals/ID/wait?command=1&timeout_ms=5000"},
 	"POST /v1/events":                  {""},
@@ -245,6 +246,7 @@ func TestNoToolTellsAgentsSecrets(t *testing.T) {
 			{"terminalId": id, "since": 0}, {"terminalId": id, "tail": 2}, {"terminalId": id, "grep": "value"}},
 		"wait_terminal":             {{"terminalId": id, "pattern": "value"}, {"terminalId": id, "command": true}, {"terminalId": id, "idleMs": 10}},
 		"problems":                  {{"terminalId": id}},
+		"fetch_page":                {{"terminalId": id}}, // a page: TestFetchTool
 		"spawn_background_terminal": {{"cwd": testkit.Abs("/"), "command": []string{"x", hushedToken}}},
 		"write_terminal":            {{"terminalId": id, "input": "x"}},
 		"signal_terminal":           {{"terminalId": id, "signal": "SIGINT"}},

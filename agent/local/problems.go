@@ -34,10 +34,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 	list := localapi.ProblemList{SchemaVersion: localapi.SchemaVersion, Problems: []localapi.Problem{}, Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
 		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited, Succeeded: a.Succeeded, Unrecognised: append([]string{}, a.Unrecognised...)}
 	for _, p := range a.Problems {
-		list.Problems = append(list.Problems, localapi.Problem{
-			Tool: p.Tool, File: p.File, Package: p.Package, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
-			Code: p.Code, Href: p.Href, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count, Taken: p.Taken,
-		})
+		list.Problems = append(list.Problems, problemOf(p))
 	}
 	return reply(w, list)
 }

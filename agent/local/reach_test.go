@@ -40,8 +40,18 @@ func beServer(address, elsewhere string) {
 	}
 	fmt.Println("http://" + l.Addr().String())
 	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/away" {
+		switch r.URL.Path {
+		case "/away":
 			http.Redirect(w, r, elsewhere, http.StatusFound)
+		case "/broken":
+			fmt.Fprintln(os.Stderr, "\nmain.c:3:5: error: no "+hushedToken)
+			http.Error(w, "<h1>broken</h1> "+hushedToken, http.StatusInternalServerError)
+		case "/cookie":
+			w.Header().Set("Set-Cookie", "session=1")
+			w.Header().Set("X-Token", hushedToken)
+		case "/image":
+			w.Header().Set("Content-Type", "image/png")
+			_, _ = w.Write([]byte("\x89PNG"))
 		}
 	}))
 }

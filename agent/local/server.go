@@ -313,6 +313,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/terminals/{ref}/commands": s.onTerminal(s.commands),
 		"GET /v1/terminals/{ref}/problems": s.problems,
 		"GET /v1/terminals/{ref}/digest":   s.digest,
+		"POST /v1/terminals/{ref}/fetch":   withBody(s.fetch),
 		"GET /v1/terminals/{ref}/screen":   s.onTerminal(s.screen),
 		"GET /v1/runs":                     s.listRuns,
 		"GET /v1/runs/search":              s.searchRuns,

@@ -220,3 +220,34 @@ type Digest struct {
 	Text          string `json:"text"`   // at most 8 KB
 	Masked        int    `json:"masked"` // as in ProblemList
 }
+
+// FetchRequest asks for a page of a server that runs in a terminal, see package fetch.
+type FetchRequest struct {
+	Port     int               `json:"port,omitempty"`    // 0: the only one
+	Path     string            `json:"path,omitempty"`    // with the query; "": /
+	Method   string            `json:"method,omitempty"`  // GET, HEAD or OPTIONS; "": GET
+	Headers  map[string]string `json:"headers,omitempty"` // those that may cross
+	Readable bool              `json:"readable,omitempty"`
+}
+
+// Header is one header of an answer.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Fetched is a page, and what the terminal printed meanwhile.
+type Fetched struct {
+	SchemaVersion int       `json:"schema_version"`
+	URL           string    `json:"url"`
+	Status        int       `json:"status"`
+	Headers       []Header  `json:"headers"`
+	RedirectsTo   string    `json:"redirects_to,omitempty"` // another server, which was not asked
+	Body          []byte    `json:"body"`                   // at most 1 MiB, in base64; with readable, the text of HTML
+	Size          int64     `json:"body_bytes"`             // what was read of the server's body, at most 8 MiB
+	Trouble       string    `json:"trouble,omitempty"`      // why the body ended early
+	FirstByteMs   int64     `json:"first_byte_ms"`
+	TookMs        int64     `json:"took_ms"`
+	Printed       string    `json:"printed,omitempty"`  // by the terminal meanwhile, the newest 4 KB; masked
+	Problems      []Problem `json:"problems,omitempty"` // new ones, at most 10
+}

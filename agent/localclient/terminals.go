@@ -160,6 +160,11 @@ func (c *Client) Digest(ctx context.Context, ref string, raw bool) (localapi.Dig
 	return ask[localapi.Digest](ctx, c, http.MethodGet, terminalPath(ref, "/digest")+"?"+ProblemOptions{Raw: raw}.query(), nil)
 }
 
+// Fetch fetches a page of a server that runs in the terminal. It takes some 30 s at most.
+func (c *Client) Fetch(ctx context.Context, ref string, r localapi.FetchRequest) (localapi.Fetched, error) {
+	return ask[localapi.Fetched](ctx, c, http.MethodPost, terminalPath(ref, "/fetch"), r)
+}
+
 // Lend lends the terminal to a host.
 func (c *Client) Lend(ctx context.Context, ref string, r localapi.LendRequest) (localapi.Terminal, error) {
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/lend"), r)

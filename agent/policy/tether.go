@@ -10,7 +10,7 @@ import (
 // tetherReads are the verbs with which an agent reads in a terminal of its own what its
 // tools show it, too. The daemon decides what that is: it knows in whose terminal the
 // caller runs.
-var tetherReads = []string{"diff", "events", "ls", "ports", "problems", "read", "runs", "search", "verdict", "wait", "whoami"}
+var tetherReads = []string{"diff", "events", "fetch", "ls", "ports", "problems", "read", "runs", "search", "verdict", "wait", "whoami"}
 
 // onTether judges a command of tether's command line.
 func (b builtin) onTether(c command.Command) []Decision {

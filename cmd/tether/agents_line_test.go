@@ -26,7 +26,7 @@ func TestOptionsOfAgentsCommands(t *testing.T) {
 		return engine.Check(policy.Request{Door: policy.DoorMCP, Actor: term.Agent("bob"), Argv: argv, Cwd: t.TempDir()}).Effect == policy.Allow
 	}
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
-	for _, verb := range []string{"diff", "events", "ls", "ports", "problems", "read", "runs", "search", "verdict", "wait", "whoami"} {
+	for _, verb := range []string{"diff", "events", "fetch", "ls", "ports", "problems", "read", "runs", "search", "verdict", "wait", "whoami"} {
 		c, _, err := root.Find([]string{verb})
 		must.Do(t, err)
 		c.InitDefaultHelpFlag()

@@ -16,6 +16,7 @@ var examples = map[string]string{
 	"ls":                "tether ls\ntether ls --json | jq -r '.terminals[] | select(.exit == null) | .id'",
 	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell\ntether read --screen editor\ntether read --run pty-k3f9x2ab.3 --digest",
 	"problems":          "tether problems web\ntether problems --json web | jq '.problems[] | select(.severity == \"error\")'",
+	"fetch":             "tether fetch web /\ntether fetch web /api/users --include\ntether fetch web / --readable --port 5173",
 	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
 	"kill":              "tether kill web\ntether kill pty-k3f9x2ab build",
 	"unpair":            "tether unpair work",

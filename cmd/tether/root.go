@@ -78,7 +78,7 @@ func addGroups(root *cobra.Command, a *app) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), uiCommand(a), attachCommand(a), readCommand(a), commandsCommand(a), problemsCommand(a), runsCommand(a), searchCommand(a), diffCommand(a), verdictCommand(a), forgetCommand(a),
+		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), uiCommand(a), attachCommand(a), readCommand(a), commandsCommand(a), problemsCommand(a), fetchCommand(a), runsCommand(a), searchCommand(a), diffCommand(a), verdictCommand(a), forgetCommand(a),
 			killCommand(a), adoptCommand(a), unadoptCommand(a), waitCommand(a), eventsCommand(a), onCommand(a), portsCommand(a), recordCommand(a), playCommand(a), upCommand(a), downCommand(a), restartCommand(a), notifyCommand(a)}},
 		{"hosts", "Hosts and sharing", []*cobra.Command{pairCommand(a), unpairCommand(a), loginCommand(a), logoutCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), shareCommand(a), sharesCommand(a), unshareCommand(a), watchCommand(a), demoCommand(a)}},
 		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), sandboxCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),

@@ -145,7 +145,7 @@ func TestJSONIsAsDocumented(t *testing.T) {
 	})
 	lines := map[string]string{ // where a command takes more than itself
 		"commands": "commands server", "problems": "problems server", "wait": "wait over --exit", "ports": "ports server", "up": "up web", "restart": "restart web", "watch": "watch --list lab",
-		"diff": "diff again", "policy check": "policy check --line", "token create": "token create helper",
+		"diff": "diff again", "fetch": "fetch server /", "policy check": "policy check --line", "token create": "token create helper",
 	}
 	tables := documented(t)
 	commands := slices.Sorted(keysOf(printed))

@@ -29,7 +29,7 @@ var printed = map[string]string{
 	"approvals": "localapi.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "localapi.NewToken", "token create": "localapi.NewToken",
 	"token ls": "localapi.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "localapi.Environment",
 	"doctor": "doctor.Examination", "runs": "localapi.RunList", "shares": "localapi.Shares", "whoami": "localapi.Whoami", "notify ls": "localapi.Notifications",
-	"adopt": "localapi.PaneList", "diff": "localapi.Comparison", "verdict": "localapi.VerdictList",
+	"adopt": "localapi.PaneList", "diff": "localapi.Comparison", "fetch": "localapi.Fetched", "verdict": "localapi.VerdictList",
 }
 
 // jsonLines are the commands whose --json is not one document.
@@ -179,6 +179,9 @@ func (s *schemas) kind(pkg string, e ast.Expr) string {
 	case *ast.StarExpr:
 		return s.kind(pkg, x.X)
 	case *ast.ArrayType:
+		if typeName(pkg, x.Elt) == pkg+".byte" {
+			return "string"
+		}
 		return s.kind(pkg, x.Elt) + "[]"
 	case *ast.MapType:
 		return "object of " + s.kind(pkg, x.Value)

@@ -60,6 +60,8 @@ const layers = `
 	internal/literal < problems;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
+	NONE < agent/fetch;
+	agent/fetch < agenttools, agent/local;
 	problems < agent/config;
 	problems, internal/clip, vocab < agent/verdict;
 	internal/escape < screen;

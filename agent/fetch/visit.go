@@ -1,0 +1,124 @@
+package fetch
+
+import (
+	_ "embed"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+//go:embed refused.txt
+var refusedText string
+
+type rule struct{ query, path, why string }
+
+var rules = sync.OnceValue(func() (all []rule) {
+	for line := range strings.Lines(refusedText) {
+		where, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		what, why, _ := strings.Cut(rest, " ")
+		switch why = strings.TrimSpace(why); where {
+		case "path":
+			all = append(all, rule{path: what, why: why})
+		case "query":
+			all = append(all, rule{query: what, why: why})
+		}
+	}
+	return all
+})
+
+// filesPath begins the paths by which Vite serves files by their absolute paths.
+const filesPath = "/@fs/"
+
+// mayVisit returns an Error for what refused.txt lists, and for files outside of r.Dirs.
+// Servers decode paths in different ways, so each way of reading one counts.
+func (r *Request) mayVisit(u *url.URL) error {
+	for _, p := range readings(u.EscapedPath()) {
+		for _, one := range rules() {
+			if one.path != "" && begins(p, one.path) {
+				return refused("path %.60q is not for whoever only looks (%s)", u.Path, one.why)
+			}
+		}
+		if begins(p, filesPath) && !r.inDirs(p[len(filesPath)-1:]) {
+			return refused("path %.60q names a file outside of the terminal's checkout and directory", u.Path)
+		}
+		if strings.Contains(p, "/../") || strings.HasSuffix(p, "/..") {
+			return refused("path %.60q leads upwards; write where it leads to", u.Path)
+		}
+	}
+	for key := range u.Query() {
+		for _, one := range rules() {
+			if one.query != "" && strings.EqualFold(key, one.query) {
+				return refused("the query's %s is not for whoever only looks (%s)", one.query, one.why)
+			}
+		}
+	}
+	return nil
+}
+
+// maxDecoded bounds how often a path is decoded: a server behind a proxy decodes twice.
+const maxDecoded = 4
+
+// readings returns a path as it is, decoded, and decoded again, each also without
+// repeated slashes and with slashes for backslashes.
+func readings(p string) (all []string) {
+	for range maxDecoded {
+		all = append(all, p, slashes(p))
+		decoded, err := url.PathUnescape(p)
+		if err != nil || decoded == p {
+			break
+		}
+		p = decoded
+	}
+	return all
+}
+
+func slashes(p string) string {
+	p = strings.ReplaceAll(p, `\`, "/")
+	for strings.Contains(p, "//") || strings.Contains(p, "/./") {
+		p = strings.ReplaceAll(strings.ReplaceAll(p, "//", "/"), "/./", "/")
+	}
+	return p
+}
+
+// begins ignores case, as file systems and some routers do. A prefix may also follow a
+// base path of one part, such as /app.
+func begins(p, prefix string) bool {
+	p, prefix = strings.ToLower(p), strings.ToLower(prefix)
+	if has(p, prefix) {
+		return true
+	}
+	if strings.HasPrefix(prefix, "/__") || strings.HasPrefix(prefix, "/@") {
+		for i := range len(p) {
+			if i > 0 && p[i] == '/' && has(p[i:], prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// has reports whether a path begins with the parts of prefix.
+func has(p, prefix string) bool {
+	rest, ok := strings.CutPrefix(p, prefix)
+	return ok && (rest == "" || strings.HasSuffix(prefix, "/") || strings.IndexByte("/?.-_", rest[0]) >= 0)
+}
+
+// inDirs reports whether an absolute path, as a URL has it, is in one of the directories.
+func (r *Request) inDirs(file string) bool {
+	if strings.Contains(file, "%") {
+		return true // a reading of it that is decoded decides
+	}
+	file = path.Clean(file)
+	for _, dir := range r.Dirs {
+		dir = filepath.ToSlash(dir)
+		if !strings.HasPrefix(dir, "/") {
+			dir = "/" + dir // C:/Users, which is /@fs/C:/Users
+		}
+		if dir = path.Clean(dir); dir != "/" && (file == dir || strings.HasPrefix(file, dir+"/")) {
+			return true
+		}
+	}
+	return false
+}
