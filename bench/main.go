@@ -27,13 +27,14 @@ type settings struct {
 	machines  int           // that lend terminals to one host
 	watchers  int           // observers of these terminals
 	flow      time.Duration // how long a flood through a host lasts
+	searched  int           // megabytes of recorded output
 }
 
 var (
 	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, settle: time.Second, idle: idleSpan, viewers: 50, viewing: 5 * time.Second,
-		machines: 1000, watchers: 200, flow: 5 * time.Second}
+		machines: 1000, watchers: 200, flow: 5 * time.Second, searched: 256}
 	quick = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, settle: time.Second, idle: 5 * time.Second, viewers: 50, viewing: 5 * time.Second,
-		machines: 100, watchers: 200, flow: time.Second}
+		machines: 100, watchers: 200, flow: time.Second, searched: 256}
 )
 
 // part measures one thing. It belongs to a group, which runs together.
@@ -57,6 +58,7 @@ var parts = []part{
 	{ofTerminals, "echo", echoPart},
 	{ofTerminals, "throughput", throughputPart},
 	{ofTerminals, "history", historyPart},
+	{ofTerminals, "search", searchPart},
 	{ofTerminals, "viewers", viewersPart},
 	{ofTerminals, "screens", screensPart},
 	{ofHosts, "fanout", fanOutPart},

@@ -269,13 +269,16 @@ func TestParts(t *testing.T) {
 	testkit.Leaks(t)
 	own := must.Get(profiled(t.TempDir()))(t)
 	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, keys: 10, starts: 1, settle: 10 * time.Millisecond, idle: 10 * time.Millisecond, viewers: 3,
-		viewing: 100 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
+		viewing: 100 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond, searched: 1}
 	for _, part := range parts {
 		if slices.Contains([]string{"memory", "screens"}, part.name) {
 			continue // too long for a test, with no logic of its own; or it compiles programs
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small
+			if part.name == "search" {
+				t.Chdir("..")
+			}
 			if part.group == ofNodes {
 				t.Chdir("..")
 				if _, err := os.Stat(natsServer); err != nil {
