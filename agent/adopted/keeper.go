@@ -11,6 +11,7 @@ import (
 	"tether/agent/adopt"
 	"tether/agent/config"
 	"tether/agent/term"
+	"tether/internal/retry"
 	"tether/vocab"
 )
 
@@ -46,6 +47,9 @@ const (
 	firstAgain   = time.Second     // before the second attempt to adopt a pane again, doubled each time
 	mostAgain    = 5               // attempts until a reader lives for healthyAfter
 	healthyAfter = time.Minute
+
+	pictureWithin = 2 * time.Second       // for the first picture of a pane
+	pictureLook   = 50 * time.Millisecond // it is whole when nothing came for so long
 )
 
 // Keeper keeps panes adopted. It is safe for concurrent use.
@@ -100,7 +104,25 @@ func (k *Keeper) Adopt(ctx context.Context, r Request) (term.Handle, error) {
 	if err != nil {
 		return term.Handle{}, err
 	}
-	return k.adopt(ctx, pane, r)
+	h, err := k.adopt(ctx, pane, r)
+	if err == nil {
+		awaitPicture(ctx, h)
+	}
+	return h, err
+}
+
+// awaitPicture waits a little until what the pane shows is there: whoever has adopted a
+// pane reads it next.
+func awaitPicture(ctx context.Context, h term.Handle) {
+	ctx, cancel := context.WithTimeout(ctx, pictureWithin)
+	defer cancel()
+	for seen := int64(0); retry.Wait(ctx, pictureLook); {
+		i := h.Info()
+		if i.Exit != nil || seen > 0 && i.Bytes == seen {
+			return
+		}
+		seen = i.Bytes
+	}
 }
 
 // adopt starts the reader of a pane, and records that. The caller has taken k.

@@ -33,7 +33,7 @@ pane runs on.
 Without a PANE, the panes are listed. With --watch, the rules of the configuration that
 adopt panes by themselves are listed.`,
 		Example: "  tether adopt\n  tether adopt tmux:%3\n  tether adopt tmux:%3 --name web --private\n  tether adopt --watch",
-		RunE: a.withClient(func(c *cobra.Command, client *localclient.Client, args []string) error {
+		RunE: a.withDaemon(func(c *cobra.Command, client *localclient.Client, args []string) error {
 			for _, name := range []string{"name", "private", "type"} {
 				if len(args) == 0 && c.Flags().Changed(name) {
 					return usage(c, "--%s needs a pane: tether adopt lists them", name)
