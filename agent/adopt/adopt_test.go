@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == verb {
 		os.Exit(adopt.Main(os.Args[2:]))
 	}
+	if code, is := commandOf(os.Args); is {
+		os.Exit(code)
+	}
 	os.Exit(testkit.Main(m))
 }
 

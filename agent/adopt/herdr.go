@@ -17,12 +17,12 @@ import (
 type herdr struct{ socket, server string } // server: see Target
 
 // herdrs returns the server of the person, if there is one.
-func herdrs(getenv func(string) string) []teller {
-	path := getenv("HERDR_SOCKET_PATH")
+func herdrs(o Options) []teller {
+	path := o.getenv("HERDR_SOCKET_PATH")
 	if path == "" {
-		dir := getenv("XDG_CONFIG_HOME")
+		dir := o.getenv("XDG_CONFIG_HOME")
 		if dir == "" {
-			dir = filepath.Join(getenv("HOME"), ".config")
+			dir = filepath.Join(o.getenv("HOME"), ".config")
 		}
 		path = filepath.Join(dir, "herdr", "herdr.sock")
 	}

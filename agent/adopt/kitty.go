@@ -18,8 +18,8 @@ import (
 type kitty struct{ socket, server string } // server: see Target
 
 // kitties returns the kitty in which the environment was made.
-func kitties(getenv func(string) string) []teller {
-	socket, ok := strings.CutPrefix(getenv("KITTY_LISTEN_ON"), "unix:")
+func kitties(o Options) []teller {
+	socket, ok := strings.CutPrefix(o.getenv("KITTY_LISTEN_ON"), "unix:")
 	if !ok {
 		return nil
 	}

@@ -21,8 +21,8 @@ import (
 const maxAnswer = 8 << 20
 
 // tellers returns the programs of this user that tell pictures and can be found.
-func tellers(getenv func(string) string) []teller {
-	return slices.Concat(kitties(getenv), herdrs(getenv), wezterms(getenv), zellijs())
+func tellers(o Options) []teller {
+	return slices.Concat(kitties(o), herdrs(o), wezterms(o), zellijs(o))
 }
 
 // tellerOf returns the program that tells about p.
@@ -35,9 +35,9 @@ func tellerOf(p Pane) (teller, bool) {
 	case "herdr":
 		return herdr{p.Socket, server}, true
 	case "wezterm":
-		return wezterm{p.Socket, server}, true
+		return wezterm{"wezterm", p.Socket, server}, true
 	case "zellij":
-		return zellij{filepath.Base(p.Socket), p.Socket, p.Server}, true
+		return zellij{"zellij", filepath.Base(p.Socket), p.Socket, p.Server}, true
 	}
 	return nil, false
 }
@@ -47,7 +47,7 @@ func tellerOf(p Pane) (teller, bool) {
 func listTellers(ctx context.Context, o Options) (all []Pane, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	from := tellers(o.getenv)
+	from := tellers(o)
 	from = from[:min(len(from), maxSockets)]
 	panes, errs := make([][]Pane, len(from)), make([]error, len(from))
 	var told sync.WaitGroup

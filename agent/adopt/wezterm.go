@@ -7,51 +7,36 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"strings"
-
-	"tether/platform/proc"
 )
 
 // wezterm is a WezTerm, whose command tells about it:
 // https://wezterm.org/cli/cli/get-text.html
-type wezterm struct{ socket, server string } // server: see Target
-
-// weztermSocket names the socket of a WezTerm that has windows: the number is that of its
-// process.
-const weztermSocket = "gui-sock-"
+type wezterm struct {
+	program        string // its path, or its name in PATH
+	socket, server string // server: see Target
+}
 
 // wezterms returns those of this user that run.
-func wezterms(getenv func(string) string) (all []teller) {
-	dirs := []string{filepath.Join(getenv("HOME"), ".local", "share", "wezterm")}
-	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" {
+func wezterms(o Options) (all []teller) {
+	program, err := o.lookPath("wezterm")
+	if err != nil {
+		return nil
+	}
+	dirs := []string{filepath.Join(o.getenv("HOME"), ".local", "share", "wezterm")}
+	if dir := o.getenv("XDG_RUNTIME_DIR"); dir != "" {
 		dirs = append(dirs, filepath.Join(dir, "wezterm"))
 	}
 	for _, dir := range dirs {
-		found, _ := filepath.Glob(filepath.Join(dir, weztermSocket+"*"))
+		found, _ := filepath.Glob(filepath.Join(dir, "gui-sock-*"))
 		for _, path := range found {
-			if w := (wezterm{path, path}); w.process() != (proc.ID{}) {
-				all = append(all, w)
-			}
+			all = append(all, wezterm{program, path, path})
 		}
 	}
 	return all
 }
 
-// process returns the one that listens, the zero ID if it has ended.
-func (w wezterm) process() proc.ID {
-	pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(w.socket), weztermSocket))
-	if err != nil {
-		return proc.ID{}
-	}
-	info, err := proc.Lookup(pid)
-	if err != nil {
-		return proc.ID{}
-	}
-	return info.ID
-}
-
 func (w wezterm) cli(ctx context.Context, args ...string) ([]byte, error) {
-	out, err := run(ctx, []string{"WEZTERM_UNIX_SOCKET=" + w.socket}, "wezterm", append([]string{"cli", "--no-auto-start"}, args...)...)
+	out, err := run(ctx, []string{"WEZTERM_UNIX_SOCKET=" + w.socket}, w.program, append([]string{"cli", "--no-auto-start"}, args...)...)
 	if err != nil {
 		err = fmt.Errorf("WezTerm at %s: %w", w.socket, err)
 	}
@@ -59,6 +44,11 @@ func (w wezterm) cli(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 func (w wezterm) panes(ctx context.Context) (all []Pane, err error) {
+	conn, server, err := dial(ctx, w.socket)
+	if err != nil {
+		return nil, err
+	}
+	conn.Close()
 	out, err := w.cli(ctx, "list", "--format", "json")
 	if err != nil {
 		return nil, err
@@ -75,7 +65,6 @@ func (w wezterm) panes(ctx context.Context) (all []Pane, err error) {
 	if err := json.Unmarshal(out, &list); err != nil {
 		return nil, fmt.Errorf("WezTerm at %s: %w", w.socket, err)
 	}
-	server := w.process()
 	for _, p := range list {
 		dir := p.Dir
 		if u, err := url.Parse(p.Dir); err == nil && u.Scheme == "file" {

@@ -14,6 +14,7 @@ import (
 // zellij is a session of zellij 0.44 or later, which its command tells about:
 // https://zellij.dev/documentation/cli-actions
 type zellij struct {
+	program string // its path, or its name in PATH
 	session string
 	socket  string
 	server  proc.ID
@@ -21,7 +22,11 @@ type zellij struct {
 
 // zellijs returns the sessions that run: those of this user's servers. A session's server
 // has its socket, which has the session's name, as an argument.
-func zellijs() (all []teller) {
+func zellijs(o Options) (all []teller) {
+	program, err := o.lookPath("zellij")
+	if err != nil {
+		return nil
+	}
 	processes, err := proc.List()
 	if err != nil {
 		return nil
@@ -32,14 +37,14 @@ func zellijs() (all []teller) {
 			continue
 		}
 		if at := slices.Index(argv, "--server"); at > 0 && at+1 < len(argv) {
-			all = append(all, zellij{filepath.Base(argv[at+1]), argv[at+1], p.ID})
+			all = append(all, zellij{program, filepath.Base(argv[at+1]), argv[at+1], p.ID})
 		}
 	}
 	return all
 }
 
 func (z zellij) action(ctx context.Context, args ...string) ([]byte, error) {
-	out, err := run(ctx, nil, "zellij", append([]string{"--session", z.session, "action"}, args...)...)
+	out, err := run(ctx, nil, z.program, append([]string{"--session", z.session, "action"}, args...)...)
 	if err != nil {
 		err = fmt.Errorf("zellij session %s: %w (zellij 0.44 or later is needed)", printable(z.session, maxText), err)
 	}
