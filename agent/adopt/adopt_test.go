@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,9 @@ func TestReaderFollowsAPane(t *testing.T) {
 	m.run("send-keys", "-t", "%0", "echo a$((1+1))b; cd /usr; printf '\\303'; sleep .1; printf '\\266\\n'\n")
 	testkit.Eventually(t, testkit.Patience, "echo", func() bool { return strings.Contains(s.String(), "ö") })
 	testkit.Eventually(t, testkit.Patience, "dir", func() bool { return strings.Contains(s.String(), "Cwd=/usr") })
+	if got := regexp.MustCompile("\x1b\\[[0-9;]*H").FindString(s.String()); got != "" { // a move begins another line for readers of lines
+		t.Errorf("%q moves the cursor, which is there already", got)
+	}
 	m.run("split-window", "-h", "yes")
 	testkit.Eventually(t, testkit.Patience, "size", func() bool { return strings.Contains(s.String(), "Size=40x24") })
 	m.run("send-keys", "-t", "%0", "exit 3\n")

@@ -107,26 +107,27 @@ func (s *state) draw(again bool) []byte {
 		fmt.Fprintf(&b, "\x1b[%d;1H\r\n", size.Rows)
 	}
 	b.WriteString("\x1b)0") // captures have characters of this set after SO
+	var at *screen.Screen   // a terminal that shows what is drawn, if the cursor may stay
 	if s.has("alternate_on") {
 		s.drawMain(&b, slices.Concat(s.text, s.saved), s.saved, again)
 		fmt.Fprintf(&b, "\x1b[%d;%dH\x1b[?1049h", s.numbers["alternate_saved_y"]+1, s.numbers["alternate_saved_x"]+1)
 		b.WriteString(s.absolute())
 	} else {
-		s.drawMain(&b, s.text, s.rows, again)
+		at = s.drawMain(&b, s.text, s.rows, again)
 	}
 	b.WriteString("\x1b)B")
-	s.setModes(&b)
+	s.setModes(&b, at)
 	b.Write(s.pending)
 	return []byte(b.String())
 }
 
 // drawMain draws the main screen: line after line, so that what has left the screen is
-// above it, and wrapped lines are wrapped again.
-func (s *state) drawMain(b *strings.Builder, text, rows []string, again bool) {
+// above it, and wrapped lines are wrapped again. It returns a terminal that shows them.
+func (s *state) drawMain(b *strings.Builder, text, rows []string, again bool) *screen.Screen {
 	if again { // exactly the rows of the screen, which move everything else up
 		b.WriteString(strings.Join(rows, "\r\n"))
 		b.WriteString(strings.Repeat("\r\n", max(0, int(s.size().Rows)-len(rows))))
-		return
+		return nil
 	}
 	if s.numbers["history_size"] == 0 {
 		for len(text) > 0 && text[len(text)-1] == "" {
@@ -136,7 +137,7 @@ func (s *state) drawMain(b *strings.Builder, text, rows []string, again bool) {
 	lines := strings.Join(text, "\r\n")
 	b.WriteString(lines)
 	if s.has("alternate_on") {
-		return
+		return nil
 	}
 	// A line that tmux calls wrapped may have got shorter. Then rows are not where they
 	// are there.
@@ -145,7 +146,9 @@ func (s *state) drawMain(b *strings.Builder, text, rows []string, again bool) {
 	want.Advance([]byte("\x1b)0" + s.absolute()))
 	if got.Text() != want.Text() {
 		b.WriteString("\x1b[H\x1b[2J" + s.absolute())
+		return nil
 	}
+	return got
 }
 
 func (s *state) dims() (cols, rows int) { return int(s.size().Cols), int(s.size().Rows) }
@@ -174,8 +177,9 @@ var modeSequences = []struct {
 }
 
 // setModes sets tab stops, the scrolling region, modes and the cursor, on a terminal that
-// has none of them.
-func (s *state) setModes(b *strings.Builder) {
+// has none of them. If at is not nil, the cursor is where it is there: it is not moved
+// without need, since a move begins another line for whoever reads lines.
+func (s *state) setModes(b *strings.Builder, at *screen.Screen) {
 	cols, rows := s.dims()
 	usual := []int{}
 	for n := 8; n < cols; n += 8 {
@@ -186,10 +190,12 @@ func (s *state) setModes(b *strings.Builder) {
 		for _, n := range s.tabs {
 			fmt.Fprintf(b, "\x1b[%dG\x1bH", n+1)
 		}
+		at = nil
 	}
 	top, bottom := s.numbers["scroll_region_upper"], s.numbers["scroll_region_lower"]
 	if top > 0 || bottom > 0 && bottom < rows-1 {
 		fmt.Fprintf(b, "\x1b[%d;%dr", top+1, bottom+1)
+		at = nil
 	} else {
 		top = 0
 	}
@@ -205,6 +211,11 @@ func (s *state) setModes(b *strings.Builder) {
 	}
 	if s.has("origin_flag") {
 		row -= top
+	}
+	if at != nil {
+		if x, y := at.Cursor(); x == col && y == row && col < cols-1 { // there, it may be behind the last column
+			return
+		}
 	}
 	if col < cols {
 		fmt.Fprintf(b, "\x1b[%d;%dH", row+1, col+1)
