@@ -2,13 +2,17 @@ package adopt
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 )
 
 // pauseAfter is how far tmux's output to a reader may be behind, in seconds, before tmux
@@ -28,69 +32,88 @@ type client struct {
 	out     *lines
 	parser  parser
 	foreign int // output of other panes that has come, see ask
-	ended   sync.WaitGroup
 
-	mu   sync.Mutex // guards in, of which lines are written whole
-	in   io.WriteCloser
-	idle io.WriteCloser // standard input of the second one
+	programs []*program
+	mu       sync.Mutex // held while a line is written to the first of them
+}
+
+// program is a process of tmux that is a client.
+type program struct {
+	process *os.Process
+	in      io.WriteCloser
+	out     io.ReadCloser
+	ended   chan struct{}
 }
 
 // attach connects to a session. It sends no size, changes no environment of the session
 // (-E), and starts no server (-N). idle is called before the client waits.
 func attach(socket, session, pane string, idle func()) (*client, error) {
 	c := &client{pane: pane, session: session}
-	idleIn, idleOut, err := c.start(socket, "no-output,ignore-size")
-	if err != nil {
-		return nil, err
+	for _, flags := range []string{fmt.Sprintf("ignore-size,pause-after=%d", pauseAfter), "ignore-size,no-output"} {
+		p, err := start("-u", "-N", "-S", socket, "-C", "attach-session", "-E", "-f", flags, "-t", session)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		c.programs = append(c.programs, p)
 	}
-	c.idle = idleIn
-	in, out, err := c.start(socket, fmt.Sprintf("ignore-size,pause-after=%d", pauseAfter))
-	if err != nil {
-		c.close()
-		return nil, err
-	}
-	c.in, c.out = in, newLines(out, idle)
-	c.ended.Go(func() {
-		_, _ = io.Copy(io.Discard, idleOut)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		in.Close() // without the second one the first one must not stay
-	})
+	first, second := c.programs[0], c.programs[1]
+	c.out = newLines(first.out, idle)
+	go func() {
+		_, _ = io.Copy(io.Discard, second.out)
+		first.in.Close() // without the second one the first one must not stay
+	}()
 	return c, nil
 }
 
-func (c *client) start(socket, flags string) (io.WriteCloser, io.Reader, error) {
-	cmd := exec.Command("tmux", "-u", "-N", "-S", socket, "-C", "attach-session", "-E", "-f", flags, "-t", c.session)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
+func start(args ...string) (*program, error) {
+	cmd := exec.Command("tmux", args...)
+	p := &program{ended: make(chan struct{})}
+	var err, err2 error
+	p.in, err = cmd.StdinPipe()
+	p.out, err2 = cmd.StdoutPipe()
+	if err := cmp.Or(err, err2, cmd.Start()); err != nil {
+		return nil, fmt.Errorf("start tmux: %w", err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, fmt.Errorf("start tmux: %w", err)
-	}
-	c.ended.Go(func() { _, _ = cmd.Process.Wait() }) // not cmd.Wait, which closes out
-	return in, out, nil
+	p.process = cmd.Process
+	go func() {
+		_, _ = p.process.Wait() // and not cmd.Wait, which closes out
+		close(p.ended)
+	}()
+	return p, nil
 }
 
-// close detaches. The server ends its clients when their input ends.
+// leaveTime is how long close waits for the clients to leave by themselves.
+const leaveTime = time.Second
+
+// close detaches, and waits until the clients have ended: the server ends them when their
+// input ends.
+//
+// No client may attach while another one detaches: until 3.6, the server writes to a
+// client in control mode whose start it has not completed, and crashes (issue 4980 of
+// tmux). So a reader attaches again only after this.
 func (c *client) close() {
-	c.mu.Lock()
-	if c.in != nil {
-		c.in.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	for _, p := range c.programs {
+		p.in.Close()
+		go func() { _, _ = io.Copy(io.Discard, p.out) }() // the server waits until it has sent all
 	}
-	c.idle.Close()
-	c.mu.Unlock()
+	for _, p := range c.programs {
+		select {
+		case <-p.ended:
+		case <-ctx.Done(): // the server stands still
+			_ = p.process.Kill()
+		}
+		p.out.Close()
+	}
 }
 
 // send writes whole lines of commands.
 func (c *client) send(text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := io.WriteString(c.in, text)
+	_, err := io.WriteString(c.programs[0].in, text)
 	return err
 }
 
@@ -147,6 +170,23 @@ func (c *client) ask(before func(event), commands ...string) ([]part, error) {
 		default:
 			before(e)
 		}
+	}
+}
+
+// await waits until the client is attached. tmux executes commands before, but their
+// replies then stand before output that is not sent.
+func (c *client) await(before func(event)) error {
+	for {
+		e, err := c.next()
+		switch {
+		case err != nil:
+			return err
+		case e.kind == kindExit:
+			return io.EOF
+		case e.kind == kindSession:
+			return nil
+		}
+		before(e)
 	}
 }
 

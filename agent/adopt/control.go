@@ -81,6 +81,7 @@ const (
 	kindOutput       // %output, %extended-output
 	kindPause        // %pause: tmux has dropped output that was not read in time
 	kindLayout       // %layout-change
+	kindSession      // %session-changed: the client is attached, or to another session
 	kindWindows      // panes or sessions have come, gone or moved
 	kindExit         // %exit: the client is detached
 	kindReply        // all parts of a reply
@@ -139,7 +140,9 @@ func (p *parser) line(l []byte) event {
 		return event{kind: kindPause, pane: string(rest)}
 	case "%layout-change":
 		return event{kind: kindLayout, data: rest}
-	case "%window-close", "%unlinked-window-close", "%window-add", "%session-changed", "%sessions-changed":
+	case "%session-changed":
+		return event{kind: kindSession, data: rest}
+	case "%window-close", "%unlinked-window-close", "%window-add", "%sessions-changed":
 		return event{kind: kindWindows, data: rest}
 	case "%exit":
 		return event{kind: kindExit, data: rest}

@@ -146,6 +146,9 @@ func (r *reader) follow(session string) error {
 	defer c.close()
 	r.c, r.redraw, r.paused, r.check, r.tail = c, true, false, false, nil
 	r.keyed.Store(c)
+	if err := c.await(r.handle); err != nil {
+		return err
+	}
 	if err := c.quiet(r.handle); err != nil {
 		return err
 	}
@@ -240,7 +243,7 @@ func (r *reader) handle(e event) {
 			r.resize(size)
 		}
 		r.check = r.check || !ok
-	case kindWindows:
+	case kindWindows, kindSession:
 		r.check = true
 	}
 }
