@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,13 +24,23 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// table begins a table on standard output, with the names of its columns separated by
-// tabs. The caller flushes it.
-func (a *app) table(columns string) *tabwriter.Writer {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, columns)
-	return w
+// tabbed is a table on standard output.
+type tabbed struct {
+	*tabwriter.Writer
+	out *bufio.Writer // tabwriter writes each cell
 }
+
+// table begins a table with the names of its columns, separated by tabs. The caller
+// flushes it.
+func (a *app) table(columns string) tabbed {
+	out := bufio.NewWriterSize(a.stdout, 32<<10)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, columns)
+	return tabbed{w, out}
+}
+
+// Flush prints what was written.
+func (t tabbed) Flush() error { return errors.Join(t.Writer.Flush(), t.out.Flush()) }
 
 // notice prints a message for the person to standard error. A carriage return at its end
 // is for a terminal in raw mode.
