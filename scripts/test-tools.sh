@@ -51,6 +51,9 @@ debian_packages() {
 	debian "sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotifywait python3 perl wget curl" \
 		"sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotify-tools python3 perl wget curl" \
 		"they are skipped where programs that ask are tried"
+	# Terminal programs, in windows on a screen that is a file.
+	debian "Xvfb setxkbmap xdotool xclip xterm kitty sakura" "xvfb x11-xkb-utils xdotool xclip xterm kitty sakura fonts-dejavu-core" \
+		"the tests in windows of terminal programs are skipped"
 	# A real keyring, on a session bus of its own, keeps a secret.
 	debian "gnome-keyring-daemon dbus-run-session dbus-send" "gnome-keyring dbus dbus-daemon" "the test of GNOME's keyring is skipped"
 	# A real browser uses the local door as pages do.

@@ -112,7 +112,7 @@ const layers = `
 	internal/testkit/must, platform/proc, platform/pty, platform/secret < internal/testkit;
 	platform/proc < internal/idle;
 	internal/idle < agent, agent/holder;
-	NONE < internal/flagerror, internal/manual, internal/output, internal/textfile, internal/version, internal/xterm;
+	NONE < internal/flagerror, internal/manual, internal/output, internal/terminals, internal/textfile, internal/version, internal/xterm;
 	internal/textfile < internal/progentry;
 	internal/lazyregexp, internal/progentry < installer/termprofile;
 `
