@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -81,12 +83,10 @@ func (a *Agent) keepAdopted(ctx context.Context) (stop func()) {
 	}
 }
 
-// adoptOptions looks for panes where programs of a login have them: the daemon's own
-// environment may be that of a service.
+// adoptOptions looks for panes where programs of a login have them, and where this
+// program's environment says so: that may be the one of a service.
 func (a *Agent) adoptOptions(ctx context.Context) adopt.Options {
-	env, err := a.Environment(ctx, false)
-	if err != nil {
-		return adopt.Options{}
-	}
-	return adopt.Options{Getenv: integrate.Getenv(env)}
+	env, _ := a.Environment(ctx, false) // it has reported an error
+	login := integrate.Getenv(env)
+	return adopt.Options{Getenv: func(name string) string { return cmp.Or(login(name), os.Getenv(name)) }}
 }

@@ -65,6 +65,9 @@ func (a *Agent) Declare(ctx context.Context, r localapi.DeclareRequest) ([]local
 	}
 	all, err := do(ctx, r.Names...)
 	if unknown, ok := errors.AsType[*declared.UnknownError](err); ok {
+		if h, err := a.pool.As(term.User).Find(unknown.Name); err == nil && h.Info().Adopted != nil {
+			return nil, &term.AdoptedError{Name: h.Info().Name, From: h.Info().Adopted.From}
+		}
 		return nil, &localapi.Error{Code: localapi.CodeNoTerminal, Message: unknown.Error(), Hint: declaredHint(a.declared.List())}
 	}
 	return a.declaredStatus(all), err
@@ -104,6 +107,9 @@ func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref stri
 	i := slices.IndexFunc(all, func(s declared.Status) bool {
 		return (s.Spec.Name == ref || s.ID == ref) && s.Spec.LetsAgents(config.AgentsRestart) && !s.Spec.Private
 	})
+	if h, err := a.pool.As(actor).Find(ref); i < 0 && err == nil && h.Info().Adopted != nil {
+		return localapi.Declared{}, &term.AdoptedError{Name: h.Info().Name, From: h.Info().Adopted.From}
+	}
 	if i < 0 || ref == "" {
 		return localapi.Declared{}, term.ErrNotFound
 	}

@@ -37,6 +37,9 @@ func (a *Agent) Status() localapi.Status {
 		if i.Exit == nil && i.Held {
 			s.Holders.Alive++
 		}
+		if i.Exit == nil && i.Adopted != nil {
+			s.Adopted = append(s.Adopted, localapi.AdoptedPane{Terminal: string(i.ID), Name: i.Name, Adopted: *i.Adopted})
+		}
 		local.CountTerminal(&s.Terminals, h)
 	}
 	s.Terminals.There = there(append(a.hosts.PrivateStatus(), s.Hosts...), running)

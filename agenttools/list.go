@@ -31,6 +31,8 @@ type Metadata struct {
 	KeptUntil int64            `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
 	Dropped   string           `json:"dropped,omitempty"`   // why the host does not keep its output any more
 	Port      int              `json:"port,omitempty"`      // TCP port that it was given at its start
+	Adopted   string           `json:"adopted,omitempty"`   // the pane of another program that the terminal only reads, such as tmux:%3; then it was not started here
+	Picture   string           `json:"picture,omitempty"`   // "repeated picture" if not every byte of the pane is read: what was missed between two pictures is unknown
 	Notice    string           `json:"notice,omitempty"`    // something that is not as asked
 	Exited    bool             `json:"exited,omitempty"`
 	*ExitFields
@@ -70,6 +72,9 @@ func metadataOf(i Info) Metadata {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
 	m.Ready, m.Notice, m.Port = i.Ready, i.Notice, i.Port
+	if a := i.Adopted; a != nil {
+		m.Adopted, m.Picture = screen.Clean(a.From), a.Picture()
+	}
 	m.Dropped = i.Dropped
 	if !i.Away.IsZero() {
 		m.AwaySince, m.AwayWhy = millis(i.Away), i.AwayWhy

@@ -114,12 +114,13 @@ type Info struct {
 	Name, Title string
 	Cols, Rows  int
 	Pid         int
-	Notice      string      // something that is not as asked, in one line
-	Port        int         // TCP port that it was given at its start, 0 for none
-	Running     string      // command line that a shell runs now
-	Detection   bool        // the shell reports its commands
-	Start, End  int64       // offsets of the readable output: [Start, End)
-	Exit        *vocab.Exit // nil while it runs
+	Adopted     *vocab.Adopted // the pane that it only reads; nil for one that tether has started
+	Notice      string         // something that is not as asked, in one line
+	Port        int            // TCP port that it was given at its start, 0 for none
+	Running     string         // command line that a shell runs now
+	Detection   bool           // the shell reports its commands
+	Start, End  int64          // offsets of the readable output: [Start, End)
+	Exit        *vocab.Exit    // nil while it runs
 	// Checkout is the git work tree of Cwd as its machine reports it to a host; nil if it
 	// is in none or not told, and for terminals of this machine, see Placed.
 	Checkout *vocab.Checkout

@@ -16,6 +16,14 @@ const (
 	PictureWord = "repeated picture" // no offsets are promised for it
 )
 
+// Picture returns PictureWord if not every byte is read, else "".
+func (a *Adopted) Picture() string {
+	if a == nil || a.Exact {
+		return ""
+	}
+	return PictureWord
+}
+
 // Label says for a line of a list that a terminal is adopted, and whether it is a
 // repeated picture; "" for nil.
 func (a *Adopted) Label() string {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,13 +109,19 @@ func ReaderArgs(p Pane, typed bool) []string {
 	}
 	args := []string{program, p.Socket, p.Target.Pane, strconv.Itoa(p.Pid), strconv.Itoa(p.Server.Pid), strconv.FormatUint(p.Server.Start, 10)}
 	if typed {
-		args = append(args, "type")
+		args = append(args, typeArg)
 	}
 	return args
 }
 
 // pictured precedes the program's name in the arguments of a reader of pictures.
 const pictured = "picture-of-"
+
+const typeArg = "type"
+
+// Again, added to the reader's arguments, says that an earlier reader of the pane has
+// ended: what was printed since is missing.
+const Again = "again"
 
 // readerVars are the variables that a reader needs.
 var readerVars = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR", "XDG_RUNTIME_DIR", "ZELLIJ_SOCKET_DIR"}
@@ -161,10 +168,10 @@ func Main(args []string) int {
 }
 
 func parseArgs(args []string) (*reader, error) {
-	if len(args) < 6 || len(args) > 7 || len(args) == 7 && args[6] != "type" {
+	if len(args) < 6 || slices.ContainsFunc(args[6:], func(arg string) bool { return arg != typeArg && arg != Again }) {
 		return nil, errArgs
 	}
-	r := &reader{socket: args[1], pane: args[2], typed: len(args) == 7}
+	r := &reader{socket: args[1], pane: args[2], typed: slices.Contains(args[6:], typeArg), again: slices.Contains(args[6:], Again)}
 	var err, err2, err3 error
 	r.pid, err = strconv.Atoi(args[3])
 	r.server.Pid, err2 = strconv.Atoi(args[4])

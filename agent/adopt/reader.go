@@ -25,6 +25,7 @@ type reader struct {
 	server       proc.ID
 	typed        bool
 	pictured     Pane // the pane if only pictures of it are told; otherwise zero
+	again        bool // an earlier reader of the pane has ended
 	nonce        string
 	in           io.Reader
 	out          io.Writer
@@ -152,8 +153,8 @@ func (r *reader) follow(session string) error {
 	if err := c.quiet(r.handle); err != nil {
 		return err
 	}
-	if r.shown {
-		r.mark("Gap", "unknown")
+	if r.shown || r.again {
+		r.gap()
 	}
 	for {
 		if err := r.settle(); err != nil {
@@ -230,7 +231,7 @@ func (r *reader) handle(e event) {
 			return
 		}
 		if !r.redraw {
-			r.mark("Gap", "unknown")
+			r.gap()
 		}
 		r.redraw, r.paused = true, true
 	case kindLayout:
@@ -383,6 +384,14 @@ func unfinished(tail []byte) (begun []byte, known bool) {
 		}
 	}
 	return nil, len(tail) == utf8.UTFMax-1
+}
+
+// gap says that output is missing here, and ends a sequence that has begun.
+func (r *reader) gap() {
+	r.buf = append(r.buf, 0x18) // CAN
+	r.mark("Gap", "unknown")
+	r.buf = append(r.buf, "\x1b[m\r\n[tether: output is missing here]\r\n"...)
+	r.again = false
 }
 
 // picture writes the pane's size, title and directory, and then what it shows.

@@ -101,7 +101,7 @@ func adoptError(err error) *localapi.Error {
 	case errors.As(err, &adopted):
 		return &localapi.Error{Code: localapi.CodeDenied, Message: adopted.Error()}
 	case errors.As(err, &unknown):
-		return &localapi.Error{Code: localapi.CodeNoTerminal, Message: unknown.Error(), Hint: "tether adopt lists what can be adopted"}
+		return &localapi.Error{Code: localapi.CodeNoTerminal, Message: unknown.Error()}
 	case errors.As(err, &refused):
 		return &localapi.Error{Code: localapi.CodeDenied, Message: refused.Error()}
 	}

@@ -12,7 +12,7 @@ import (
 func mcpInfo(i term.Info) agenttools.Info {
 	out := agenttools.Info{
 		ID: string(i.ID), Cwd: i.Cwd, Owner: agenttools.OwnerAgent, Visible: i.Visible, CreatedAt: i.Started,
-		Name: i.Name, Title: i.Title, Command: i.Command, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid, Notice: i.Notice, Port: i.Port, Exit: i.Exit,
+		Name: i.Name, Title: i.Title, Command: i.Command, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid, Notice: i.Notice, Port: i.Port, Exit: i.Exit, Adopted: i.Adopted,
 		Detection: i.CommandDetection, Start: i.Bytes - i.Retained, End: i.Bytes,
 	}
 	if i.Owner == term.User {

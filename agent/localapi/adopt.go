@@ -1,5 +1,7 @@
 package localapi
 
+import "tether/vocab"
+
 // AdoptRequest makes a pane of another program a terminal.
 type AdoptRequest struct {
 	Pane    string `json:"pane"` // as Pane.Pane has it, such as tmux:%3
@@ -32,6 +34,13 @@ type PaneList struct {
 	Trouble       []string `json:"trouble,omitempty"` // what could not be listed, and why
 	// Rules are the rules of the configuration that adopt panes by themselves.
 	Rules []AdoptRule `json:"rules,omitempty"`
+}
+
+// AdoptedPane is a running terminal that reads a pane.
+type AdoptedPane struct {
+	Terminal string `json:"terminal"` // id
+	Name     string `json:"name"`
+	vocab.Adopted
 }
 
 // AdoptRule is a rule of the configuration that adopts panes by itself.

@@ -32,6 +32,7 @@ type Status struct {
 	Unredacted    *Unredacted    `json:"unredacted,omitempty"`  // agents that are shown terminals without masks
 
 	Checkouts []CheckoutInUse `json:"checkouts,omitempty"` // the git work trees of running terminals
+	Adopted   []AdoptedPane   `json:"adopted,omitempty"`   // running terminals that read panes of other programs
 }
 
 // HistoryStatus is what is kept on disk of terminals' runs.

@@ -14,6 +14,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/platform/shell"
 	"tether/vocab"
 )
 
@@ -27,17 +28,18 @@ func (s *Starter) Adopt(ctx context.Context, pane adopt.Pane, r adopted.Request)
 	case pane.Dir == "" && !r.Private: // the rules of lending could not be applied
 		return term.Handle{}, &Error{Kind: Unconfined, Message: fmt.Sprintf("the directory of %s is not known, so that no rule of lending can be applied to it", at), Hint: "adopt it with --private"}
 	}
-	env, err := s.opts.Environment(ctx, false)
-	if err != nil {
-		env = os.Environ()
+	env, _ := s.opts.Environment(ctx, false) // it has reported an error
+	env = shell.Merge(os.Environ(), env)
+	nonce, args := rand.Text(), adopt.ReaderArgs(pane, r.Types)
+	if r.Again {
+		args = append(args, adopt.Again)
 	}
-	nonce := rand.Text()
 	command := strings.Fields(pane.Command)
 	if len(command) == 0 {
 		command = []string{at}
 	}
 	spec := term.Spec{
-		Command: command, Argv: slices.Concat(s.opts.Reader, adopt.ReaderArgs(pane, r.Types)), Env: adopt.ReaderEnv(integrate.Getenv(env), nonce), Reveals: env, Nonce: nonce,
+		Command: command, Argv: slices.Concat(s.opts.Reader, args), Env: adopt.ReaderEnv(integrate.Getenv(env), nonce), Reveals: env, Nonce: nonce,
 		Name: r.Name, Cwd: pane.Dir, Size: pane.Size, Private: r.Private, Door: policy.DoorCLI,
 		Adopted: &vocab.Adopted{From: at, Program: pane.Target.Program, Exact: pane.Exact, Types: r.Types, Pid: pane.Pid, Rule: r.Rule},
 	}

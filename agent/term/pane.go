@@ -11,7 +11,7 @@ import (
 // AdoptedError refuses an operation on a terminal that only reads a pane of another
 // program: what it asks for is done where the pane is.
 type AdoptedError struct {
-	Op   Op
+	Op   Op     // 0 for starting it again
 	Name string // of the terminal
 	From string // the pane, as tether adopt takes it: tmux:%3
 }
@@ -25,7 +25,7 @@ func (e *AdoptedError) Error() string {
 	case OpPromote:
 		return "it was not started by tether, and is yours already"
 	}
-	return fmt.Sprintf("it was not started by tether: do that in %s", e.From)
+	return fmt.Sprintf("%s was not started by tether: do that where it runs, in %s", e.Name, e.From)
 }
 
 func (e *AdoptedError) program() string {

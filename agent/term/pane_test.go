@@ -32,7 +32,7 @@ func TestAdoptedPaneRefuses(t *testing.T) {
 		}{
 			"a key":        {h.Write(t.Context(), []byte("x")), "tether adopt --type tmux:%3"},
 			"a size":       {h.Resize(term.Size{Cols: 10, Rows: 10}), "tmux sets its size"},
-			"a signal":     {h.Signal("INT"), "do that in tmux:%3"},
+			"a signal":     {h.Signal("INT"), "do that where it runs, in tmux:%3"},
 			"a promotion":  {h.Promote(), "is yours already"},
 			"the same one": {h.Resize(term.Size{Cols: 100, Rows: 30}), "tmux sets its size"},
 		} {

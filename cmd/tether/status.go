@@ -103,6 +103,9 @@ func (a *app) printStatus(s localapi.Status) {
 		fmt.Fprintf(w, "serves     http://%s (token required)\n", s.TCP)
 	}
 	fmt.Fprintf(w, "terminals  %s\n", display.Counts(s.Terminals))
+	for _, p := range s.Adopted {
+		fmt.Fprintf(w, "adopted    %s\n", display.Adopted(p))
+	}
 	fmt.Fprintf(w, "holders    %d alive\n", s.Holders.Alive)
 	if s.History != nil {
 		fmt.Fprintf(w, "history    %s\n", historyText(*s.History))

@@ -61,6 +61,15 @@ func Ended(t localapi.Terminal) string {
 	return Exit(*t.Exit)
 }
 
+// Adopted says for status what a terminal reads, and why.
+func Adopted(p localapi.AdoptedPane) string {
+	text := Printable(p.Name, 64) + " (" + p.Terminal + "), " + Printable(p.Label(), 120)
+	if p.Rule != "" {
+		text += ", by the rule that matches " + Printable(p.Rule, 60)
+	}
+	return text
+}
+
 // OwnerOf returns the owner of a terminal: "you", or the agent's name.
 func OwnerOf(t localapi.Terminal) string {
 	if t.Owner == term.User.String() {
@@ -91,7 +100,12 @@ func Command(t localapi.Terminal) string {
 	if t.Port != 0 && len(t.Listening) > 0 && !slices.ContainsFunc(t.Listening, func(l localapi.Listening) bool { return l.Port == t.Port }) {
 		urls = append([]string{fmt.Sprintf("asked for %d, listens on %s", t.Port, portsOf(t.Listening))}, urls...)
 	}
-	return strings.Join(append(urls, Printable(ShellLine(jsonspan.Words(t.Command, t.CommandBytes)), MaxCommand)), "  ")
+	words := jsonspan.Words(t.Command, t.CommandBytes)
+	line := ShellLine(words)
+	if t.Adopted != nil { // where one argument ends and the next begins is not known
+		line = strings.Join(words, " ")
+	}
+	return strings.Join(append(urls, Printable(line, MaxCommand)), "  ")
 }
 
 // portsOf lists ports in words, each once.
