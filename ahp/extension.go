@@ -140,10 +140,12 @@ func FindAgent(m Meta) string {
 // TerminalMeta holds the extension's additions to a terminal, in the _meta of its state
 // and of its entry in the catalogue.
 type TerminalMeta struct {
-	Former  string    `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
-	Missing int64     `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
-	Awaits  Awaiting  `json:"tether/awaits,omitempty"`         // AwaitsKey; only in the catalogue
-	Ready   Readiness `json:"tether/ready,omitempty"`          // ReadyKey; only in the catalogue
+	Former  string    `json:"tether/formerTerminal,omitempty"`  // FormerKey; "" = none
+	Missing int64     `json:"tether/missingBytes,omitempty"`    // MissingKey; only in the state
+	Awaits  Awaiting  `json:"tether/awaits,omitempty"`          // AwaitsKey; only in the catalogue
+	Ready   Readiness `json:"tether/ready,omitempty"`           // ReadyKey; only in the catalogue
+	Adopted string    `json:"tether/adopted,omitempty"`         // AdoptedKey; "" = none
+	Picture bool      `json:"tether/repeatedPicture,omitempty"` // PictureKey
 	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal
 	// has printed, at one size, or the output before it is unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`
@@ -156,6 +158,7 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	*m = TerminalMeta{Former: FindFormer(all), Screen: DecodeScreen(all[ScreenKey])}
+	m.Adopted, m.Picture = FindAdopted(all)
 	if s := ""; json.Unmarshal(all[AwaitsKey], &s) == nil {
 		m.Awaits = Awaits(s)
 	}
@@ -180,6 +183,27 @@ func NewTerminalMeta(former string, holds bool) Meta {
 		m = m.with(HoldsKey, true)
 	}
 	return m
+}
+
+// AddAdopted stores in the _meta of a CreateTerminalParams the program whose pane a
+// terminal reads, and whether as a repeated picture, and returns the _meta.
+func AddAdopted(m Meta, program string, picture bool) Meta {
+	m = m.with(AdoptedKey, program)
+	if picture {
+		m = m.with(PictureKey, true)
+	}
+	return m
+}
+
+// maxAdopted bounds the name of a program, in bytes.
+const maxAdopted = 32
+
+// FindAdopted returns what AddAdopted stored; "" if there is nothing or it is invalid.
+func FindAdopted(m Meta) (program string, picture bool) {
+	if json.Unmarshal(m[AdoptedKey], &program) != nil || len(program) > maxAdopted || strings.Trim(program, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return "", false
+	}
+	return program, program != "" && json.Unmarshal(m[PictureKey], &picture) == nil && picture
 }
 
 // AddTime stores a time in a _meta, under CreatedKey or ExitedKey, and returns the _meta.

@@ -61,6 +61,11 @@ const (
 	// CheckoutKey is in createTerminal: the git work tree of the terminal's directory, as
 	// {"repository","worktree","branch","commit"}. A later one comes in MethodState.
 	CheckoutKey = "tether/checkout"
+	// AdoptedKey is in createTerminal, and then in the terminal's state and entry, if the
+	// terminal only reads a pane of another program: that program's name, such as tmux.
+	// PictureKey is true there if not every byte of the pane is read.
+	AdoptedKey = "tether/adopted"
+	PictureKey = "tether/repeatedPicture"
 	// HoldsKey is in createTerminal: true if the child waits for slow readers, so that
 	// the host may pace it by the slowest observer.
 	HoldsKey = "tether/holds"

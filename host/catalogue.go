@@ -216,6 +216,9 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	if ready := t.readyLocked(); ready != "" {
 		i.Readiness = t.input.Readiness
 	}
+	if s.Meta.Adopted != "" {
+		i.Adopted = &vocab.Adopted{From: s.Meta.Adopted, Program: s.Meta.Adopted, Exact: !s.Meta.Picture}
+	}
 	if c := t.input.checkout; c != (vocab.Checkout{}) {
 		i.Checkout = &c
 	}

@@ -141,6 +141,7 @@ func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	isPty := true
 	s := ahp.TerminalState{Title: p.Name, Cwd: p.Cwd, Claim: p.Claim, IsPty: &isPty, ExecutionTarget: ahp.TargetServer,
 		Meta: ahp.TerminalMeta{Former: ahp.FindFormer(p.Meta)}}
+	s.Meta.Adopted, s.Meta.Picture = ahp.FindAdopted(p.Meta)
 	s.Title = cmp.Or(s.Title, defaultTitle)
 	if p.ExecutionTarget == ahp.TargetClient {
 		s.ExecutionTarget = ahp.TargetClient

@@ -51,6 +51,7 @@ type row struct {
 	Cwd      string          `json:"cwd,omitempty"`
 	Checkout *vocab.Checkout `json:"checkout,omitempty"` // the git work tree of Cwd
 	Label    string          `json:"label,omitempty"`    // of Checkout, for people: feat/login@3f2a91c
+	Adopted  string          `json:"adopted,omitempty"`  // for people, if it only reads a pane of another program: adopted from tmux
 	Running  string          `json:"running,omitempty"`  // the command line that a shell runs now
 	URL      string          `json:"url,omitempty"`      // of its machine, that the program has printed
 	Awaits   string          `json:"awaits,omitempty"`   // awaiting_input or awaiting_secret, while it waits for typed input
@@ -91,6 +92,7 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 		r.ExitCode = &i.Exit.Code
 	}
 	r.Awaits, r.Ready, r.Checkout = t.awaitsLocked().String(), t.readyLocked(), i.Checkout
+	r.Adopted = i.Adopted.Label()
 	if i.Checkout != nil {
 		r.Label = i.Checkout.Label()
 	}

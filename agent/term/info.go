@@ -78,6 +78,11 @@ func (i *Info) mask(rules *redact.Rules) {
 	i.HideDirectory(rules)
 	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
 	i.ReadyWhy = rules.Redact(i.ReadyWhy)
+	if i.Adopted != nil {
+		adopted := *i.Adopted
+		adopted.From, adopted.Rule = rules.Redact(adopted.From), rules.Redact(adopted.Rule)
+		i.Adopted = &adopted
+	}
 	command := slices.Clone(i.Command)
 	for n := range command {
 		command[n] = rules.Redact(command[n])

@@ -34,6 +34,9 @@ func (p *publisher) announce(ctx context.Context) error {
 		return err
 	}
 	meta = ahp.AddCheckout(meta, p.checkout())
+	if a := info.Adopted; a != nil {
+		meta = ahp.AddAdopted(meta, a.Program, !a.Exact)
+	}
 	p.s.link.update(p.le, func(le *lending) { le.created, le.ackSeen, le.problem = true, false, "" })
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
 	p.title, p.cwd, p.size = info.Title, ahp.FileURI(info.Cwd), info.Size

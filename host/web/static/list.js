@@ -218,7 +218,7 @@ function make() {
 function fill(a, t) {
   a.href = "#" + t.id;
   const [name, state] = a.firstChild.children, [text, kind] = states[t.state](t);
-  set(name, clean(t.name) + (t.label ? " · " + clean(t.label) : ""));
+  set(name, clean(t.name) + (t.label ? " · " + clean(t.label) : "") + (t.adopted ? " · " + clean(t.adopted) : ""));
   set(state, text);
   state.dataset.state = kind;
   set(a.children[1], t.running ? "$ " + clean(t.running) : clean(t.title));
