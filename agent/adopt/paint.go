@@ -110,7 +110,7 @@ func (p *painter) leap(rows []string, past func() (picture, error)) {
 		return
 	}
 	p.mark("Gap", "unknown")
-	p.scroll(rows, -len(rows))
+	p.scroll(append([]string{gapLine}, rows...), -len(rows))
 }
 
 // changes reports whether next differs from what is shown in more than its text.

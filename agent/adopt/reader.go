@@ -386,11 +386,14 @@ func unfinished(tail []byte) (begun []byte, known bool) {
 	return nil, len(tail) == utf8.UTFMax-1
 }
 
+// gapLine stands where output is missing, for whoever reads text.
+const gapLine = "[tether: output is missing here]"
+
 // gap says that output is missing here, and ends a sequence that has begun.
 func (r *reader) gap() {
 	r.buf = append(r.buf, 0x18) // CAN
 	r.mark("Gap", "unknown")
-	r.buf = append(r.buf, "\x1b[m\r\n[tether: output is missing here]\r\n"...)
+	r.buf = append(r.buf, "\x1b[m\r\n"+gapLine+"\r\n"...)
 	r.again = false
 }
 
