@@ -49,9 +49,9 @@ func searchPart(ctx context.Context, s settings) ([]row, error) {
 	if err := record(ctx, h, texts, s.searched<<20, rng); err != nil {
 		return nil, err
 	}
-	q := quest{h: h}
+	q, words := quest{h: h}, regexp.MustCompile(`[\w./:-]{4,40}( [\w./:-]{2,20}){0,3}`)
 	for range 40 * s.rounds {
-		if err := q.ask(ctx, regexp.QuoteMeta(literal(texts, rng))); err != nil {
+		if err := q.ask(ctx, regexp.QuoteMeta(literal(texts, words, rng))); err != nil {
 			return nil, err
 		}
 	}
@@ -137,11 +137,9 @@ func record(ctx context.Context, h *history.History, texts [][]byte, bytes int, 
 	return nil
 }
 
-var words = regexp.MustCompile(`[\w./:-]{4,40}( [\w./:-]{2,20}){0,3}`)
-
-// literal is a text that a tool has printed, or, every other time, one with another
-// letter in it.
-func literal(texts [][]byte, rng *rand.Rand) string {
+// literal is some words that a tool has printed, every other time with another letter in
+// them.
+func literal(texts [][]byte, words *regexp.Regexp, rng *rand.Rand) string {
 	for {
 		found := words.FindAll(texts[rng.IntN(len(texts))], -1)
 		if len(found) == 0 {
