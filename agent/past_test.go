@@ -36,7 +36,8 @@ func TestEarlierRunsForAgents(t *testing.T) {
 	t.Cleanup(h.Close)
 	settings := config.Default()
 	settings.Lend.Default = "no"
-	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
+	where := home(t)
+	d := start(t, agent.Config{Dirs: where, Settings: &settings})
 	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{URL: url, Token: "right", Name: "lab"}))(t)
 	run := func(name string, r localapi.SpawnRequest) string {
 		t.Helper()
@@ -95,6 +96,9 @@ func TestEarlierRunsForAgents(t *testing.T) {
 		t.Errorf("the verdict at the host: %s", text)
 	}
 
+	if text := string(must.Get(os.ReadFile(agent.AuditPath(where)))(t)); strings.Count(text, " asks about earlier runs, as the host says") != 1 {
+		t.Errorf("the audit log does not have once that somebody at the host asks:\n%s", text)
+	}
 	must.Do(t, func() error { _, err := d.client.Unlend(t.Context(), lent, "lab"); return err }())
 	if text := toolText(t, far, "read_terminal", `{"run":"`+machine+"/"+lent+`"}`); text != "No such run; list_runs lists them" {
 		t.Errorf("it is not lent any more: %s", text)

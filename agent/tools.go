@@ -38,6 +38,11 @@ func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
 	}
 	if a.runs != nil {
 		t.Runs = func(ctx context.Context, q uplink.Asked) ahp.RunsResult {
+			who := "" // the name by which the reader is granted most
+			if len(q.Reader.Names) > 0 {
+				who = q.Reader.Names[0]
+			}
+			a.watched.asked(host, q.Terminal, who)
 			r := server.RunsAt(ctx, host, q.RunsParams, q.Terminal)
 			r.Error = a.shown.Redact(r.Error)
 			return r

@@ -11,9 +11,9 @@ import (
 	"tether/vocab"
 )
 
-// watchLog records who watched which terminal at a host and when, according to hosts: at
-// most one record per person, terminal and minute, even if somebody comes and goes all
-// the time. The zero value with audit set is ready.
+// watchLog records who watched which terminal at a host and when, and who asked about
+// earlier runs, according to hosts: at most one record per person, terminal and minute,
+// even if somebody comes and goes all the time. The zero value with audit set is ready.
 type watchLog struct {
 	audit func(policy.Event) // set once
 
@@ -64,9 +64,29 @@ func (l *watchLog) note(host string, id term.ID, who []vocab.Watcher) {
 			w.until = now
 		}
 	}
+	l.sweepLaterLocked()
+}
+
+func (l *watchLog) sweepLaterLocked() {
 	if len(l.all)+l.dropped > 0 && l.sweeper == nil && !l.closed {
 		l.sweeper = time.AfterFunc(watchEvery, l.sweep)
 	}
+}
+
+// roomLocked makes room for a new record.
+func (l *watchLog) roomLocked() bool {
+	switch {
+	case l.closed:
+		return false
+	case len(l.all) >= maxWatching, l.fresh >= maxFresh:
+		l.dropped++
+		return false
+	}
+	if l.all == nil {
+		l.all = map[watchKey]*watching{}
+	}
+	l.fresh++
+	return true
 }
 
 func (l *watchLog) beganLocked(key watchKey, since, now time.Time) {
@@ -76,17 +96,24 @@ func (l *watchLog) beganLocked(key watchKey, since, now time.Time) {
 		*w = watching{since: since, written: w.written}
 	case w != nil:
 		w.until = time.Time{}
-	case l.closed:
-	case len(l.all) >= maxWatching, l.fresh >= maxFresh:
-		l.dropped++
-	default:
-		if l.all == nil {
-			l.all = map[watchKey]*watching{}
-		}
-		l.fresh++
+	case l.roomLocked():
 		l.all[key] = &watching{since: since, written: now}
 		l.write(key, "watches since "+stamp(since))
 	}
+}
+
+// asked takes a question of somebody at a host about earlier runs, of which one a minute
+// is recorded. id is the terminal that it is about, if it is about one.
+func (l *watchLog) asked(host string, id term.ID, who string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key, now := watchKey{host, id, who, "earlier runs"}, time.Now()
+	if l.all[key] != nil || !l.roomLocked() {
+		return
+	}
+	l.all[key] = &watching{since: now, until: now, written: now, ended: true} // a sweep forgets it
+	l.audit(policy.Event{Type: policy.EventWatch, Actor: term.Host(host), Terminal: id, Host: host, Detail: cmp.Or(who, "somebody") + " asks about earlier runs, as the host says"})
+	l.sweepLaterLocked()
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
@@ -115,9 +142,7 @@ func (l *watchLog) sweep() {
 		l.audit(policy.Event{Type: policy.EventWatch, Detail: fmt.Sprintf("%d more were said to watch within a minute, and not written down", l.dropped)})
 	}
 	l.fresh, l.dropped, l.sweeper = 0, 0, nil
-	if len(l.all) > 0 && !l.closed {
-		l.sweeper = time.AfterFunc(watchEvery, l.sweep)
-	}
+	l.sweepLaterLocked()
 }
 
 func (l *watchLog) endLocked(key watchKey, w *watching, until time.Time) {

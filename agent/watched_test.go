@@ -60,3 +60,38 @@ func TestWatchLog(t *testing.T) {
 		}
 	})
 }
+
+// Questions about earlier runs are recorded, one a minute for who asks and the terminal.
+func TestQuestionsAboutRunsAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		l := watchLog{audit: func(ev policy.Event) { lines = append(lines, fmt.Sprint(ev.Terminal, "@", ev.Host, " ", ev.Detail)) }}
+		for range 3 {
+			l.asked("lab", "", "agent:bot")
+			l.asked("lab", "pty-a", "agent:bot")
+			l.asked("lab", "", "")
+			time.Sleep(10 * time.Second)
+		}
+		want := []string{"@lab agent:bot asks about earlier runs, as the host says", "pty-a@lab agent:bot asks about earlier runs, as the host says", "@lab somebody asks about earlier runs, as the host says"}
+		if !slices.Equal(lines, want) {
+			t.Errorf("written:\n%s", strings.Join(lines, "\n"))
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if len(l.all) > 0 || l.sweeper != nil || len(lines) != len(want) {
+			t.Errorf("%d are remembered; %q", len(l.all), lines)
+		}
+		l.asked("lab", "", "agent:bot")
+		for i := range 1000 { // a hostile host
+			l.asked("lab", "", fmt.Sprint("x", i))
+		}
+		if len(lines) != len(want)+maxFresh {
+			t.Errorf("%d records", len(lines))
+		}
+		l.close()
+		l.asked("lab", "", "late")
+		if len(lines) != len(want)+maxFresh {
+			t.Errorf("at the end: %q", lines[len(want)+maxFresh:])
+		}
+	})
+}

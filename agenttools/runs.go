@@ -134,9 +134,15 @@ type Run struct {
 
 // RunsAnswer is the answer of list_runs.
 type RunsAnswer struct {
-	Runs []Run    `json:"runs"`
-	More bool     `json:"more,omitempty"` // there are more than max
-	Away []string `json:"away,omitempty"` // machines that are not reached now
+	Runs []Run `json:"runs"`
+	More bool  `json:"more,omitempty"` // there are more than max
+	Missing
+}
+
+// Missing are the machines whose runs an answer at a host does not have.
+type Missing struct {
+	Away   []string `json:"away,omitempty"`   // that are not reached now
+	Failed []string `json:"failed,omitempty"` // that gave no answer, each with the reason
 }
 
 // FoundAnswer is the answer of search_runs.
@@ -145,7 +151,7 @@ type FoundAnswer struct {
 	More    bool    `json:"more,omitempty"` // there are more than max
 	// Back is until when runs were searched if the time was up.
 	Back time.Time `json:"searchedBackTo,omitzero"`
-	Away []string  `json:"away,omitempty"` // machines that are not reached now
+	Missing
 }
 
 // Match is a line of a run.
@@ -172,5 +178,5 @@ type CompareAnswer struct {
 type VerdictAnswer struct {
 	Series []verdict.Verdict `json:"series"`
 	More   bool              `json:"more,omitempty"` // there are further series
-	Away   []string          `json:"away,omitempty"` // machines that are not reached now
+	Missing
 }

@@ -216,7 +216,7 @@ type elsewhere struct {
 
 func (e *elsewhere) CallRuns(_ context.Context, tool string, args json.RawMessage, shows int) (any, error) {
 	e.asked = fmt.Sprint(tool, " ", string(args), " ", shows)
-	return agenttools.RunsAnswer{Away: []string{"laptop"}}, nil
+	return agenttools.RunsAnswer{Missing: agenttools.Missing{Away: []string{"laptop"}}}, nil
 }
 
 // Calls about runs of other machines are carried out there, after a check of the

@@ -219,7 +219,7 @@ func (h *Host) askRuns(ctx context.Context, p Principal, q runsQuestion) ([]mach
 				}
 				if err != nil {
 					h.log.Debug().Str("node", node).Err(err).Msg("a question about runs was not answered")
-					return
+					some = []machineRuns{{Machine: "machines at another node", Result: ahp.RunsResult{Error: nodeNotReached}}}
 				}
 				add(some)
 			})

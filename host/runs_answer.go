@@ -2,7 +2,7 @@ package host
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,8 +44,19 @@ func answerOf(tool string) any {
 // machine in front.
 func decodeRuns(tool string, m *machineRuns) (any, error) {
 	a := answerOf(tool)
-	if ahp.DecodeParams(m.Result.Answer, a) != nil || !sane(reflect.ValueOf(a), "") {
+	if ahp.DecodeParams(m.Result.Answer, a) != nil {
 		return nil, errBadRuns
+	}
+	printed := ""
+	read, ok := a.(*agenttools.ReadAnswer)
+	if ok { // what a terminal has printed stays as it is
+		printed, read.History = read.History, ""
+	}
+	if !sane(reflect.ValueOf(a)) {
+		return nil, errBadRuns
+	}
+	if ok {
+		read.History = printed
 	}
 	of := func(ids ...*string) {
 		for _, id := range ids {
@@ -59,19 +70,19 @@ func decodeRuns(tool string, m *machineRuns) (any, error) {
 	}
 	switch a := a.(type) {
 	case *agenttools.RunsAnswer:
-		a.Away = nil
+		a.Missing = agenttools.Missing{}
 		for i := range a.Runs {
 			named(&a.Runs[i])
 		}
 	case *agenttools.FoundAnswer:
-		a.Away = nil
+		a.Missing = agenttools.Missing{}
 		for i := range a.Matches {
 			of(&a.Matches[i].Run)
 		}
 	case *agenttools.CompareAnswer:
 		of(&a.Run.Run, &a.With.Run)
 	case *agenttools.VerdictAnswer:
-		a.Away = nil
+		a.Missing = agenttools.Missing{}
 		for i := range a.Series {
 			v := &a.Series[i]
 			for _, p := range []*verdict.Point{v.Newest, v.Good, v.Failing, v.Running} {
@@ -92,33 +103,34 @@ func decodeRuns(tool string, m *machineRuns) (any, error) {
 }
 
 // mergeRuns makes one answer of those of several machines, newest first. away are the
-// machines that are not reached.
+// machines that are not reached. A list says which machines have failed.
 func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
 	var good []any
-	var failed error
+	missing := agenttools.Missing{Away: away}
+	fail := func(machine, why string) { missing.Failed = append(missing.Failed, machine+": "+why) }
 	for i := range all {
-		m := &all[i]
-		switch a, err := any(nil), error(nil); {
+		switch m := &all[i]; {
 		case m.Result.Unknown:
 		case m.Result.Error != "":
-			failed = fmt.Errorf("%s: %s", m.Machine, m.Result.Error)
+			fail(m.Machine, m.Result.Error)
 		default:
-			if a, err = decodeRuns(tool, m); err != nil {
-				failed = fmt.Errorf("%s: %w", m.Machine, err)
-			} else {
-				good = append(good, a)
+			a, err := decodeRuns(tool, m)
+			if err != nil {
+				fail(m.Machine, err.Error())
+				continue
 			}
+			good = append(good, a)
 		}
 	}
 	switch {
-	case len(good) == 0 && failed != nil:
-		return nil, failed
+	case len(good) == 0 && len(missing.Failed) > 0:
+		return nil, errors.New(strings.Join(missing.Failed, "; "))
 	case len(good) == 0 && len(away) > 0:
 		return nil, awayError(strings.Join(away, ", "))
 	}
 	switch tool {
 	case "list_runs", "search_runs", "verdict":
-		return mergeLists(tool, good, away), nil
+		return mergeLists(tool, good, missing), nil
 	}
 	switch len(good) {
 	case 0:
@@ -130,11 +142,11 @@ func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
 }
 
 // mergeLists makes one list of those of several machines.
-func mergeLists(tool string, all []any, away []string) any {
+func mergeLists(tool string, all []any, missing agenttools.Missing) any {
 	newest := func(a, b time.Time) int { return b.Compare(a) }
 	switch tool {
 	case "list_runs":
-		out := &agenttools.RunsAnswer{Runs: []agenttools.Run{}, Away: away}
+		out := &agenttools.RunsAnswer{Runs: []agenttools.Run{}, Missing: missing}
 		for _, a := range all {
 			a := a.(*agenttools.RunsAnswer)
 			out.Runs, out.More = append(out.Runs, a.Runs...), out.More || a.More
@@ -142,7 +154,7 @@ func mergeLists(tool string, all []any, away []string) any {
 		slices.SortStableFunc(out.Runs, func(a, b agenttools.Run) int { return newest(a.Started, b.Started) })
 		return out
 	case "search_runs":
-		out := &agenttools.FoundAnswer{Matches: []agenttools.Match{}, Away: away}
+		out := &agenttools.FoundAnswer{Matches: []agenttools.Match{}, Missing: missing}
 		for _, a := range all {
 			a := a.(*agenttools.FoundAnswer)
 			out.Matches, out.More = append(out.Matches, a.Matches...), out.More || a.More
@@ -153,7 +165,7 @@ func mergeLists(tool string, all []any, away []string) any {
 		slices.SortStableFunc(out.Matches, func(a, b agenttools.Match) int { return newest(a.At, b.At) })
 		return out
 	}
-	out := &agenttools.VerdictAnswer{Series: []verdict.Verdict{}, Away: away}
+	out := &agenttools.VerdictAnswer{Series: []verdict.Verdict{}, Missing: missing}
 	for _, a := range all {
 		a := a.(*agenttools.VerdictAnswer)
 		out.Series, out.More = append(out.Series, a.Series...), out.More || a.More
@@ -162,31 +174,27 @@ func mergeLists(tool string, all []any, away []string) any {
 }
 
 // sane reports whether the numbers, times and lists in an answer are in range, and makes
-// its texts fit to be shown. Text that a terminal has printed stays as it is.
-func sane(v reflect.Value, field string) bool {
+// its texts fit to be shown. An int may be negative, as an exit status; offsets, sizes
+// and times are int64.
+func sane(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
-		return v.IsNil() || sane(v.Elem(), field)
+		return v.IsNil() || sane(v.Elem())
 	case reflect.Slice:
 		for i := range v.Len() {
-			if !sane(v.Index(i), field) {
+			if !sane(v.Index(i)) {
 				return false
 			}
 		}
 		return v.Len() <= maxRunList
 	case reflect.String:
-		if field == "History" {
-			return true
-		}
 		text := screen.Clean(v.String())
 		v.SetString(text)
 		return len(text) <= maxRunText
-	case reflect.Int, reflect.Int64:
-		least := int64(0)
-		if field == "ExitCode" || field == "Exit" {
-			least = -1 << 31
-		}
-		return v.Int() >= least && v.Int() <= maxRunInt
+	case reflect.Int:
+		return v.Int() >= math.MinInt32 && v.Int() <= math.MaxInt32
+	case reflect.Int64:
+		return v.Int() >= 0 && v.Int() <= maxRunInt
 	case reflect.Float64:
 		return v.Float() >= 0 && v.Float() <= maxRunInt
 	case reflect.Struct:
@@ -194,7 +202,7 @@ func sane(v reflect.Value, field string) bool {
 			return at.IsZero() || at.Year() >= 1970 && at.Before(time.Now().Add(24*time.Hour))
 		}
 		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() && !sane(f, v.Type().Field(i).Name) {
+			if f := v.Field(i); f.CanSet() && !sane(f) {
 				return false
 			}
 		}

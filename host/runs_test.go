@@ -114,14 +114,23 @@ func TestRunsOfSeveralMachines(t *testing.T) {
 	as(t, url, "machine-old", "o", viewOptions{resume: true}) // does not know the request
 	agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
 	var list struct {
-		Runs []struct{ ID, Name string }
-		More bool
-		Away []string
+		Runs         []struct{ ID, Name string }
+		More         bool
+		Away, Failed []string
 	}
 	use(t, agent, "list_runs", nil, &list)
 	if len(list.Runs) != 2 || list.Runs[0].ID != "tower/pty-b" || list.Runs[1].ID != "laptop/pty-a.3" || list.Runs[1].Name != "laptop/dev" || !list.More || list.Away != nil {
 		t.Errorf("%+v", list)
 	}
+	laptop.answers(func(ahp.RunsParams) any { return ahp.RunsResult{Error: "too busy"} })
+	for tool, args := range map[string]string{"list_runs": `{}`, "search_runs": `{"pattern":"x"}`, "verdict": `{}`} {
+		empty := map[string]string{"list_runs": `{"runs":[]}`, "search_runs": `{"matches":[]}`, "verdict": `{"series":[]}`}[tool]
+		tower.answers(func(ahp.RunsParams) any { return ahp.RunsResult{Answer: []byte(empty)} })
+		if text, failed := tryTool(t, agent, tool, args); failed || text != strings.TrimSuffix(empty, "}")+`,"failed":["laptop: too busy"]}` {
+			t.Errorf("%s of two machines, one of which fails: %s", tool, text)
+		}
+	}
+	laptop.answers(func(ahp.RunsParams) any { return ahp.RunsResult{Answer: []byte(`{"runs":[` + oneRun + `]}`)} })
 	before := len(tower.asked)
 	use(t, agent, "list_runs", map[string]any{"name": "laptop/dev"}, &list)
 	if len(tower.asked) != before || laptop.last().Tool != "list_runs" {

@@ -18,7 +18,6 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/platform/proc"
-	"tether/problems"
 )
 
 // MayFetch implements agenttools.Fetcher. An agent at a host sees no port that is not
@@ -173,16 +172,7 @@ func (s *Server) fetch(w http.ResponseWriter, r *http.Request, req localapi.Fetc
 	}
 	if printed != nil {
 		a.Printed = printed.Text
-		for _, p := range printed.Problems {
-			a.Problems = append(a.Problems, problemOf(p))
-		}
+		a.Problems = localapi.ProblemsOf(printed.Problems)
 	}
 	return reply(w, a)
-}
-
-func problemOf(p problems.Problem) localapi.Problem {
-	return localapi.Problem{
-		Tool: p.Tool, File: p.File, Package: p.Package, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
-		Code: p.Code, Href: p.Href, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count, Taken: p.Taken,
-	}
 }

@@ -31,11 +31,8 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.SayTaken(&agentTerminals{server: s, access: s.access(r)}, t.Info().Port)
-	list := localapi.ProblemList{SchemaVersion: localapi.SchemaVersion, Problems: []localapi.Problem{}, Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
+	list := localapi.ProblemList{SchemaVersion: localapi.SchemaVersion, Problems: localapi.ProblemsOf(a.Problems), Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
 		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited, Succeeded: a.Succeeded, Unrecognised: append([]string{}, a.Unrecognised...)}
-	for _, p := range a.Problems {
-		list.Problems = append(list.Problems, problemOf(p))
-	}
 	return reply(w, list)
 }
 

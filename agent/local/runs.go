@@ -349,7 +349,7 @@ func (s *Server) compareRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return runError(err)
 	}
-	return reply(w, localapi.Comparison{SchemaVersion: localapi.SchemaVersion, Run: is.Run, With: is.With, Comparison: is.Comparison})
+	return reply(w, localapi.Comparison{SchemaVersion: localapi.SchemaVersion, Run: is.Run, With: is.With, Comparison: is.Comparison, New: localapi.ProblemsOf(is.New), Gone: localapi.ProblemsOf(is.Gone)})
 }
 
 // judgeRuns answers with the verdicts of series.
@@ -373,7 +373,11 @@ func (s *Server) judgeRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return runError(err)
 	}
-	return reply(w, localapi.VerdictList{SchemaVersion: localapi.SchemaVersion, Verdicts: append([]verdict.Verdict{}, all...)})
+	list := localapi.VerdictList{SchemaVersion: localapi.SchemaVersion, Verdicts: make([]localapi.Verdict, 0, len(all))}
+	for _, v := range all {
+		list.Verdicts = append(list.Verdicts, localapi.VerdictOf(v))
+	}
+	return reply(w, list)
 }
 
 // runError says of which run it is that the caller may not see it; other errors have

@@ -86,8 +86,43 @@ type Forgotten struct {
 
 // VerdictList is the verdicts of series of runs, those that fail first.
 type VerdictList struct {
-	SchemaVersion int               `json:"schema_version"`
-	Verdicts      []verdict.Verdict `json:"verdicts"`
+	SchemaVersion int       `json:"schema_version"`
+	Verdicts      []Verdict `json:"verdicts"`
+}
+
+// Verdict is a verdict with problems as this interface has them.
+type Verdict struct {
+	verdict.Verdict
+	// New are the problems of the newest run that the last good one did not have; absent
+	// if the series is good.
+	New *News `json:"new,omitempty"`
+}
+
+// News are problems that an earlier run did not have.
+type News struct {
+	Errors   int       `json:"errors"`
+	Warnings int       `json:"warnings"`
+	First    []Problem `json:"first"` // at most three
+}
+
+// VerdictOf returns a verdict as this interface has it.
+func VerdictOf(v verdict.Verdict) Verdict {
+	out := Verdict{Verdict: v}
+	if v.New != nil {
+		out.New = &News{Errors: v.New.Errors, Warnings: v.New.Warnings, First: ProblemsOf(v.New.First)}
+	}
+	return out
+}
+
+// Text is [verdict.Verdict.Text].
+func (v Verdict) Text(now time.Time) string {
+	if v.New != nil {
+		v.Verdict.New = &verdict.News{Errors: v.New.Errors, Warnings: v.New.Warnings}
+		for _, p := range v.New.First {
+			v.Verdict.New.First = append(v.Verdict.New.First, p.problem())
+		}
+	}
+	return v.Verdict.Text(now)
 }
 
 // Comparison says what a run printed that an earlier one did not.
@@ -96,4 +131,6 @@ type Comparison struct {
 	Run           verdict.Point `json:"run"`
 	With          verdict.Point `json:"with"`
 	verdict.Comparison
+	New  []Problem `json:"new"`
+	Gone []Problem `json:"gone"`
 }

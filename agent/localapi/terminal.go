@@ -3,7 +3,9 @@ package localapi
 import (
 	"time"
 
+	"tether/agent/verdict"
 	"tether/platform/proc"
+	"tether/problems"
 	"tether/vocab"
 )
 
@@ -195,6 +197,29 @@ type Problem struct {
 	Last      int64  `json:"last"`            // raw offset after the last lines that reported it
 	Count     int    `json:"count"`           // how often it was reported
 	Taken     string `json:"taken,omitempty"` // who has the port that was not free, or that it is free now
+}
+
+// ProblemsOf returns problems as this interface has them.
+func ProblemsOf(all []problems.Problem) []Problem {
+	out := make([]Problem, 0, len(all))
+	for _, p := range all {
+		out = append(out, Problem{
+			Tool: p.Tool, File: p.File, Package: p.Package, Line: p.Line, Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndCol, Severity: string(p.Severity),
+			Code: p.Code, Href: p.Href, Message: p.Message, First: p.First, Last: p.Last, Count: p.Count, Taken: p.Taken,
+		})
+	}
+	return out
+}
+
+// Text is [verdict.ProblemText].
+func (p *Problem) Text() string {
+	is := p.problem()
+	return verdict.ProblemText(&is)
+}
+
+// problem has what a line of text about a problem needs.
+func (p *Problem) problem() problems.Problem {
+	return problems.Problem{File: p.File, Line: p.Line, Column: p.Column, Severity: problems.Severity(p.Severity), Code: p.Code, Message: p.Message}
 }
 
 // ProblemList is the answer to a question about a terminal's problems.

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -135,28 +136,33 @@ func (s *schemas) parse(t *testing.T, dir, name string) {
 
 func (s *schemas) table(t *testing.T, b *strings.Builder, name string) {
 	t.Helper()
-	s.rows(t, b, name)
+	s.rows(t, b, name, map[string]bool{})
 }
 
-func (s *schemas) rows(t *testing.T, b *strings.Builder, name string) {
+// rows writes the fields of a struct but those that hide, which the struct around has.
+func (s *schemas) rows(t *testing.T, b *strings.Builder, name string, hide map[string]bool) {
 	t.Helper()
 	st := s.types[name]
 	if st == nil {
 		t.Fatalf("no struct %s", name)
 	}
 	pkg, _, _ := strings.Cut(name, ".")
+	own := maps.Clone(hide)
+	for _, f := range st.Fields.List {
+		key, _ := jsonKey(f)
+		own[key] = true
+	}
 	for _, f := range st.Fields.List {
 		if len(f.Names) == 0 {
-			s.rows(t, b, typeName(pkg, f.Type)) // its fields are as if they stood here
+			s.rows(t, b, typeName(pkg, f.Type), own) // its fields are as if they stood here
 			continue
 		}
-		tag := ""
-		if f.Tag != nil {
-			tag = reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json")
-		}
-		key, options, _ := strings.Cut(tag, ",")
-		if key == "-" || key == "" || key == "schema_version" {
+		key, options := jsonKey(f)
+		if key == "-" || key == "" || key == "schema_version" || hide[key] {
 			continue
+		}
+		if key != strings.ToLower(key) {
+			t.Errorf("%s: %q has capital letters; the JSON of commands has_names_like_this", name, key)
 		}
 		mark, words := "", strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
 		if strings.HasPrefix(options, "omit") || strings.Contains(words, "absent") || strings.Contains(words, "only while") {
@@ -171,6 +177,14 @@ func (s *schemas) rows(t *testing.T, b *strings.Builder, name string) {
 		}
 		fmt.Fprintf(b, "- `%s%s`%s%s\n", key, mark, kind, words)
 	}
+}
+
+func jsonKey(f *ast.Field) (key, options string) {
+	if f.Tag == nil {
+		return "", ""
+	}
+	key, options, _ = strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
+	return key, options
 }
 
 // kind describes a type in JSON, and queues structs for later.

@@ -12,7 +12,6 @@ import (
 	"tether/agent/localclient"
 	"tether/agent/verdict"
 	"tether/cmd/tether/internal/display"
-	"tether/problems"
 )
 
 func verdictCommand(a *app) *cobra.Command {
@@ -84,9 +83,9 @@ func (a *app) printComparison(is localapi.Comparison) {
 	}
 	fmt.Fprintf(a.stdout, "%s\nwith %s\n", side(is.Run), side(is.With))
 	fmt.Fprintf(a.stdout, "problems: %d new, %d gone, %d the same\n", is.Problems.New, is.Problems.Gone, is.Problems.Same)
-	list := func(sign string, all []problems.Problem) {
+	list := func(sign string, all []localapi.Problem) {
 		for i := range all {
-			fmt.Fprintln(a.stdout, sign, display.Printable(verdict.ProblemText(&all[i]), 500))
+			fmt.Fprintln(a.stdout, sign, display.Printable(all[i].Text(), 500))
 		}
 	}
 	list("+", is.New)

@@ -1,5 +1,5 @@
-// The earlier runs of a terminal, and whether it works: the verdict, as a mark beside its name. The terminal's machine knows them; the host
-// only asks it, and keeps nothing.
+// The earlier runs of a terminal, and whether it works: the verdict, as a mark beside its
+// name. The terminal's machine knows them; the host only asks it, and keeps nothing.
 import {bytes, clean, place, when} from "./text.js";
 
 const every = 30000, soon = 1500; // ms between two requests, and from the end of a run to the request
@@ -82,7 +82,8 @@ export class Runs {
     return row;
   }
 
-  // find hides the runs that do not match. It returns the number of those that match, -1 without a text.
+  // find hides the runs that do not match. It returns the number of those that match, -1
+  // without a text.
   find(text) {
     this.search = text.toLowerCase();
     const all = [...this.box.querySelectorAll(".run")];
