@@ -29,7 +29,7 @@ func becomeDaemon() int {
 		return 1
 	}
 	a, err := agent.New(agent.Config{Dirs: d, AllowRoot: true, Ready: func() { fmt.Println("ready") },
-		Holder: agent.Program{Path: os.Args[0], Argv: []string{"tether-test", "holder"}}})
+		Holder: agent.Program{Path: os.Args[0], Argv: []string{"tether-test", "holder"}}, Reader: []string{os.Args[0], "adopt-reader"}})
 	if err != nil || a.Run(context.Background()) != nil {
 		return 1
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/agent/adopt"
 	"tether/agent/config"
 	"tether/agent/holder"
 	"tether/agent/localapi"
@@ -35,6 +36,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "holder" {
 		os.Exit(holder.Main(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "adopt-reader" {
+		os.Exit(adopt.Main(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "daemon" {
 		os.Exit(becomeDaemon())

@@ -54,6 +54,11 @@ var deeds = []deed{
 	{"lend", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Lend(ctx, "mine", localapi.LendRequest{}))
 	}},
+	{"adopt", needsLater, func(ctx context.Context, c *localclient.Client) error {
+		return second(c.Adopt(ctx, localapi.AdoptRequest{Pane: "tmux:%3"}))
+	}},
+	{"panes", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Panes(ctx)) }},
+	{"unadopt", needsNone, func(ctx context.Context, c *localclient.Client) error { return second(c.Unadopt(ctx, "mine")) }},
 	{"share", needsLater, func(ctx context.Context, c *localclient.Client) error {
 		return second(c.Share(ctx, "mine", localapi.ShareRequest{}))
 	}},
