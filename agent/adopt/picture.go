@@ -164,6 +164,26 @@ func (s *state) absolute() string {
 	return b.String()
 }
 
+// redraw returns bytes that draw the screen anew on a terminal that shows it with another
+// size: each row at its place, without moving what is shown. A terminal breaks lines anew
+// and brings lines back from above in its own way, unlike tmux. The colours that the
+// program has set stay; only the place that it has saved (DECSC) is lost.
+func (s *state) redraw() []byte {
+	var b strings.Builder
+	b.WriteString("\x1b7\x1b[?6l\x1b[4l\x1b[?7h\x1b[r\x1b[m\x1b(B\x0f\x1b)0")
+	_, rows := s.dims()
+	for y := range rows {
+		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[2K", y+1)
+		if y < len(s.rows) {
+			b.WriteString(s.rows[y])
+		}
+	}
+	b.WriteString("\x1b)B\x1b8")
+	s.setModes(&b, nil)
+	b.Write(s.pending)
+	return []byte(b.String())
+}
+
 // modeSequences set what is not set on a new terminal.
 var modeSequences = []struct {
 	format string

@@ -39,6 +39,7 @@ type reader struct {
 	state  *state // of the last picture
 	shown  bool   // a picture was written
 	redraw bool   // a picture must be written before output
+	moved  bool   // the screen must be drawn anew, since its size has changed
 	paused bool   // tmux has paused the pane
 	unsure bool   // the next output may begin within a character
 	check  bool   // the pane may have moved or ended
@@ -198,8 +199,8 @@ func (r *reader) settle() error {
 	if r.news && time.Since(r.looked) > lookEvery {
 		r.check = true
 	}
-	for r.redraw || r.check {
-		if r.redraw {
+	for r.redraw || r.moved || r.check {
+		if r.redraw || r.moved {
 			if err := r.seam(); err != nil {
 				return err
 			}
@@ -325,6 +326,11 @@ func (r *reader) seam() error {
 			begun, known = nil, true // it has all bytes since the sequence began
 		}
 		s.pending = append(s.pending, begun...)
+		if !r.redraw { // every byte before was written
+			r.resize(s.size())
+			r.buf, r.moved = append(r.buf, s.redraw()...), false
+			return nil
+		}
 		var next event
 		if !known {
 			var again bool
@@ -405,13 +411,13 @@ func (r *reader) picture() {
 	}
 	r.directory(r.state.dir)
 	r.buf = append(r.buf, r.state.draw(r.shown)...)
-	r.shown, r.redraw, r.check = true, false, r.check || r.window == ""
+	r.shown, r.redraw, r.moved, r.check = true, false, false, r.check || r.window == ""
 	r.flush()
 }
 
 func (r *reader) resize(size pty.Size) {
 	if size != r.size && size.Cols > 0 && size.Rows > 0 {
-		r.size = size
+		r.size, r.moved = size, true
 		r.mark("Size", fmt.Sprintf("%dx%d", size.Cols, size.Rows))
 	}
 }
