@@ -13,7 +13,7 @@ import (
 
 // Bounds of what is read from tmux, in bytes.
 const (
-	maxLine    = 4 << 20 // the rest of a longer line is dropped
+	maxLine    = 2 << 20 // the rest of a longer line is dropped
 	maxCapture = 4 << 20 // the oldest lines of a longer part of a reply are dropped
 	readSize   = 64 << 10
 )

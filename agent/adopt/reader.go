@@ -146,7 +146,7 @@ func (r *reader) follow(session string) error {
 		return err
 	}
 	defer c.close()
-	r.c, r.redraw, r.paused, r.check, r.tail = c, true, false, false, nil
+	r.c, r.redraw, r.paused, r.check, r.tail, r.window = c, true, false, false, nil, ""
 	r.keyed.Store(c)
 	if err := c.await(r.handle); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (r *reader) handle(e event) {
 // look finds out where the pane is, whether its program has ended, and its directory.
 func (r *reader) look() error {
 	r.check, r.news, r.looked = false, false, time.Now()
-	parts, err := r.c.ask(r.handle, "list-panes -s -t '"+r.c.session+"' -F '#{pane_id} #{window_id} #{pane_width} #{pane_height} #{pane_dead} 0#{pane_dead_status} 0#{pane_dead_signal}'",
+	parts, err := r.c.ask(r.handle, "list-panes -s -t '"+r.c.session+"' -F '#{pane_id} #{window_id} #{pane_width} #{pane_height} #{pane_dead} 0#{pane_dead_status} 0#{pane_dead_signal} #{pane_pid}'",
 		"display-message -p -t '"+r.pane+"' '#{pane_current_path}'")
 	if errors.Is(err, errMixed) {
 		r.check = true
@@ -264,8 +264,8 @@ func (r *reader) look() error {
 	}
 	for _, l := range parts[0].lines {
 		f := strings.Fields(string(l))
-		if len(f) != 7 || f[0] != r.pane {
-			continue
+		if len(f) != 8 || f[0] != r.pane || f[7] != strconv.Itoa(r.pid) {
+			continue // another program may have taken the pane (respawn-pane)
 		}
 		var n [5]int
 		for i := range n {
