@@ -56,6 +56,34 @@ func historyPart(ctx context.Context, s settings) ([]row, error) {
 		}
 		rows = append(rows, row{Part: "history", Name: kind.name + ": throughput with, of without", Value: median(ratios)}.least(kind.least))
 	}
+	echo, err := echoesBesideHistory(ctx, rigs, s.keys)
+	return append(rows, echo...), err
+}
+
+// echoesBesideHistory types keys beside a lent flood, in turn without a history and with
+// one.
+func echoesBesideHistory(ctx context.Context, rigs [2]*rig, keys int) ([]row, error) {
+	const turns = 2
+	var seen [2]echoes
+	for range turns {
+		for i, r := range rigs {
+			f, err := startFlood(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			e, err := measureEchoes(ctx, r, keys/turns)
+			f.stop()
+			if err != nil {
+				return nil, fmt.Errorf("beside a flood: %w", err)
+			}
+			seen[i].local, seen[i].observer = append(seen[i].local, e.local...), append(seen[i].observer, e.observer...)
+		}
+	}
+	var rows []row
+	for i, name := range []string{"without", "with"} {
+		rows = append(rows, quantiles("history", "echo beside a lent flood "+name+", local attach", seen[i].local)...)
+		rows = append(rows, quantiles("history", "echo beside a lent flood "+name+", observer", seen[i].observer)...)
+	}
 	return rows, nil
 }
 

@@ -283,8 +283,6 @@ func (h *History) writer(terminal string) *Writer {
 func (h *History) Run(id string) (Run, error) { return h.list.find(id) }
 
 // List returns the runs that match, newest first: the order is that of their beginnings.
-// The loop over them should be short: until its end, Windows does not let Forget replace
-// the list's file.
 func (h *History) List(q Query) iter.Seq[Run] {
 	return h.list.newest(q.Matches, q.might())
 }

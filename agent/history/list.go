@@ -39,6 +39,9 @@ type list struct {
 	dirty bool // written since the last Sync
 	names bool // the file's name is not synced
 	torn  bool // the file does not end with a newline
+
+	naming sync.RWMutex // held while the file is replaced
+	anew   int          // how often it was
 }
 
 // open counts the lines.
@@ -220,7 +223,7 @@ func (l *list) replaceLocked(keep func(*Run) bool, was, written int64, lines int
 		l.file.Close()
 		l.file = nil
 	}
-	if err := l.fs.Rename(listName+newExt, listName); err != nil {
+	if err := l.rename(); err != nil {
 		return 0, err
 	}
 	written += added
@@ -234,12 +237,22 @@ func (l *list) replaceLocked(keep func(*Run) bool, was, written int64, lines int
 	return freed, err
 }
 
+func (l *list) rename() error {
+	l.naming.Lock()
+	defer l.naming.Unlock()
+	l.anew++
+	return l.fs.Rename(listName+newExt, listName)
+}
+
 func (l *list) addTailLocked(keep func(*Run) bool, was int64) (added int64, lines int, err error) {
 	src, size, err := l.source()
-	if err != nil || src == nil || size <= was {
+	if err != nil || src == nil {
 		return 0, 0, err
 	}
 	defer src.Close()
+	if size <= was {
+		return 0, 0, nil
+	}
 	var tail []byte
 	for line := range linesOf(io.NewSectionReader(src, was, size-was), size-was, &err) {
 		if line.whole && kept(line.text, keep) {
@@ -295,8 +308,12 @@ func lineID(line []byte) ([]byte, bool) {
 }
 
 // readIndex reads a list once. Lines that are no records are passed over.
-func readIndex(src io.ReaderAt, size int64) (idx index, err error) {
-	idx.seed, idx.known = maphash.MakeSeed(), map[uint64]int32{}
+func readIndex(src io.ReaderAt, size int64) (index, error) {
+	return readIndexAs(src, size, maphash.MakeSeed())
+}
+
+func readIndexAs(src io.ReaderAt, size int64, seed maphash.Seed) (idx index, err error) {
+	idx.seed, idx.known = seed, map[uint64]int32{}
 	for line := range linesOf(src, size, &err) {
 		idx.torn = !line.whole
 		if len(line.text) == 0 {
@@ -444,34 +461,6 @@ func (l *list) count() (runs int, oldest time.Time) {
 		}
 	}
 	return len(idx.places), oldest
-}
-
-// newest returns the runs that match, newest first.
-func (l *list) newest(matches func(*Run) bool, might func(line []byte) bool) iter.Seq[Run] {
-	return func(yield func(Run) bool) {
-		src, size, err := l.source()
-		if err != nil || src == nil {
-			return
-		}
-		defer src.Close()
-		idx, err := readIndex(src, size)
-		if err != nil {
-			return
-		}
-		w := lineWindow{src: src, size: size}
-		for i := len(idx.places) - 1; i >= 0; i-- {
-			line, err := w.line(idx.places[i])
-			if err != nil {
-				return
-			}
-			if !might(line) {
-				continue
-			}
-			if r, err := decodeRun(line); err == nil && matches(&r) && !yield(r) {
-				return
-			}
-		}
-	}
 }
 
 // find returns the newest record of a run.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/internal/testkit"
+	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
@@ -146,4 +147,72 @@ func TestManyRuns(t *testing.T) {
 	}
 	must.Get(h.Run("pty-00000000.1"))(t)
 	must.Do(t, h.Close())
+}
+
+// unreplaceable is an FS that does not replace files that are open for reading.
+type unreplaceable struct {
+	*memory
+	open map[string]int
+}
+
+type openSource struct {
+	Source
+	close func()
+}
+
+func (s openSource) Close() error {
+	s.close()
+	return s.Source.Close()
+}
+
+func (u *unreplaceable) Open(name string) (Source, error) {
+	s, err := u.memory.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	u.open[name]++
+	return openSource{s, func() { u.open[name]-- }}, nil
+}
+
+func (u *unreplaceable) Rename(from, to string) error {
+	if u.open[to] > 0 {
+		return fmt.Errorf("%s is open", to)
+	}
+	return u.memory.Rename(from, to)
+}
+
+// Whoever reads the list slowly does not keep it from being replaced, and then goes on
+// with what is left.
+func TestForgetWhileTheListIsRead(t *testing.T) {
+	h := must.Get(Open(Options{Dir: "d", Keep: 1000 * time.Hour, FS: &unreplaceable{newMemory(), map[string]int{}}}))(t)
+	const all = 100
+	at := time.Now().Add(-time.Hour)
+	for i := range all {
+		id := fmt.Sprintf("pty-%03d", i)
+		w := must.Get(h.Terminal(Run{ID: id, Terminal: id, Started: at.Add(time.Duration(i) * time.Second), End: -1}))(t)
+		r := w.Run()
+		r.Ended, r.End = r.Started, 0
+		must.Do(t, w.Finish(r))
+	}
+	must.Do(t, h.Sync(t.Context()))
+	var got []string
+	for r := range h.List(Query{}) {
+		if got = append(got, r.ID); len(got) == 10 || len(got) == 30 {
+			read, ahead := got[len(got)-1], fmt.Sprintf("pty-%03d", all-60-len(got)) // the last one, and one to come
+			n, _, err := h.Forget(func(r Run) bool { return r.ID == read || r.ID == ahead })
+			if n != 2 || err != nil {
+				t.Fatalf("%d are forgotten, %v", n, err)
+			}
+		}
+	}
+	var want []string
+	for i := all - 1; i >= 0; i-- {
+		if i != all-60-10 && i != all-60-30 {
+			want = append(want, fmt.Sprintf("pty-%03d", i))
+		}
+	}
+	check.Equal(t, "the list", want, got)
+	if left := ids(h, Query{}); len(left) != all-4 {
+		t.Errorf("%d are left", len(left))
+	}
 }

@@ -271,3 +271,32 @@ func everything(t *testing.T, dir string) string {
 	}))
 	return b.String()
 }
+
+// Fifty terminals that print nothing do not wake the recorder: no timer runs, and it
+// makes no rounds.
+func TestIdleTerminalsWakeNobody(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, dir, runs.Options{})
+		var one *testkit.Child
+		for range 50 {
+			_, one = w.spawn(term.Spec{})
+			prints(one, "$ ")
+		}
+		settle()
+		before, timer := w.runs.Woken()
+		if timer || before.IsZero() {
+			t.Errorf("when all were read, a timer runs: %v; woken last at %v", timer, before)
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if last, timer := w.runs.Woken(); timer || last != before {
+			t.Errorf("woken %v after the last output; a timer runs: %v", last.Sub(before), timer)
+		}
+		prints(one, "more")
+		settle()
+		if last, _ := w.runs.Woken(); last == before {
+			t.Error("output does not wake it")
+		}
+	})
+}

@@ -197,7 +197,7 @@ func (x *recording) read() (busy bool) {
 		return false
 	}
 	i, before := x.h.Info(), x.end
-	exited := i.Exit != nil
+	exited, prints := i.Exit != nil, i.Bytes != before
 	x.end = i.Bytes
 	if x.resting() && !exited && x.rd.Pending() > recordSmall {
 		x.follow()
@@ -209,7 +209,7 @@ func (x *recording) read() (busy bool) {
 		if pending > recordSmall && !exited && (!x.r.mayWork() || x.resting() && x.rd.Raw() >= rest) {
 			return true
 		}
-		ahead, flood := int64(recordAhead), pending > recordFar && x.h.Info().Bytes != before
+		ahead, flood := int64(recordAhead), pending > recordFar && prints
 		if exited {
 			ahead, flood = recordExit, pending > recordExit
 		}
