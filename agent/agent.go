@@ -113,13 +113,14 @@ func (e *RunningError) Error() string {
 // Config.Timeout if it is set, otherwise d.
 func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Timeout, d) }
 
-// How long the end of a daemon may take, 8 s in all.
+// How long the end of a daemon may take, 9 s in all with the history's.
 const (
 	killWithin = 4 * time.Second        // for the terminals to end
 	hearWithin = 500 * time.Millisecond // for the hosts to learn of it
 	// restWithin is for the rest. A disk that stands still holds up what writes a file:
 	// then the daemon ends without it.
 	restWithin = 3500 * time.Millisecond
+	lastWithin = 500 * time.Millisecond // for what was printed, after all that
 )
 
 // Agent is one daemon, for one call of Run. It implements local.Daemon for the local
@@ -163,8 +164,8 @@ type Agent struct {
 	declared *declared.Set
 	adopting *adopted.Keeper
 	end      context.CancelFunc
-	history  atomic.Pointer[history.History] // that of runs
-	kept     atomic.Int64                    // terminals that were left running
+	last     atomic.Pointer[func()] // makes way for the next daemon
+	kept     atomic.Int64           // terminals that were left running
 }
 
 // New checks the configuration and returns a daemon. It does not open or create anything
@@ -191,7 +192,7 @@ func New(c Config) (*Agent, error) {
 }
 
 // Run runs the daemon. It returns nil when ctx has ended or a client has asked it to shut
-// down, after everything that it started has ended, or after 8 s. Errors: ErrRoot, a
+// down, after everything that it started has ended, or after 9 s. Errors: ErrRoot, a
 // *RunningError, a *LockError, or another failure to start.
 func (a *Agent) Run(ctx context.Context) error {
 	if proc.Root() && !a.cfg.AllowRoot {
@@ -222,11 +223,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	case err := <-ended:
 		return err
 	case <-time.After(a.atMost(killWithin) + a.atMost(hearWithin) + restWithin):
-		if h := a.history.Load(); h != nil {
-			h.Shut() // the next daemon writes there
-		}
-		return nil
 	}
+	if last := a.last.Load(); last != nil {
+		(*last)()
+	}
+	return nil
 }
 
 // run is Run, once it has the lock.
@@ -275,7 +276,11 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	defer endRuns() // after the terminals have ended or were left
+	a.last.Store(new(func() {
+		endRuns(lastWithin)
+		_ = listener.Close() // the process ends in any case
+	}))
+	defer endRuns(time.Hour) // after the terminals have ended or were left; Run has a bound
 	a.openStarter()
 	a.openDeclared()
 	a.openAdopted()

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/ipc"
+	"tether/platform/roam"
 )
 
 // stalled is a disk that stands still in syncs, or also in writes.
@@ -68,6 +70,25 @@ func (f *stalledFile) Sync() error {
 func TestEndsThoughTheDiskStandsStill(t *testing.T) {
 	t.Run("syncs", func(t *testing.T) { testStandsStill(t, false) })
 	t.Run("writes", func(t *testing.T) { testStandsStill(t, true) })
+}
+
+// Nor does anything else for which the end waits; what was printed is written even then.
+func TestEndsThoughSomethingHangs(t *testing.T) {
+	where := home(t)
+	goesOn := make(chan struct{})
+	defer close(goesOn)
+	d := start(t, agent.Config{Dirs: where, Timeout: 500 * time.Millisecond, Watch: func(context.Context, func(roam.Change)) error {
+		<-goesOn
+		return nil
+	}})
+	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "right"), Token: "right", Name: "lab"}))(t)
+	x := must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Cwd: testkit.Abs("/"), Env: os.Environ()}))(t)
+	d.stop()
+	kept := must.Get(history.Open(history.Options{Dir: agent.HistoryDir(where), Keep: time.Hour}))(t)
+	if r := must.Get(kept.Run(x.ID))(t); r.Running() || r.Lost {
+		t.Errorf("kept is %+v", r)
+	}
+	start(t, agent.Config{Dirs: where}).end()
 }
 
 func testStandsStill(t *testing.T, writes bool) {

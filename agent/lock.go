@@ -118,7 +118,7 @@ func (a *Agent) reportLock() {
 }
 
 // How long a daemon that starts waits for the lock, while no daemon listens. Its holder
-// may be a daemon that begins, or one that ends, which takes up to 8 s; or it may be
+// may be a daemon that begins, or one that ends, which takes up to 9 s; or it may be
 // tether status, which examines the terminals.
 const (
 	lockTimeout    = 10 * time.Second

@@ -22,7 +22,7 @@ func HistoryDir(d dirs.Dirs) string { return filepath.Join(d.State, "history") }
 
 // openRuns begins to keep what terminals print, until the returned function is called;
 // or, if the person has turned that off, it removes what there is.
-func (a *Agent) openRuns(ctx context.Context, matchers *problems.Set) (end func(), err error) {
+func (a *Agent) openRuns(ctx context.Context, matchers *problems.Set) (end func(within time.Duration), err error) {
 	c := a.settings.History
 	h, err := history.Open(history.Options{Dir: HistoryDir(a.cfg.Dirs), Keep: time.Duration(c.Keep), MaxBytes: int64(c.MaxBytes), FS: a.cfg.HistoryFS, Report: func(trouble string) {
 		if trouble != "" {
@@ -35,14 +35,13 @@ func (a *Agent) openRuns(ctx context.Context, matchers *problems.Set) (end func(
 		if err != nil {
 			a.degraded.report(historyCause, fmt.Sprintf("the history is off, but not all of it could be removed: %v", err))
 		}
-		return func() {}, nil
+		return func(time.Duration) {}, nil
 	case err != nil:
 		return nil, err
 	}
 	if n := h.Status().Damaged; n > 0 {
 		a.log.Warn().Int("lines", n).Msg("the list of runs has damaged lines, which are left out")
 	}
-	a.history.Store(h)
 	a.runs = runs.Open(runs.Options{History: h, Access: a.pool.As(term.User), Never: a.never, HostID: a.hosts.ID, Checkouts: &a.checkouts, Matchers: matchers, Logger: &a.log})
 	return a.runs.Record(context.WithoutCancel(ctx)), nil
 }

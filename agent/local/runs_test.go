@@ -47,7 +47,8 @@ func remembering(t *testing.T) *world {
 	must.Do(t, h.Sync(t.Context()))
 	pool := term.NewPool(term.Options{})
 	all := runs.Open(runs.Options{History: h, Access: pool.As(term.User)})
-	t.Cleanup(all.Record(context.Background()))
+	end := all.Record(context.Background())
+	t.Cleanup(func() { end(time.Minute) })
 	return serve(t, local.Options{Runs: all}, term.Options{})
 }
 

@@ -111,7 +111,7 @@ func newBench(t *testing.T, p project) *bench {
 	b.runs = runs.Open(runs.Options{History: h, Access: b.pool.As(term.User), Checkouts: &checkout.Finder{}})
 	stop := b.runs.Record(context.Background())
 	t.Cleanup(func() {
-		stop()
+		stop(time.Minute)
 		check.OK(t, b.pool.Close(context.Background()))
 	})
 	b.git("init", "-q", "-b", "main")

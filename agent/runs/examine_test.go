@@ -107,7 +107,7 @@ func TestVerdictOfCommands(t *testing.T) {
 		if got, want := told(t, w.person(), 1), id+".6 failing to good"; got != want {
 			t.Errorf("told %q, want %q", got, want)
 		}
-		w.stop()
+		w.stop(time.Minute)
 		w.record(dir, runs.Options{}) // another daemon
 		prints(f, command("make", wrong, 2))
 		settle()
@@ -155,7 +155,7 @@ func TestVerdictOfWatcher(t *testing.T) {
 		step(again, "good, good ID, running")
 		step(bad+fmt.Sprintf(done, 1), "failing, good ID, failing ID, 1 new errors, running")
 		step(again+bad+bad+fmt.Sprintf(done, 2), "failing, good ID, failing ID, 1 new errors, running")
-		w.stop()
+		w.stop(time.Minute)
 		w.record(dir, runs.Options{}) // another daemon
 		step(again+fmt.Sprintf(done, 0), "good, good ID, running")
 		step(again+bad+fmt.Sprintf(done, 1), "failing, good ID, failing ID, 1 new errors, running")

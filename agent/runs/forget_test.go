@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tether/agent/history"
 	"tether/agent/runs"
@@ -70,7 +71,7 @@ func TestForget(t *testing.T) {
 			if all := must.Get(on.Commands())(t); len(all) != 1 || all[0].N != 2 {
 				t.Errorf("commands: %+v", all)
 			}
-			w.stop()
+			w.stop(time.Minute)
 			w.record(dir, runs.Options{})
 			settle()
 		}

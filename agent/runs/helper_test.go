@@ -35,7 +35,7 @@ type world struct {
 	children map[term.ID]*testkit.Child
 	history  *history.History
 	runs     *runs.Runs
-	stop     func()
+	stop     func(time.Duration)
 	wrap     func(*testkit.Child) term.PTY // nil: children are as they are
 }
 
@@ -63,7 +63,7 @@ func open(t *testing.T, dir string, o runs.Options) *world {
 	})
 	w.record(dir, o)
 	t.Cleanup(func() {
-		w.stop()
+		w.stop(time.Minute)
 		check.OK(t, w.pool.Close(context.Background()))
 	})
 	return w

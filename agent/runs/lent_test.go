@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tether/agent/history"
 	"tether/agent/runs"
@@ -86,7 +87,7 @@ func TestLentByAnEarlierDaemon(t *testing.T) {
 		settle()
 		sees := func(o runs.Options, want string) {
 			t.Helper()
-			w.stop()
+			w.stop(time.Minute)
 			w.record(dir, o)
 			settle()
 			if got := read(t, w.runs.As(owner), string(h.ID())); got != want {

@@ -71,8 +71,9 @@ func newRecorder(r *Runs) *recorder {
 }
 
 // Record begins to record, and returns when it knows every terminal. The returned
-// function ends that, after it has written what there is, and closes the history.
-func (r *Runs) Record(ctx context.Context) (end func()) {
+// function ends that, after it has written what there is, and closes the history. If that
+// takes longer than within, it returns with the history shut. It may be called again.
+func (r *Runs) Record(ctx context.Context) (end func(within time.Duration)) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { r.recorder.follow(ctx) })
@@ -82,7 +83,19 @@ func (r *Runs) Record(ctx context.Context) (end func()) {
 	}
 	r.recorder.recording.Store(true)
 	running.Go(func() { r.recorder.run(ctx) })
-	return func() { stop(); running.Wait() }
+	ended := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(ended)
+	}()
+	return func(within time.Duration) {
+		stop()
+		select {
+		case <-ended:
+		case <-time.After(within):
+			r.opts.History.Shut()
+		}
+	}
 }
 
 // follow passes on that the pool has changed.

@@ -162,7 +162,7 @@ func startHint() string {
 }
 
 const (
-	// stopTimeout is how long this program waits for a daemon to end, which takes 8 s at
+	// stopTimeout is how long this program waits for a daemon to end, which takes 9 s at
 	// most.
 	stopTimeout = 12 * time.Second
 	// turnTimeout is how long a replacement waits for replacements that began earlier.
