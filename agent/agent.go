@@ -340,7 +340,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 	var server *local.Server
 	notifier := a.newNotifier(&server)
 	server = local.NewServer(local.Options{Notifier: notifier, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Adopter: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
-		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir,
+		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir, Expect: a.holders.expect,
 		Runs: a.runs, Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
@@ -372,7 +372,9 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 		server.DrainKeeping()
 		a.leaveTerminals()
 	}
-	return errors.Join(err, server.Close(), <-failed)
+	err = errors.Join(err, server.Close(), <-failed)
+	a.holders.opts.Spare.Close()
+	return err
 }
 
 // closeTerminals kills the running terminals and gives the hosts up to hearWithin to

@@ -41,7 +41,7 @@ const keyName = "holders.key"
 // holderOptions returns the place of the holders and the key for them. It makes the key
 // if there is none yet, so the caller must have the daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
-	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(flow.Typing)}
+	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Inputs: new(flow.Typing), Spare: new(holder.Spare)}
 	var err error
 	if o.Key, err = holderKey(d); err != nil {
 		return o, fmt.Errorf("the holders' key: %w", err)
@@ -132,6 +132,15 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	s.log.Warn().Err(err).Str("terminal", string(id)).Msg("no holder")
 	s.report(holderCause, fmt.Sprintf("no terminal can be started, since its holder cannot: %v", err))
 	return nil, fmt.Errorf("a terminal needs a holder process, which could not be started: %w; tether doctor says more", err)
+}
+
+// expectAfter is how long after a start the next holder's process is started: the shell
+// needs the processors first.
+const expectAfter = 50 * time.Millisecond
+
+// expect starts a process for the next terminal. It does not block.
+func (s *holders) expect() {
+	time.AfterFunc(expectAfter, func() { _ = s.opts.Spare.Make(s.opts) }) // without it, a start only takes longer
 }
 
 // held is a terminal's connection to its holder.

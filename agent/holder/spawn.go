@@ -33,6 +33,8 @@ type Options struct {
 	// it: floods of the others then make room for the echo. nil means that this holder
 	// shares it with none.
 	Inputs *flow.Typing
+	// Spare, if not nil, may have a process that becomes the next holder.
+	Spare *Spare
 }
 
 // environ is the whole environment of a holder: the variables that its runtime reads
@@ -67,55 +69,80 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, faults, err := launch(ctx, o.Path, append(slices.Clip(o.Argv), s.ID), s.environ(), message)
+	b, faults := (*begun)(nil), ""
+	if !IsAgents(s.Command.Env) {
+		b = o.Spare.take()
+	}
+	if b != nil {
+		if faults, err = b.finish(ctx, message); errors.Is(err, errEnded) && ctx.Err() == nil { // somebody has ended it
+			b = nil
+		}
+	}
+	if b == nil {
+		if b, err = begin(o.Path, append(slices.Clip(o.Argv), s.ID), s.environ()); err == nil {
+			faults, err = b.finish(ctx, message)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := dial(ctx, o, s.ID, process)
+	c, err := dial(ctx, o, s.ID, b.process)
 	if err != nil {
-		end(process) // it runs, but no daemon would know of it
+		end(b.process) // it runs, but no daemon would know of it
 		return nil, err
 	}
 	c.faults = faults
 	return c, nil
 }
 
-// launch starts the holder's process, sends it the message and waits until it is ready.
-func launch(ctx context.Context, path string, argv, env []string, message []byte) (_ *os.Process, faults string, err error) {
+// begun is a holder's process that waits for the spawn message.
+type begun struct {
+	process *os.Process
+	spec    *os.File // for the message
+	status  *os.File // what it reports
+}
+
+// begin starts the holder's process.
+func begin(path string, argv, env []string) (*begun, error) {
 	spec, specW, err := os.Pipe()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	status, statusW, err := os.Pipe()
 	if err != nil {
-		return nil, "", errors.Join(err, spec.Close(), specW.Close())
+		return nil, errors.Join(err, spec.Close(), specW.Close())
 	}
 	process, err := proc.StartSession(path, argv, env, spec, statusW)
 	spec.Close()
 	statusW.Close()
 	if err != nil {
-		return nil, "", errors.Join(err, specW.Close(), status.Close())
+		return nil, errors.Join(err, specW.Close(), status.Close())
 	}
+	return &begun{process, specW, status}, nil
+}
+
+// finish sends the message and waits until the holder is ready.
+func (b *begun) finish(ctx context.Context, message []byte) (faults string, err error) {
 	stop := context.AfterFunc(ctx, func() {
-		specW.Close()
-		status.Close()
+		b.spec.Close()
+		b.status.Close()
 	})
-	_, err = specW.Write(message)
-	specW.Close()
-	faults, said := readStarted(status)
+	_, err = b.spec.Write(message)
+	b.spec.Close()
+	faults, said := readStarted(b.status)
 	if said != nil || err == nil {
 		err = said // the holder's message explains a broken pipe
 	}
 	stop()
-	status.Close()
+	b.status.Close()
 	if err != nil {
-		end(process)
+		end(b.process)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, "", err
+		return "", err
 	}
-	return process, faults, nil
+	return faults, nil
 }
 
 // end ends a holder that is not needed and waits for it. A holder that cannot report that

@@ -263,13 +263,16 @@ func decodeFailed(p []byte) error {
 	return e
 }
 
+// errEnded is returned by readStarted if the process has said nothing.
+var errEnded = errors.New("the holder ended before it was ready")
+
 // readStarted reads a new holder's answer: success, with the child's faults, or the
 // error.
 func readStarted(r io.Reader) (faults string, err error) {
 	b := bufio.NewReaderSize(r, 512)
 	head, err := b.Peek(1)
 	if err != nil {
-		return "", fmt.Errorf("the holder ended before it was ready: %w", err)
+		return "", fmt.Errorf("%w: %w", errEnded, err)
 	}
 	if kind(head[0]) == kindStarted {
 		p, err := readWhole(b, kindStarted, maxFrame)

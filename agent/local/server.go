@@ -103,6 +103,9 @@ type Options struct {
 	Notifier Notifier
 	// Starter starts terminals.
 	Starter *start.Starter
+	// Expect, if not nil, is called when a person has started a terminal that they attach
+	// at once, and may soon start another. It must not block.
+	Expect func()
 	// Agents has the recorded processes of agents; nil records none.
 	Agents *Agents
 	// Identity has the person's changes to the tables of programs; nil means none.

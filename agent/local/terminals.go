@@ -96,6 +96,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request, req localapi.Spaw
 	if req.Leased {
 		s.leases.expect(h)
 	}
+	if s.opts.Expect != nil && req.Attaches && actor == term.User {
+		s.opts.Expect()
+	}
 	return reply(w, s.terminal(h, s.views(r)))
 }
 

@@ -85,6 +85,17 @@ func (c *Client) With(token string) *Client {
 	return &with
 }
 
+// upgradable returns a client whose requests leave a connection that Attach uses again:
+// net/http keeps those on which a protocol was upgraded apart from others. The daemon
+// upgrades only where it is asked for a stream. A further connection costs a tenth of the
+// time until a window's shell is there.
+func (c *Client) upgradable() *Client {
+	u := *c
+	u.header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}}
+	maps.Copy(u.header, c.header)
+	return &u
+}
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -44,6 +44,7 @@ func (c *Client) Spawn(ctx context.Context, r localapi.SpawnRequest) (localapi.T
 	path := "/v1/terminals"
 	if r.Attaches {
 		path += "?attaches=1"
+		c = c.upgradable()
 	}
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, path, r)
 }

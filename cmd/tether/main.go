@@ -64,9 +64,14 @@ func run() int {
 	os.Unsetenv(localclient.TellVar) // not for child processes: their standard input is not that pipe
 
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
-	root := newRoot(a)
-	root.SetArgs(os.Args[1:])
-	err := a.outcome(root.ExecuteContext(ctx))
+	var err error
+	if argv, login, ok := windowArgs(os.Args[1:]); ok { // a person waits for the window's shell; the tree of commands takes a millisecond
+		err = a.outcome(a.window(ctx, localapi.SpawnRequest{Command: argv}, login))
+	} else {
+		root := newRoot(a)
+		root.SetArgs(os.Args[1:])
+		err = a.outcome(root.ExecuteContext(ctx))
+	}
 	a.explain(ctx, err)
 	if tells && !silent(ctx, err) {
 		text, hint := inWords(err)

@@ -53,6 +53,22 @@ this is a tether terminal already, the shell runs without tether.`,
 	return c
 }
 
+// windowArgs returns the shell's command and whether it is a login shell, if the
+// arguments are those of a window's shell and have no other flags.
+func windowArgs(args []string) (argv []string, login, ok bool) {
+	if len(args) < 2 || args[0] != "shell" || args[1] != "--window" {
+		return nil, false, false
+	}
+	rest := args[2:]
+	if len(rest) > 0 && rest[0] == "--login" {
+		login, rest = true, rest[1:]
+	}
+	if len(rest) > 0 && rest[0] == "--" {
+		return rest[1:], login, true
+	}
+	return nil, login, len(rest) == 0
+}
+
 // windowTimeout bounds the time in which the daemon starts a window's shell. A person who
 // opens a window wants to type.
 const windowTimeout = 3 * time.Second
