@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -406,7 +407,8 @@ func (r *reader) gap() {
 // picture writes the pane's size, title and directory, and then what it shows.
 func (r *reader) picture() {
 	r.resize(r.state.size())
-	if title := printable(r.state.title, maxTitle); title != "" {
+	host, _ := os.Hostname() // tmux's title of a pane that has set none
+	if title := printable(r.state.title, maxTitle); title != "" && title != host {
 		r.buf = append(r.buf, "\x1b]2;"+title+"\a"...)
 	}
 	r.directory(r.state.dir)

@@ -128,7 +128,7 @@ func (s *shop) use(t *testing.T, tool string, args map[string]any, into any) {
 	t.Helper()
 	r, err := s.agent.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
 	if err != nil || r.IsError {
-		t.Fatalf("%s: %v %+v", tool, err, r)
+		t.Fatalf("%s: %v %s", tool, err, must.Get(json.Marshal(r))(t))
 	}
 	must.Do(t, json.Unmarshal([]byte(r.Content[0].(*sdk.TextContent).Text), into))
 }
