@@ -111,7 +111,7 @@ func TestAdoptedPaneOutlivesKilledDaemons(t *testing.T) {
 }
 
 // A pane is the person's to adopt, once. It is shared with nobody, and never where a rule
-// forbids it; a private one is not seen by agents. Unadopting it leaves no client of tmux.
+// forbids it; a private one is not seen by agents. Unadopting it leaves tmux no client.
 func TestWhoAdoptsAPane(t *testing.T) {
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	m := startMux(t, dir, "printf '\\033]2;a title\\n\\033[31m\\a'; exec sleep 1000")
