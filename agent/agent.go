@@ -341,7 +341,8 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 	notifier := a.newNotifier(&server)
 	server = local.NewServer(local.Options{Notifier: notifier, Matchers: matchers, Access: a.pool.As, NoShares: !a.settings.Lend.Shares, Daemon: a, Hosts: a.hosts, Declared: a, Adopter: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir, Expect: a.holders.expect,
-		Runs: a.runs, Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout})
+		Runs: a.runs, Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout,
+		Unseen: a.settings.Agents.Unseen, Never: a.never, Mask: func(text string) string { return a.mask(text, nil) }})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

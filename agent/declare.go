@@ -17,6 +17,7 @@ import (
 	"tether/agent/holder"
 	"tether/agent/localapi"
 	"tether/agent/policy"
+	"tether/agent/ports"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/agenttools"
@@ -129,6 +130,9 @@ func (a *Agent) RestartFor(ctx context.Context, actor term.Actor, door, ref stri
 	case err != nil:
 		return localapi.Declared{}, err
 	case done[0].Err != "":
+		if taken, ok := errors.AsType[*ports.TakenError](done[0].Cause); ok {
+			return localapi.Declared{}, &ports.TakenError{Port: taken.Port, Given: taken.Given} // the caller adds who has it
+		}
 		return localapi.Declared{}, errors.New(done[0].Err)
 	}
 	return a.declaredStatus(done)[0], nil

@@ -126,19 +126,23 @@ func detailsOf(i Info) details {
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 // The parts of the description of list_terminals. listOwn is for a principal that may
-// start terminals, listRead and listAway are for one that may only read, and listExit is
-// for both.
+// start terminals, listRead and listAway are for one that may only read, listUnseen is
+// for one of this machine, and listExit is for all.
 const (
-	listOwn  = "List all terminal sessions with metadata, which tells whether the dev server is running: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
-	listRead = "List the terminals that people's machines lend to this host, such as running dev servers (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
-	listExit = " Terminals that have exited stay listed and readable for a while. \"awaits\" is there when the program in a terminal waits for somebody to type."
-	listAway = " A terminal with \"awaySince\" is on a machine that is not reached now (\"awayWhy\" has the reason, if it is not the machine's): what it had printed can be read, and waits go on when the machine is back."
+	listOwn    = "List all terminal sessions with metadata, which tells whether the dev server is running: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
+	listRead   = "List the terminals that people's machines lend to this host, such as running dev servers (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
+	listUnseen = " \"unseen\" has ports on which programs listen that the user has started elsewhere: do not start another."
+	listExit   = " Terminals that have exited stay listed and readable for a while. \"awaits\" is there when the program in a terminal waits for somebody to type."
+	listAway   = " A terminal with \"awaySince\" is on a machine that is not reached now (\"awayWhy\" has the reason, if it is not the machine's): what it had printed can be read, and waits go on when the machine is back."
 )
 
 func (s *Set) listTool() tool {
 	about, schema := listOwn, `{"type":"object","properties":{},"additionalProperties":false}`
 	if s.control == nil {
 		about = listRead + listAway
+	}
+	if s.opts.Loopback {
+		about += listUnseen
 	}
 	placed, _ := s.opts.Terminals.(Placed)
 	if placed != nil {
@@ -175,8 +179,25 @@ func (s *Set) listTool() tool {
 			}
 			plain, all = append(plain, m), append(all, d)
 		}
-		return Result{Answer: plain, Structured: map[string]any{"terminals": all}, Untrusted: true}, nil
+		r := Result{Answer: plain, Structured: structuredList{Terminals: all}, Untrusted: true}
+		if u := s.unseen(); u != nil {
+			r.Structured, r.Aside = structuredList{u, all}, unseenAside{u}
+			r.AsideFirst = sizeOf(plain)+sizeOf(r.Structured)+sizeOf(r.Aside) > c.Shows
+		}
+		return r, nil
 	}}
+}
+
+// structuredList is the answer for programs, and for models that are shown nothing else:
+// of a long one they are shown the beginning.
+type structuredList struct {
+	Unseen    *Unseen   `json:"unseen,omitempty"`
+	Terminals []details `json:"terminals"`
+}
+
+// unseenAside is what stands beside the list, whose form is fixed.
+type unseenAside struct {
+	Unseen *Unseen `json:"unseen"`
 }
 
 func cleanCheckout(c *vocab.Checkout) *vocab.Checkout {

@@ -228,7 +228,7 @@ func (q query) shrink(r *ReadAnswer) {
 
 // sizeOf returns how many bytes a part of an answer has as JSON.
 func sizeOf(part any) int {
-	body, err := Result{Answer: part}.Text()
+	body, err := textOf(part)
 	if err != nil { // as if it had nothing; the caller meets the error
 		return 0
 	}

@@ -137,6 +137,7 @@ type RunsAnswer struct {
 	Runs []Run `json:"runs"`
 	More bool  `json:"more,omitempty"` // there are more than max
 	Missing
+	Unseen *Unseen `json:"unseen,omitempty"` // if there are no runs: perhaps it was started elsewhere
 }
 
 // Missing are the machines whose runs an answer at a host does not have.
@@ -152,6 +153,7 @@ type FoundAnswer struct {
 	// Back is until when runs were searched if the time was up.
 	Back time.Time `json:"searchedBackTo,omitzero"`
 	Missing
+	Unseen *Unseen `json:"unseen,omitempty"` // as in RunsAnswer
 }
 
 // Match is a line of a run.

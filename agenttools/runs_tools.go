@@ -202,6 +202,9 @@ func (s *Set) listRunsTool() tool {
 		return q.Name, func(ctx context.Context, r Runs) (any, error) {
 			a, err := r.List(ctx, q)
 			a.fit(c.Shows)
+			if err == nil && len(a.Runs) == 0 {
+				a.Unseen = s.unseen()
+			}
 			return &a, err
 		}, err
 	})
@@ -234,6 +237,9 @@ func (s *Set) searchRunsTool() tool {
 		return q.Name, func(ctx context.Context, r Runs) (any, error) {
 			a, err := r.Search(ctx, search)
 			a.fit(c.Shows)
+			if err == nil && len(a.Matches) == 0 {
+				a.Unseen = s.unseen()
+			}
 			return &a, err
 		}, err
 	})

@@ -58,16 +58,23 @@ type Locator interface {
 	// says that nobody has. It is nil if the system does not tell, or the principal must
 	// not know.
 	PortUsers(ports []int) map[int]string
+	// Unseen returns the ports of programs of the user that are in no terminal, as far as
+	// the principal may know. It looks at all processes, once a second at most.
+	Unseen() []UnseenPort
 }
 
 // ClosedError says that no program to which a wait may connect listens on a port.
 type ClosedError struct {
 	Port  int
-	Other bool // another program listens
+	Other bool   // another program listens
+	By    string // which one, if the principal may know it, in words
 }
 
 func (e *ClosedError) Error() string {
-	if e.Other {
+	switch {
+	case e.By != "":
+		return fmt.Sprintf("port %d is used by %s", e.Port, e.By)
+	case e.Other:
 		return fmt.Sprintf("%s listens on port %d, in no terminal that you see", listenerOther, e.Port)
 	}
 	return fmt.Sprintf("nothing listens on port %d", e.Port)

@@ -149,14 +149,33 @@ type Result struct {
 	Structured any  // answer with more fields, for programs; nil if Answer has everything
 	Untrusted  bool // the answer holds output of programs
 	Blob       *Blob
+	// Aside, if not nil, is a further text for the model, as JSON. AsideFirst puts it
+	// before the answer: the answer is longer than what the caller shows.
+	Aside      any
+	AsideFirst bool
 }
 
 // Text returns the answer as the JSON that models get, without escapes for <, > and &.
-func (r Result) Text() (string, error) {
+func (r Result) Text() (string, error) { return textOf(r.Answer) }
+
+// Texts returns all texts that models get, in their order.
+func (r Result) Texts() (all []string, err error) {
+	body, err := r.Text()
+	if err != nil || r.Aside == nil {
+		return []string{body}, err
+	}
+	aside, err := textOf(r.Aside)
+	if r.AsideFirst {
+		return []string{aside, body}, err
+	}
+	return []string{body, aside}, err
+}
+
+func textOf(part any) (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(r.Answer)
+	err := enc.Encode(part)
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 

@@ -19,6 +19,7 @@ type fakeTerminals struct {
 	refuse  error         // the answer to Spawn, if not nil
 	killing time.Duration // how long Kill takes
 	owner   string        // of every port: a terminal's id; "" for not known
+	unseen  []agenttools.UnseenPort
 }
 
 // add makes a terminal.
@@ -127,6 +128,8 @@ func (f *fakeTerminals) PortUsers(ports []int) map[int]string {
 	}
 	return users
 }
+
+func (f *fakeTerminals) Unseen() []agenttools.UnseenPort { return slices.Clone(f.unseen) }
 
 func (f *fakeTerminals) Write(ctx context.Context, id string, p []byte) error {
 	t, err := f.own(id)

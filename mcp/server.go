@@ -76,7 +76,7 @@ type Server struct {
 
 // instructions are shown to the model by most clients.
 const instructions = `Terminals on the user's machine. Read what the user's terminals print; run dev servers, watchers and tests in background terminals of your own.
-- list_terminals first: what you need may run already.
+- list_terminals first: what you need may run already, in a terminal or outside (unseen).
 - spawn_background_terminal executes an argv, not a shell line (for that: ["sh","-c","…"], on Windows ["cmd","/c","…"]). Then wait_terminal for a line, a port or the exit instead of polling read_terminal.
 - problems lists compile errors, failed tests and warnings of a terminal, with file and line; use it before you read logs.
 - read_terminal with format "digest" sums a long log up in 8 KB: command, exit, beginning, problems, end.

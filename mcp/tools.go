@@ -89,13 +89,13 @@ func (s *Server) handler(tool string) sdk.ToolHandler {
 // structured content show the text where there is none, and others show both. If the
 // result has its own structured content, that is sent.
 func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
-	body, err := r.Text()
+	texts, err := r.Texts()
 	if err != nil {
 		return nil, err
 	}
-	out := &sdk.CallToolResult{Content: text(body), StructuredContent: r.Structured}
+	out := &sdk.CallToolResult{Content: text(texts...), StructuredContent: r.Structured}
 	if r.Structured == nil && !r.Untrusted {
-		out.StructuredContent = json.RawMessage(body)
+		out.StructuredContent = json.RawMessage(texts[0])
 	}
 	if b := r.Blob; b != nil && strings.HasPrefix(b.Type, "image/") {
 		out.Content = append(out.Content, &sdk.ImageContent{Data: b.Data, MIMEType: b.Type})
@@ -108,7 +108,12 @@ func encode(r agenttools.Result) (*sdk.CallToolResult, error) {
 	return out, nil
 }
 
-func text(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
+func text(texts ...string) (all []sdk.Content) {
+	for _, s := range texts {
+		all = append(all, &sdk.TextContent{Text: s})
+	}
+	return all
+}
 
 // notifyProgress starts a goroutine that sends progress notifications if the client asked
 // for them. The returned function ends the goroutine and waits for its end.

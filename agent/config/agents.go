@@ -10,7 +10,10 @@ import (
 type Agents struct {
 	// Redact shows this machine's agents terminals as hosts see them, with the redaction
 	// of [Lend].
-	Redact     bool            `toml:"redact"`
+	Redact bool `toml:"redact"`
+	// Unseen says what agents are told of listening programs of this user that are in no
+	// terminal.
+	Unseen     string          `toml:"unseen" oneof:"ports full off"`
 	Principals []AgentIdentity `toml:"principals"`
 }
 
@@ -20,6 +23,13 @@ type AgentIdentity struct {
 	Name   string `toml:"name"` // "agent:cursor", "agent:*"
 	Redact string `toml:"redact" oneof:"on off"`
 }
+
+// The words of Agents.Unseen.
+const (
+	UnseenPorts = "ports" // port and program, and the directory at or below one of a terminal that the agent sees
+	UnseenFull  = "full"  // every directory
+	UnseenOff   = "off"   // nothing
+)
 
 // The words of AgentIdentity.Redact.
 const (

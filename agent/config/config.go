@@ -109,7 +109,7 @@ func Default() Config {
 		Uplink:           Uplink{Heartbeat: Duration(15 * time.Second), ClientTools: true},
 		Local:            Local{Origins: []string{}},
 		MCP:              MCP{IdleTimeout: Duration(5 * time.Minute)},
-		Agents:           Agents{Redact: true},
+		Agents:           Agents{Redact: true, Unseen: UnseenPorts},
 		Identity:         Identity{Mine: []string{}, Agents: []string{}},
 		Policy:           defaultPolicy(),
 		Lend:             defaultLend(),

@@ -33,6 +33,7 @@ type entry struct {
 	next      time.Time
 	restarts  int
 	err       string
+	cause     error // of err, if it was a failed start
 	code      int
 	current   Terminal // the running terminal; nil if none runs
 	waits     string   // why the terminal waits, while Blocked
@@ -266,7 +267,7 @@ func (e *entry) failed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	e.change(func() { e.err = err.Error() })
+	e.change(func() { e.err, e.cause = err.Error(), err })
 	e.enter(Failed)
 }
 

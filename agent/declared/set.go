@@ -272,7 +272,7 @@ func (s *Set) give() { <-s.busy }
 
 func (e *entry) statusLocked() Status {
 	return Status{
-		Spec: e.spec, State: e.state, Since: e.since, ID: e.id, Next: e.next, Restarts: e.restarts, Err: e.err, Code: e.code,
+		Spec: e.spec, State: e.state, Since: e.since, ID: e.id, Next: e.next, Restarts: e.restarts, Err: e.err, Cause: e.cause, Code: e.code,
 		Readiness: e.ready, Waits: e.waits,
 		Changed: e.state == Running && e.startedAs != nil && !reflect.DeepEqual(*e.startedAs, e.spec),
 	}

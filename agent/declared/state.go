@@ -38,6 +38,7 @@ type Status struct {
 	Next     time.Time // time of the next start, when Waiting
 	Restarts int       // number of restarts since the last Up
 	Err      string    // why the last start failed or the next one cannot happen
+	Cause    error     // of the last start that failed
 	Waits    string    // which needed terminal is not ready, and why, when Blocked
 	Code     int       // exit status; for Exited and Waiting
 	Changed  bool      // the running terminal was started by another declaration

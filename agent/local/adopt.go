@@ -51,7 +51,7 @@ func (s *Server) panes(w http.ResponseWriter, r *http.Request) error {
 	var programs []proc.Terminal
 	for _, p := range found {
 		if p.Pid > 1 {
-			programs = append(programs, proc.Terminal{ID: p.Target.String(), Pid: p.Pid})
+			programs = append(programs, proc.Terminal{ID: p.Target.String(), Pid: p.Pid, Unmarked: true})
 		}
 	}
 	listeners, _ := proc.Listeners(programs) // on error, list without ports

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/mcp"
 	"tether/platform/proc"
 )
@@ -221,7 +223,25 @@ const (
 	AckWindow         = ackWindow
 )
 
-// PortUsersAt is what an agent of a session at a host is told of ports.
-func PortUsersAt(s *Server, host string, ports []int) map[int]string {
-	return (&agentTerminals{server: s, access: s.opts.Access(term.AgentAt(host, "x")), host: host}).PortUsers(ports)
+// PortUsersOf is what an actor is told of ports.
+func PortUsersOf(s *Server, actor term.Actor, ports []int) map[int]string {
+	return (&agentTerminals{server: s, access: s.opts.Access(actor)}).PortUsers(ports)
 }
+
+// UnseenOf is what an actor is told of programs in no terminal.
+func UnseenOf(s *Server, actor term.Actor) []agenttools.UnseenPort {
+	return (&agentTerminals{server: s, access: s.opts.Access(actor)}).Unseen()
+}
+
+// PortsOf are those of the sockets of which an actor is told.
+func PortsOf(s *Server, actor term.Actor, held []proc.Held) []localapi.UserPort {
+	access := s.opts.Access(actor)
+	return s.portsOf(access, look{held: held, dirs: directoriesOf(held, nil)})
+}
+
+// For tests of what is told of programs in no terminal.
+var (
+	ProgramName = programName
+	TmuxPane    = tmuxPane
+	JobOf       = jobOf
+)

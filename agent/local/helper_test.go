@@ -16,6 +16,7 @@ import (
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/agent/policy"
+	"tether/agent/ports"
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -120,7 +121,7 @@ func addStarter(t *testing.T, o *local.Options, d *fakeDaemon, confine func(term
 			t.Fatal(err)
 		}
 	}
-	o.Starter = start.New(start.Options{Access: o.Access, Policy: o.Policy, Spec: d.Spec, Environment: d.Environment, Confine: confine})
+	o.Starter = start.New(start.Options{Access: o.Access, Policy: o.Policy, Spec: d.Spec, Environment: d.Environment, Confine: confine, Ports: ports.New(ports.Options{})})
 }
 
 // serveConfined is serve, with a function that confines agents' commands.

@@ -143,6 +143,7 @@ func (a *agentTerminals) Restart(ctx context.Context, ref string) (agenttools.Re
 		return agenttools.Restarted{}, agenttools.ErrDenied
 	}
 	if err != nil {
+		a.server.sayTaken(err, a.access.Actor())
 		return agenttools.Restarted{}, mcpError(err)
 	}
 	r := agenttools.Restarted{ID: d.ID, Name: d.Name, State: d.State, Ready: d.Ready, Waits: d.Waits}

@@ -74,7 +74,7 @@ func TestWhoHasThePort(t *testing.T) {
 		}
 	}
 	// An agent at a host is told nothing.
-	if users := local.PortUsersAt(d.server, "lab", []int{bobsPort, seenPort, outside}); len(users) != 0 {
+	if users := local.PortUsersOf(d.server, term.AgentAt("lab", "x"), []int{bobsPort, seenPort, outside}); len(users) != 0 {
 		t.Errorf("an agent at a host learns %v", users)
 	}
 }

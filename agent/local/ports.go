@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -44,10 +45,19 @@ func listeningOf(l proc.Listener) localapi.Listening {
 func running(terminals ...term.Handle) (some []proc.Terminal) {
 	for _, h := range terminals {
 		if i := h.Info(); i.Exit == nil {
-			some = append(some, proc.Terminal{ID: string(i.ID), Pid: i.Pid})
+			some = append(some, processesOf(i))
 		}
 	}
 	return some
+}
+
+// processesOf says where to look for a terminal's processes: if it is adopted, in the
+// pane, which its own program only reads.
+func processesOf(i term.Info) proc.Terminal {
+	if i.Adopted != nil && i.Adopted.Pid != 0 {
+		return proc.Terminal{ID: string(i.ID), Pid: i.Adopted.Pid, Unmarked: true}
+	}
+	return proc.Terminal{ID: string(i.ID), Pid: i.Pid}
 }
 
 // Listens implements agenttools.Locator.
@@ -56,7 +66,7 @@ func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
 	if err != nil {
 		return false, false
 	}
-	yes, err = proc.Listens(proc.Terminal{ID: id, Pid: h.Info().Pid}, port)
+	yes, err = proc.Listens(processesOf(h.Info()), port)
 	return yes, err == nil
 }
 
@@ -69,7 +79,7 @@ func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
 	if actor == term.User {
 		return agenttools.Loopbacks(), nil
 	}
-	if box := a.server.opts.Policy.Sandbox(actor); box.Kind != "" && box.NoNetwork {
+	if a.server.noNetwork(actor) {
 		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s has no network (network = \"none\"), so it may wait for no port and no URL; wait for a line of output instead", actor)}
 	}
 	terminals := running(a.access.List()...)
@@ -83,7 +93,11 @@ func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
 	case err != nil:
 		return agenttools.Loopbacks(), nil
 	}
-	return reachable(all, port)
+	hosts, err := reachable(all, port)
+	if closed, is := errors.AsType[*agenttools.ClosedError](err); is && closed.Other {
+		closed.By = a.unseenOn(port)
+	}
+	return hosts, err
 }
 
 // reachable returns the loopback addresses at which nothing but programs of the terminals

@@ -117,6 +117,13 @@ type Options struct {
 	// a terminal is in a checkout. It must not block for long.
 	Checkouts     *checkout.Finder
 	TellsCheckout func(host string, c vocab.Checkout) bool
+	// Unseen says what agents are told of listening programs in no terminal, in the words
+	// of config.Agents.Unseen; "" means nothing. Never is runs.Options.Never: they are
+	// not told of a directory that must not be lent; nil means that there is none. Mask,
+	// if not nil, masks secrets in what they are told.
+	Unseen string
+	Never  func(host string, dirs ...string) (never bool, settled <-chan struct{})
+	Mask   func(text string) string
 	// Sandbox, if not nil, returns the command that runs an agent's own program in its
 	// sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
@@ -174,6 +181,7 @@ type Server struct {
 	proxied  proxied
 	agents   mcp.Servers          // for each agent that has connected
 	matching *agenttools.Matching // problems, for clients over HTTP
+	lately   lately
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -190,6 +198,8 @@ func NewServer(o Options) *Server {
 	}
 	o.agentDefaults()
 	s := &Server{opts: o, system: thisSystem(), log: zerolog.Nop(), agents: mcp.Servers{Max: maxAgents}}
+	s.lately.turn = make(chan struct{}, 1)
+	s.lately.turn <- struct{}{}
 	if o.Logger != nil {
 		s.log = *o.Logger
 	}

@@ -201,11 +201,16 @@ func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
 	s.noteAgent(r.Actor) // here, because an agent at a host does not come through this door
 	h, err := s.opts.Starter.Start(ctx, r)
+	s.sayTaken(err, r.Actor)
+	return h, err
+}
+
+// sayTaken has a *ports.TakenError say who has the port, as far as the actor may know it.
+func (s *Server) sayTaken(err error, actor term.Actor) {
 	if taken, ok := errors.AsType[*ports.TakenError](err); ok {
-		asks := agentTerminals{server: s, access: s.opts.Access(r.Actor)}
+		asks := agentTerminals{server: s, access: s.opts.Access(actor)}
 		taken.By = asks.PortUsers([]int{taken.Port})[taken.Port]
 	}
-	return h, err
 }
 
 // startRequest returns the request of an actor at a door, without checking it.

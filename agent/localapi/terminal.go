@@ -147,7 +147,10 @@ type UserPort struct {
 	Checkout  *vocab.Checkout `json:"checkout,omitempty"`  // the git work tree that the directory is in
 	Terminal  string          `json:"terminal,omitempty"`  // id of the terminal that the program is in
 	Name      string          `json:"name,omitempty"`      // the terminal's
-	Outside   bool            `json:"outside,omitempty"`   // the program is in no running terminal
+	Outside   bool            `json:"outside,omitempty"`   // the program is in no running terminal; the rest is of such a one
+	Since     time.Time       `json:"since,omitzero"`      // when the program started
+	Adopt     string          `json:"adopt,omitempty"`     // what tether adopt takes to make a terminal of it
+	Restart   []string        `json:"restart,omitempty"`   // the command to give to tether run once it was ended, as in command
 }
 
 // Screen is a terminal's screen.

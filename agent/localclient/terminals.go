@@ -84,6 +84,11 @@ func (c *Client) AllPorts(ctx context.Context) (localapi.Ports, error) {
 	return ask[localapi.Ports](ctx, c, http.MethodGet, "/v1/ports", nil)
 }
 
+// UnseenPorts returns those of AllPorts whose programs are in no running terminal.
+func (c *Client) UnseenPorts(ctx context.Context) (localapi.Ports, error) {
+	return ask[localapi.Ports](ctx, c, http.MethodGet, "/v1/ports?unseen=1", nil)
+}
+
 // Screen returns a terminal's present screen, its rows also with colours if requested.
 func (c *Client) Screen(ctx context.Context, ref string, colours bool) (localapi.Screen, error) {
 	path := terminalPath(ref, "/screen")

@@ -16,16 +16,22 @@ import (
 )
 
 func lsCommand(a *app) *cobra.Command {
-	var asJSON, everything, watchers, wide, changes bool
+	var asJSON, everything, watchers, wide, changes, unseen bool
 	c := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "list the terminals", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if unseen && (everything || wide || changes || watchers) {
+				return usage(c, "--unseen lists no terminals: it can be combined with --json alone")
+			}
 			client, d, err := a.client()
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), listTimeout)
 			defer cancel()
+			if unseen {
+				return a.unseenPorts(ctx, client, asJSON)
+			}
 			done := a.progress(ctx, "waiting for the daemon")
 			list := client.ListPorts
 			if changes {
@@ -58,6 +64,7 @@ func lsCommand(a *app) *cobra.Command {
 	c.Flags().BoolVarP(&wide, "wide", "w", false, "show the git checkout of each terminal, and cut no line; without it, checkouts are shown if several are in use")
 	c.Flags().BoolVar(&changes, "changes", false, "as --wide, and say in which checkouts files have changed; takes up to some seconds")
 	c.Flags().BoolVar(&watchers, "watchers", false, "say who watches each shared terminal, and since when")
+	c.Flags().BoolVar(&unseen, "unseen", false, "list the ports on which programs of yours listen that are in no terminal, and how to bring them into one")
 	return c
 }
 

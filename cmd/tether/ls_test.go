@@ -53,3 +53,18 @@ func TestLsAtATerminal(t *testing.T) {
 		}
 	}
 }
+
+// What is to be pasted is one line, and each word in it is one.
+func TestHowToSee(t *testing.T) {
+	for want, p := range map[string]localapi.UserPort{
+		"tether adopt tmux:%3":                               {Adopt: "tmux:%3", Restart: []string{"x"}, Directory: "/"},
+		"end it, then tether run --cwd '/a b' -- node 'x;y'": {Restart: []string{"node", "x;y"}, Directory: "/a b"},
+		"end it, then tether run -- vite":                    {Restart: []string{"vite"}},
+		"-":                                                  {Command: []string{"next-server (v16)"}},
+		"end it, then tether run --cwd '/a b' -- 'x \ufffd[31m'": {Restart: []string{"x\n\x1b[31m"}, Directory: "/a\nb"},
+	} {
+		if got := howToSee(p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

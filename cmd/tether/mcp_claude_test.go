@@ -1,26 +1,32 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"tether/agenttools"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
 
 // scriptedClaude implements the part of the Messages API that Claude Code needs: it calls
-// one tool, once with each input, and accepts any result.
+// one tool, once with each input, then another one if there is one, and accepts any
+// result.
 type scriptedClaude struct {
 	tool   string
 	inputs []object
+	then   string // without an input
 
 	mu      sync.Mutex
 	offered bool     // it could call the tool
@@ -60,11 +66,14 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.results = results
 	}
 	m.mu.Unlock()
-	if !offered || len(results) >= len(m.inputs) {
+	switch n := len(results); {
+	case offered && n < len(m.inputs):
+		messagesAnswer(w, m.tool, m.inputs[n])
+	case offered && n == len(m.inputs) && m.then != "":
+		messagesAnswer(w, m.then, object{})
+	default:
 		messagesAnswer(w, "", nil)
-		return
 	}
-	messagesAnswer(w, m.tool, m.inputs[len(results)])
 }
 
 // play has the real program run with the model until done says that its MCP servers have
@@ -82,7 +91,7 @@ func (m *scriptedClaude) play(t *testing.T, home string, more object, done func(
 	file := filepath.Join(own, "mcp.json")
 	must.Do(t, os.WriteFile(file, []byte(asJSON(object{"mcpServers": object{"tether": entry}})), 0o600))
 	for range 10 {
-		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", m.tool)
+		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", m.tool+","+cmp.Or(m.then, m.tool))
 		c.Dir = own
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=none",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=true"}
@@ -100,17 +109,26 @@ func (m *scriptedClaude) play(t *testing.T, home string, more object, done func(
 
 // TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model
 // only the beginning of a long answer, unless the tool says how much is worth showing.
-// The program defers tools, and offers read_terminal without a search.
+// The program defers tools, and offers read_terminal without a search. Then it lists the
+// terminals, and is shown what listens outside of them.
 func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
 	command(t, "wait", "long", "--pattern", "line 5000 of")
-	model := &scriptedClaude{tool: "mcp__tether__read_terminal", inputs: []object{{"terminalId": "long", "maxBytes": 64 << 10}}}
+	outside := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(outside.Close)
+	model := &scriptedClaude{tool: "mcp__tether__read_terminal", inputs: []object{{"terminalId": "long", "maxBytes": 64 << 10}}, then: "mcp__tether__list_terminals"}
 	model.play(t, home, nil, func() bool { return model.offered })
 	result := strings.Join(model.results, "")
 	if len(result) < 64<<10 || !strings.Contains(result, "line 5000 of a long log") || strings.Contains(result, "too large") {
 		t.Errorf("the model was shown %d bytes: %.300s…", len(result), result)
+	}
+	list := model.results[len(model.results)-1]
+	for _, part := range []string{strconv.Itoa(outside.Listener.Addr().(*net.TCPAddr).Port), filepath.Base(os.Args[0]), must.Get(os.Getwd())(t), agenttools.UnseenNotice} {
+		if !strings.Contains(list, part) {
+			t.Errorf("the model was not shown %q: %.3000s", part, list)
+		}
 	}
 }
 

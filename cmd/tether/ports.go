@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,16 +75,62 @@ func (a *app) allPorts(ctx context.Context, client *localclient.Client, asJSON b
 		if p.Checkout != nil {
 			checkout = display.Printable(p.Checkout.Label(), 60)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s (%d)\t%s\n", p.Port, p.Address, in, checkout, programOf(p), p.Pid, cmp.Or(display.Printable(p.Directory, 0), "-"))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", p.Port, p.Address, in, checkout, programOf(p), cmp.Or(display.Printable(p.Directory, 0), "-"))
 	}
 	return w.Flush()
 }
 
-// programOf returns a program's name and, for an interpreter, what it runs.
-func programOf(p localapi.UserPort) string {
-	if len(p.Command) == 0 {
-		return "unknown"
+// unseenPorts prints what this user's programs listen on that are in no terminal.
+func (a *app) unseenPorts(ctx context.Context, client *localclient.Client, asJSON bool) error {
+	done := a.progress(ctx, "looking for ports")
+	all, err := client.UnseenPorts(ctx)
+	done()
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return a.printJSON(all)
+	case len(all.Ports) == 0:
+		a.notice("no program outside of terminals listens on a TCP port")
+		return nil
 	}
-	words := append([]string{p.Command[0][strings.LastIndexAny(p.Command[0], `/\`)+1:]}, p.Command[1:]...)
-	return display.Printable(display.ShellLine(words), 50)
+	w := a.table("PORT\tADDRESS\tSINCE\tCHECKOUT\tPROGRAM\tDIRECTORY\tTO SEE ITS OUTPUT")
+	for _, p := range all.Ports {
+		since, checkout := "-", "-"
+		if !p.Since.IsZero() {
+			since = display.Ago(time.Since(p.Since))
+		}
+		if p.Checkout != nil {
+			checkout = display.Printable(p.Checkout.Label(), 60)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Port, p.Address, since, checkout, programOf(p), cmp.Or(display.Printable(p.Directory, 0), "-"), howToSee(p))
+	}
+	return w.Flush()
+}
+
+// howToSee says how a program gets into a terminal.
+func howToSee(p localapi.UserPort) string {
+	switch {
+	case p.Adopt != "":
+		return "tether adopt " + display.ShellLine([]string{p.Adopt})
+	case len(p.Restart) == 0:
+		return "-"
+	case p.Directory != "":
+		return display.Printable("end it, then tether run --cwd "+display.ShellLine([]string{p.Directory})+" -- "+display.ShellLine(p.Restart), 0)
+	}
+	return display.Printable("end it, then tether run -- "+display.ShellLine(p.Restart), 0)
+}
+
+// programOf returns a program's name and, for an interpreter, what it runs, with the
+// process number if that is told.
+func programOf(p localapi.UserPort) string {
+	name := "unknown"
+	if len(p.Command) > 0 {
+		words := append([]string{p.Command[0][strings.LastIndexAny(p.Command[0], `/\`)+1:]}, p.Command[1:]...)
+		name = display.Printable(display.ShellLine(words), 50)
+	}
+	if p.Pid == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%d)", name, p.Pid)
 }

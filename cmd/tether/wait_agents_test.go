@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"tether/agenttools"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -244,17 +246,21 @@ func TestAgentsWaitWithinTheTurn(t *testing.T) {
 	agents, home := turnAgents(t), newHome(t)
 	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
 	command(t, "wait", "long", "--pattern", "line 5000 of")
+	outside := httptest.NewServer(http.NotFoundHandler()) // in the directory of the terminal, and in none
+	t.Cleanup(outside.Close)
 	t.Run("together", func(t *testing.T) {
 		for _, agent := range agents {
 			t.Run(agent.name, func(t *testing.T) {
 				t.Parallel() // they wait most of the time
-				agent.waits(t, home)
+				agent.waits(t, home, outside.Listener.Addr().(*net.TCPAddr).Port)
 			})
 		}
 	})
 }
 
-func (a turnAgent) waits(t *testing.T, home string) {
+// waits has the program wait. A server listens on the port outside, in no terminal: the
+// program's model is shown that wherever it looks for such a server.
+func (a turnAgent) waits(t *testing.T, home string, outside int) {
 	own, web := t.TempDir(), "web-"+a.name
 	trigger := filepath.Join(own, "repaired")
 	command(t, "run", "--detach", "--name", web, "--", "sh", "-c", `echo "src/a.ts(3,5): error TS2322: it is wrong"; echo "Found 1 error. Watching for file changes."
@@ -264,6 +270,8 @@ while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Sta
 	model := &waitingModel{asked: make(chan struct{}), steps: []step{
 		{"read_terminal", `{"terminalId":"long"}`},
 		{"list_terminals", `{}`},
+		{"search_runs", `{"pattern":"no line has this"}`},
+		{"spawn_background_terminal", asJSON(object{"cwd": own, "command": []string{"true"}, "port": strconv.Itoa(outside)})},
 		problems,
 		{"wait_terminal", asJSON(object{"terminalId": web, "pattern": "Found 0", "timeoutMs": 600_000})},
 		problems,
@@ -280,7 +288,15 @@ while [ ! -e `+trigger+` ]; do sleep 0.05; done; echo "File change detected. Sta
 	}
 	model.mu.Lock()
 	defer model.mu.Unlock()
-	want := []string{"cursor", web, "it is wrong", "Found 0 errors", `"errors":0`}
+	dir := must.Get(os.Getwd())(t)
+	for _, i := range []int{1, 2, 3} {
+		for _, part := range []string{strconv.Itoa(outside), filepath.Base(os.Args[0]), dir, agenttools.UnseenNotice} {
+			if i < len(model.results) && !strings.Contains(strings.ReplaceAll(model.results[i], `\`, ""), part) {
+				t.Errorf("after %s the model is not shown %q, but %.3000q", model.steps[i].tool, part, model.results[i])
+			}
+		}
+	}
+	want := []string{"cursor", web, "matches", "is used by", "it is wrong", "Found 0 errors", `"errors":0`}
 	if model.calls != len(want) || len(model.results) != len(want) {
 		t.Fatalf("%d calls, and the model was shown %.2000q", model.calls, model.results)
 	}

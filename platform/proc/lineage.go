@@ -20,8 +20,11 @@ type Ancestor struct {
 // Marks are those in the environment of a process: the values of TagVar and AgentVar, and
 // entries of VendorMarks, NAME=value. They are empty if environments are unreliable or
 // this one cannot be read. On Windows Agents are those in whose jobs the process is, see
-// AgentJob.
-type Marks struct{ Terminals, Agents, Vendors []string }
+// AgentJob. Tmux and Pane are the values of TMUX and TMUX_PANE.
+type Marks struct {
+	Terminals, Agents, Vendors []string
+	Tmux, Pane                 string
+}
 
 // Lineage returns the process with this number and its ancestors, nearest first, as far
 // as they can be seen: one that cannot be read ends it. One that has left its parent and

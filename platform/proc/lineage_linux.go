@@ -23,6 +23,10 @@ func marksOf(pid int) (found Marks) {
 			found.Terminals = append(found.Terminals, string(id))
 		} else if name, ok := bytes.CutPrefix(e, []byte(AgentVar+"=")); ok && len(name) > 0 {
 			found.Agents = append(found.Agents, string(name))
+		} else if socket, ok := bytes.CutPrefix(e, []byte("TMUX=")); ok {
+			found.Tmux = string(socket)
+		} else if pane, ok := bytes.CutPrefix(e, []byte("TMUX_PANE=")); ok {
+			found.Pane = string(pane)
 		} else if _, value, _ := bytes.Cut(e, []byte{'='}); len(value) > 0 && vendorMark(string(e)) {
 			found.Vendors = append(found.Vendors, string(e))
 		}

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -91,3 +92,5 @@ func signal(id ID, sig unix.Signal) error {
 
 // markAll is unsupported: macOS has no close_range(2).
 func markAll() error { return unix.ENOSYS }
+
+func started(start uint64) time.Time { return time.UnixMicro(int64(start)) }

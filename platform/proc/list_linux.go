@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -115,6 +116,15 @@ func readStat(pid int) (p Info, nascent bool, err error) {
 		return Info{}, false, err
 	}
 	return parseStat(pid, stat)
+}
+
+// started converts ticks since boot, of which a second has 100 for every program.
+func started(start uint64) time.Time {
+	var up unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(start)*(time.Second/100) - time.Duration(up.Nano()))
 }
 
 // parseStat reads the fields of /proc/PID/stat that are wanted here (proc_pid_stat(5)).

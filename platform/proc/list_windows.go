@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -83,4 +84,10 @@ func mine(p Info) bool {
 	its, err := token.GetTokenUser()
 	own, err2 := windows.GetCurrentProcessToken().GetTokenUser()
 	return err == nil && err2 == nil && its.User.Sid.Equals(own.User.Sid)
+}
+
+// started converts the time of a Filetime.
+func started(start uint64) time.Time {
+	t := windows.Filetime{LowDateTime: uint32(start), HighDateTime: uint32(start >> 32)}
+	return time.Unix(0, t.Nanoseconds())
 }

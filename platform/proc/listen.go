@@ -18,6 +18,9 @@ type Listener struct {
 type Terminal struct {
 	ID  string
 	Pid int // process number of its program, which must not have ended
+	// Unmarked says that its processes do not have the tag, since another program has
+	// started them: then Linux, too, finds them as other systems do.
+	Unmarked bool
 }
 
 // Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a
@@ -31,6 +34,9 @@ type Held struct {
 	// In are the IDs of those of the terminals that the process is in, the innermost last
 	// where the system tells.
 	In []string
+	// Marks are the IDs of all terminals that its environment names (see Tag), also of
+	// those that are not looked for; nil where environments say nothing.
+	Marks []string
 }
 
 // AllListeners returns the TCP sockets on which this user's processes listen, each once

@@ -29,14 +29,16 @@ func allListeners(terminals []Terminal) (some []Held, err error) {
 	}
 	in := owners(all, terminals)
 	known := map[int]bool{} // whether a process is this user's
+	found := map[Listener]bool{}
 	for _, l := range sockets {
 		own, looked := known[l.Pid]
 		if !looked {
 			own = mine(Info{ID: ID{Pid: l.Pid}})
 			known[l.Pid] = own
 		}
-		if h := (Held{l, in[l.Pid]}); own && !slices.ContainsFunc(some, func(o Held) bool { return o.Listener == l }) {
-			some = append(some, h)
+		if own && !found[l] {
+			found[l] = true
+			some = append(some, Held{Listener: l, In: in[l.Pid]})
 		}
 	}
 	return some, nil

@@ -107,7 +107,7 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 		return nil, nil
 	}
 	own := map[string]bool{}
-	err = scanMarked(terminals, false, func(pid int, _ []string) {
+	err = scanMarked(terminals, func(pid int, _ []string) {
 		eachOpen(pid, func(link []byte) { own[string(link)] = true })
 	})
 	var some []Bound
@@ -118,25 +118,47 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 }
 
 // scanMarked calls visit for each process of this user in one of the terminals, with the
-// IDs of those; if all is set, also for the other processes. Otherwise it looks at
-// nothing else of those, which may be many.
-func scanMarked(terminals []Terminal, all bool, visit func(pid int, ids []string)) error {
-	wanted := map[string]bool{}
-	for _, t := range terminals {
-		wanted[t.ID] = true
+// IDs of those. It looks at nothing but the environment of other processes, which may be
+// many.
+func scanMarked(terminals []Terminal, visit func(pid int, ids []string)) error {
+	unmarked, err := unmarkedIn(terminals)
+	return errors.Join(err, eachPid(func(pid int) {
+		ids := slices.Concat(unmarked[pid], inOf(marksOf(pid).Terminals, terminals))
+		if len(ids) > 0 && mine(Info{ID: ID{Pid: pid}}) {
+			visit(pid, ids)
+		}
+	}))
+}
+
+// unmarkedIn returns which of the terminals without marks each process is in.
+func unmarkedIn(terminals []Terminal) (map[int][]string, error) {
+	some := slices.DeleteFunc(slices.Clone(terminals), func(t Terminal) bool { return !t.Unmarked })
+	if len(some) == 0 {
+		return nil, nil
 	}
+	all, err := List()
+	return owners(all, some), err
+}
+
+// eachPid calls visit with the number of each process.
+func eachPid(visit func(pid int)) error {
 	names, err := pidNames()
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue // it is not a process
-		}
-		ids := slices.DeleteFunc(marksOf(pid).Terminals, func(id string) bool { return !wanted[id] })
-		if (all || len(ids) > 0) && mine(Info{ID: ID{Pid: pid}}) {
-			visit(pid, ids)
+		if pid, err := strconv.Atoi(name); err == nil { // otherwise it is not a process
+			visit(pid)
 		}
 	}
 	return err
+}
+
+// inOf returns those of the IDs that terminals have.
+func inOf(ids []string, terminals []Terminal) (some []string) {
+	for _, id := range ids {
+		if slices.ContainsFunc(terminals, func(t Terminal) bool { return t.ID == id }) {
+			some = append(some, id)
+		}
+	}
+	return some
 }
 
 func listeners(terminals []Terminal) (map[string][]Listener, error) {
@@ -146,7 +168,7 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	}
 	var some []Listener
 	in := map[int][]string{}
-	err = scanMarked(terminals, false, func(pid int, ids []string) {
+	err = scanMarked(terminals, func(pid int, ids []string) {
 		in[pid] = ids
 		for _, at := range all.of(pid) {
 			some = append(some, Listener{pid, at})
@@ -160,9 +182,19 @@ func allListeners(terminals []Terminal) (some []Held, err error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	err = scanMarked(terminals, true, func(pid int, ids []string) {
-		for _, at := range all.of(pid) {
-			some = append(some, Held{Listener{pid, at}, ids})
+	unmarked, err := unmarkedIn(terminals)
+	if err != nil {
+		return nil, err
+	}
+	err = eachPid(func(pid int) {
+		open := all.of(pid) // first, because few processes listen, and the rest takes longer
+		if len(open) == 0 || !mine(Info{ID: ID{Pid: pid}}) {
+			return
+		}
+		marks := marksOf(pid).Terminals
+		in := slices.Concat(unmarked[pid], inOf(marks, terminals))
+		for _, at := range open {
+			some = append(some, Held{Listener{pid, at}, in, marks})
 		}
 	})
 	return some, err
@@ -182,11 +214,12 @@ func directories(pids []int) map[int]string {
 func (all listening) of(pid int) []netip.AddrPort {
 	var some []netip.AddrPort
 	eachOpen(pid, func(link []byte) {
-		if at, ok := all[string(link)]; ok && !slices.Contains(some, at) {
+		if at, ok := all[string(link)]; ok {
 			some = append(some, at)
 		}
 	})
-	return some
+	slices.SortFunc(some, netip.AddrPort.Compare)
+	return slices.Compact(some)
 }
 
 // eachOpen calls visit with the beginning of each link in /proc/PID/fd: with none if the

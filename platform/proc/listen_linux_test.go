@@ -48,6 +48,15 @@ func TestListens(t *testing.T) {
 				t.Errorf("%s: %v, %v: lacks process %d in %q", network, held, err, pid, in)
 			}
 		}
+		pane := proc.Terminal{ID: "pty-pane", Pid: child.Process.Pid, Unmarked: true}
+		if held, err = proc.AllListeners([]proc.Terminal{terminal, pane}); !slices.ContainsFunc(held, func(h proc.Held) bool {
+			return h.Pid == child.Process.Pid && slices.Equal(h.In, []string{pane.ID, terminal.ID}) && slices.Equal(h.Marks, []string{terminal.ID})
+		}) {
+			t.Errorf("%s: in a pane, too: %v, %v", network, held, err)
+		}
+		if yes, err := proc.Listens(pane, port); err != nil || !yes {
+			t.Errorf("%s: in a pane: %t, %v", network, yes, err)
+		}
 		here, _ := os.Getwd()
 		if dirs := proc.Directories([]int{child.Process.Pid, 1 << 30}); len(dirs) != 1 || dirs[child.Process.Pid] != here {
 			t.Errorf("directories: %v", dirs)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 )
 
 // TagVar is the environment variable that marks the processes of a terminal. Its value is
@@ -32,6 +33,15 @@ var ErrUnsupported = errors.New("processes cannot be identified by their environ
 type ID struct {
 	Pid   int
 	Start uint64 // when it started: clock ticks since boot on Linux, microseconds since 1970 on macOS, 100 ns since 1601 on Windows
+}
+
+// Started returns when the process started, as exactly as the system tells; the zero time
+// if Start is 0.
+func (id ID) Started() time.Time {
+	if id.Start == 0 {
+		return time.Time{}
+	}
+	return started(id.Start)
 }
 
 // Info is one row of the process table at the moment it was read.
