@@ -54,6 +54,7 @@ var parts = []part{
 	{ofTerminals, "start", startPart},
 	{ofTerminals, "commands", commandsPart},
 	{ofTerminals, "shell", shellPart},
+	{ofTerminals, "adopt", adoptPart},
 	{ofTerminals, "memory", memoryPart},
 	{ofTerminals, "echo", echoPart},
 	{ofTerminals, "throughput", throughputPart},

@@ -27,43 +27,58 @@ func between(t *testing.T, what string, out []byte, begin, end string) []byte {
 	return text
 }
 
-// TestEveryByte adopts a pane that then floods, and compares what the reader writes
-// with what tmux's own pipe-pane writes, and with what the program printed.
+// TestEveryByte adopts a pane that then floods, and compares what the reader writes with
+// what tmux's own pipe-pane writes, and with what the program printed. tmux drops output
+// for a reader that gets no processor for seconds: such a round says nothing.
 func TestEveryByte(t *testing.T) {
 	lines := testkit.Load(30_000, 5_000)
 	if testkit.Soaking() {
-		lines = 800_000 // more than 100 MB
+		lines = 1_500_000 // more than 100 MB
 	}
 	for _, attached := range []bool{false, true} {
 		t.Run(fmt.Sprintf("attached=%v", attached), func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, "exec sh")
-			if attached {
-				s.attach()
+			for range 5 {
+				if floodIsExact(t, lines, attached) {
+					return
+				}
 			}
-			script := fmt.Sprintf("echo ready; until [ -e %s ]; do sleep 0.02; done; echo BEGIN; %s; echo THE-END; exec cat", s.file("go"), strings.Join(testkit.FloodCommand(t, lines, 0), " "))
-			s.tmux("respawn-pane", "-k", "-t", "%0", script)
-			piped := s.file("piped")
-			s.tmux("pipe-pane", "-O", "-t", "%0", "exec cat > "+piped)
-			r := s.adopt("%0")
-			r.await(0, "ready")
-			must.Do(t, os.WriteFile(s.file("go"), nil, 0o600))
-			r.await(0, "THE-END")
-			got := between(t, "the reader", r.output(), "BEGIN\r\n", "THE-END")
-			var check testkit.FloodCheck
-			if _, err := check.Write(got); err != nil {
-				t.Fatal(err)
-			}
-			testkit.Eventually(t, testkit.Patience, "pipe-pane has written all", func() bool {
-				return bytes.Contains(must.Get(os.ReadFile(piped))(t), []byte("THE-END"))
-			})
-			if want := between(t, "pipe-pane", must.Get(os.ReadFile(piped))(t), "BEGIN\r\n", "THE-END"); !bytes.Equal(got, want) {
-				t.Errorf("the reader wrote %d bytes, pipe-pane %d others", len(got), len(want))
-			}
-			t.Logf("%d bytes", len(got))
-			s.same(r, "%0", "the flood")
+			t.Skip("this machine is too busy: every round has a gap")
 		})
 	}
+}
+
+func floodIsExact(t *testing.T, lines int, attached bool) bool {
+	s := startServer(t, "exec sh")
+	if attached {
+		s.attach()
+	}
+	script := fmt.Sprintf("echo ready; until [ -e %s ]; do sleep 0.02; done; echo BEGIN; %s; echo THE-END; exec cat", s.file("go"), strings.Join(testkit.FloodCommand(t, lines, 0), " "))
+	s.tmux("respawn-pane", "-k", "-t", "%0", script)
+	piped := s.file("piped")
+	s.tmux("pipe-pane", "-O", "-t", "%0", "exec cat > "+piped)
+	r := s.adopt("%0")
+	r.await(0, "ready")
+	must.Do(t, os.WriteFile(s.file("go"), nil, 0o600))
+	testkit.Eventually(t, 5*testkit.Patience, "the flood has ended", func() bool { return bytes.Contains(r.last(64<<10), []byte("THE-END")) })
+	if bytes.Contains(r.output(), []byte(gapMark)) {
+		s.same(r, "%0", "a gap")
+		return false
+	}
+	got := between(t, "the reader", r.output(), "BEGIN\r\n", "THE-END")
+	var check testkit.FloodCheck
+	if _, err := check.Write(got); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, testkit.Patience, "pipe-pane has written all", func() bool {
+		return bytes.HasSuffix(must.Get(os.ReadFile(piped))(t), []byte("THE-END\r\n"))
+	})
+	if want := between(t, "pipe-pane", must.Get(os.ReadFile(piped))(t), "BEGIN\r\n", "THE-END"); !bytes.Equal(got, want) {
+		t.Errorf("the reader wrote %d bytes, pipe-pane %d others", len(got), len(want))
+	}
+	t.Logf("%d bytes", len(got))
+	s.same(r, "%0", "the flood")
+	return true
 }
 
 // forged are lines that look like those of tmux's control mode.

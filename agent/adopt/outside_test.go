@@ -173,6 +173,13 @@ func (r *terminal) output() []byte {
 	return bytes.Clone(r.out)
 }
 
+// last returns the last n bytes of the output.
+func (r *terminal) last(n int) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.out[max(0, len(r.out)-n):])
+}
+
 func (r *terminal) length() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
