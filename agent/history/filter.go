@@ -14,7 +14,7 @@ const (
 	flagOpen = 1 << iota // the text ends within a line
 
 	leastFilter = 32      // bytes of a Bloom filter
-	mostFilter  = 4 << 10 // bytes; a quarter of its bits is set by 9,000 sequences, which 128 KiB of most logs do not have
+	mostFilter  = 8 << 10 // bytes; with random numbers in each line, half of its bits are set
 )
 
 // filterer makes filters. The zero value is ready for use, by one goroutine.
@@ -40,7 +40,7 @@ func (f *filterer) of(text []byte) []byte {
 		}
 	}
 	set := f.set[:]
-	for len(set) > leastFilter && population(set) <= len(set) { // of half the length, at most a quarter of its bits is set
+	for len(set) > leastFilter && 3*population(set) <= 4*len(set) { // of half the length, at most a third of its bits is set
 		half := len(set) / 2
 		for i := range half {
 			set[i] |= set[half+i]
@@ -69,7 +69,7 @@ func lower(c byte) byte {
 }
 
 // slot is the bit of the last four bytes.
-func slot(hash uint32) uint32 { return hash * 2654435769 >> 17 & (mostFilter*8 - 1) }
+func slot(hash uint32) uint32 { return hash * 2654435769 >> 16 & (mostFilter*8 - 1) }
 
 // isOpen reports whether the frame's text ends within a line.
 func isOpen(filter []byte) bool { return len(filter) > 0 && filter[0]&flagOpen != 0 }

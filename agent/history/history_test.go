@@ -67,16 +67,16 @@ func TestARunIsKept(t *testing.T) {
 	if w.End() != 114 {
 		t.Errorf("the next daemon goes on at %d", w.End())
 	}
-	must.Do(t, w.Append([]byte("four\n"), time.Now()))
+	must.Do(t, w.Append([]byte("4\rfour\n"), time.Now()))
 	r := w.Run()
 	r.Ended, r.Exit = time.Now(), &vocab.Exit{Code: 1, Reason: vocab.ExitKilled}
 	must.Do(t, w.Finish(r))
 	must.Do(t, h.Sync(t.Context()))
-	if got, want := textOf(t, h, "pty-a"), "one\ntwo\n[gap]three\nfour\n"; got != want {
+	if got, want := textOf(t, h, "pty-a"), "one\ntwo\n[gap]three\n4\rfour\n"; got != want {
 		t.Errorf("the text is %q, want %q", got, want)
 	}
 	runs := slices.Collect(h.List(Query{Name: "dev"}))
-	if len(runs) != 1 || runs[0].End != 119 || runs[0].Dropped != 100 || runs[0].Exit.Reason != vocab.ExitKilled {
+	if len(runs) != 1 || runs[0].End != 121 || runs[0].Dropped != 100 || runs[0].Exit.Reason != vocab.ExitKilled {
 		t.Errorf("the list has %+v", runs)
 	}
 	notes := must.Get(must.Get(h.Text("pty-a"))(t).Notes())(t)
@@ -87,7 +87,7 @@ func TestARunIsKept(t *testing.T) {
 	if zstdcat, err := exec.LookPath("zstdcat"); err == nil {
 		files := must.Get(filepath.Glob(filepath.Join(dir, "pty-a", "text-*.zst")))(t)
 		out := must.Get(exec.Command(zstdcat, files...).Output())(t)
-		if string(out) != "one\ntwo\nthree\nfour\n" {
+		if string(out) != "one\ntwo\nthree\n4\rfour\n" {
 			t.Errorf("zstdcat shows %q", out)
 		}
 	}
