@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -57,6 +58,24 @@ func TestPrivateHost(t *testing.T) {
 		var e *localapi.Error
 		if !errors.As(err, &e) || e.Code != c.code {
 			t.Errorf("%s: %v, want %s", c.url, err, c.code)
+		}
+	}
+}
+
+// A request with an empty list of hosts lends to nobody, also not to the default host.
+func TestLentToNobody(t *testing.T) {
+	testkit.NotOnWine(t, testkit.Slow)
+	settings := config.Default()
+	settings.Lend.AsRoot = true
+	a := start(t, agent.Config{Dirs: home(t), Settings: &settings})
+	must.Get(a.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "right"), Token: "right", Name: "lab"}))(t)
+	for _, c := range []struct {
+		to   []string
+		want int
+	}{{nil, 1}, {[]string{}, 0}, {[]string{"lab"}, 1}} {
+		got, err := a.client.Spawn(t.Context(), localapi.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: c.to})
+		if err != nil || len(got.LentTo) != c.want {
+			t.Errorf("%#v: lent to %v, %v", c.to, got.LentTo, err)
 		}
 	}
 }
