@@ -74,6 +74,17 @@ func TestAttachBothWays(t *testing.T) {
 	}
 }
 
+// A window that is gone ends its terminal where the program cannot be told.
+func TestHangUp(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.spawn("a")
+	a := w.attach("a", localclient.AttachOptions{})
+	must.Do(t, a.HangUp(t.Context()))
+	if got := next(t, a); got.Type != localapi.ControlExit {
+		t.Errorf("%+v, want the exit", got)
+	}
+}
+
 func TestBadInputIsAnswered(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")

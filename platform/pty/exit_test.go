@@ -67,7 +67,7 @@ func TestBackgroundKeepsTheTerminal(t *testing.T) {
 
 func TestSignal(t *testing.T) {
 	testkit.Leaks(t)
-	for name, want := range map[string]string{"INT": "SIGINT", "sigterm": "SIGTERM", "SIGKILL": "SIGKILL"} {
+	for name, want := range map[string]string{"INT": "SIGINT", "sigterm": "SIGTERM", "SIGKILL": "SIGKILL", pty.HangUp: "SIGHUP"} {
 		p := startHelper(t, "hang")
 		p.until("ready")
 		if err := p.Signal(name); err != nil {
