@@ -375,6 +375,7 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
+	_ = os.Remove(adoptedPath(d)) // the next daemon adopts none of their panes again
 	var all Ended
 	if all.Agents, err = holder.EndStaying(ctx, holdersDir(d)); err != nil {
 		return all, err
