@@ -43,7 +43,7 @@ func stateCommands(pane string, alternate bool) []string {
 	if alternate {
 		text += " -E -1"
 	}
-	return []string{show(format), show("#{pane_tabs}"), show("#{pane_title}"), show("#{pane_current_path}"),
+	return []string{show(format), show("#{pane_tabs}"), show("#{?#{==:#{pane_title},#{host}},,#{pane_title}}"), show("#{pane_current_path}"),
 		text, capture + " -e -J -a -q", capture + " -e -N", capture + " -P -C"}
 }
 
