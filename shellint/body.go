@@ -37,12 +37,15 @@ func (b *body) collect(p []byte) {
 	b.text = append(b.text, p...)
 }
 
+// others reports whether the sequence is a mark that tether's scripts do not write.
+func (b *body) others() bool { return b.intro.class == ClassMark && b.intro.ps == 133 }
+
 // emit reports the bytes up to raw offset end that are not in a Span yet.
 func (b *body) emit(r *Result, end int64) {
 	if b.intro.class == 0 || b.from == end {
 		return
 	}
-	r.span(Span{Start: b.from, End: end, Class: b.intro.class, Splice: b.splice})
+	r.span(Span{Start: b.from, End: end, Class: b.intro.class, Others: b.others(), Splice: b.splice})
 	b.from, b.splice = end, false
 }
 
@@ -93,7 +96,7 @@ func (l *pass) endBody(n int, term Terminator) {
 	b.emit(l.r, end)
 	b.open = false
 	l.s.ctx = context{}
-	if n == 0 && term != TermFinal && b.intro.class != ClassMark {
+	if n == 0 && term != TermFinal && (b.intro.class != ClassMark || b.others()) {
 		// Some views keep these bytes, and in those views the string goes on.
 		l.s.ctx.state = b.intro.state()
 	}

@@ -168,7 +168,7 @@ func planPowerShell(plan *Injection, s start, o InjectOptions) {
 // report when a line starts to run.
 func planCmd(plan *Injection, _ start, o InjectOptions) {
 	prompt := cmp.Or(o.getenv("PROMPT"), "$P$G")
-	plan.Env = map[string]string{"PROMPT": `$E]133;A$E\$E]9;9;$P$E\` + prompt + `$E]133;B$E\`}
+	plan.Env = map[string]string{"PROMPT": `$E]633;A$E\$E]9;9;$P$E\` + prompt + `$E]633;B$E\`}
 }
 
 // addFile adds the script with its placeholders replaced.

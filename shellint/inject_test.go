@@ -55,7 +55,7 @@ func TestInjectPlans(t *testing.T) {
 			file: "tether.ps1", detect: true},
 		{name: "pwsh command", argv: []string{"pwsh", "-c", "ls"}, kind: "pwsh", want: []string{"pwsh", "-c", "ls"}},
 		{name: "cmd", argv: []string{"cmd.exe"}, kind: "cmd", want: []string{"cmd.exe"},
-			env: map[string]string{"PROMPT": `$E]133;A$E\$E]9;9;$P$E\$P$G$E]133;B$E\`}},
+			env: map[string]string{"PROMPT": `$E]633;A$E\$E]9;9;$P$E\$P$G$E]633;B$E\`}},
 		{name: "sh", argv: []string{"sh", "-i"}, want: []string{"sh", "-i"}},
 		{name: "another program", argv: []string{"vim"}, want: []string{"vim"}},
 		{name: "restricted bash", argv: []string{"rbash"}, want: []string{"rbash"}},

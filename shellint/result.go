@@ -67,6 +67,11 @@ type Span struct {
 	Start, End int64
 	Class      Class
 
+	// Others says that the span is a mark of another integration, such as that of a
+	// terminal program: OSC 133, while tether's scripts write OSC 633. The person's
+	// terminal may get it.
+	Others bool
+
 	// Splice tells a consumer that leaves this span out to put [Splice] in its place. The
 	// bytes before the span are an unfinished sequence or character: the span's
 	// introducer ended it, and without the span it would continue with the bytes after
@@ -84,9 +89,9 @@ const Splice = "\x1b\\"
 func (s Span) Len() int64 { return s.End - s.Start }
 
 // span adds a Span. It extends the last Span instead if that ends where s starts, has the
-// same class, and s needs no Splice.
+// same class and origin, and s needs no Splice.
 func (r *Result) span(s Span) {
-	if n := len(r.Spans); n > 0 && !s.Splice && r.Spans[n-1].End == s.Start && r.Spans[n-1].Class == s.Class {
+	if n := len(r.Spans); n > 0 && !s.Splice && r.Spans[n-1].End == s.Start && r.Spans[n-1].Class == s.Class && r.Spans[n-1].Others == s.Others {
 		r.Spans[n-1].End = s.End
 		return
 	}

@@ -15,7 +15,7 @@ const (
 	// and clipboard access. Its offsets are text offsets.
 	ViewText View = iota
 	// ViewScreen is for the person's own screen: every byte as the child wrote it except
-	// integration marks. Its offsets are raw offsets.
+	// OSC 633, tether's integration marks. Its offsets are raw offsets.
 	ViewScreen
 	// ViewOutward is ViewText as it leaves the machine: secrets and unsafe sequences are
 	// masked, and text is held back for a moment while that is undecided. It is for hosts
@@ -33,9 +33,9 @@ func (v View) isText() bool { return v == ViewText || v == ViewOutward }
 type cutKind uint8
 
 const (
-	cutMark    cutKind = iota // an integration mark: left out of text and screen
+	cutMark    cutKind = iota // an OSC 633: left out of text and screen
 	cutSplice                 // the same, with ESC \ left in its place (shellint rule R7b)
-	cutHidden                 // a query or clipboard access: left out of text only
+	cutHidden                 // another mark, a query or clipboard access: left out of text only
 	cutHiddenS                // the same, with ESC \ left in its place
 	cutInvalid                // bytes that are not UTF-8: each is U+FFFD in text
 )
@@ -55,13 +55,15 @@ type cut struct {
 // cutFor returns the kind of cut for a span; ok is false if all views show it.
 func cutFor(s shellint.Span) (cutKind, bool) {
 	switch {
+	case s.Class == shellint.ClassMark && s.Others:
 	case s.Class == shellint.ClassMark && s.Splice:
 		return cutSplice, true
 	case s.Class == shellint.ClassMark:
 		return cutMark, true
 	case s.Class != shellint.ClassQuery && s.Class != shellint.ClassClipboard:
 		return 0, false
-	case s.Splice:
+	}
+	if s.Splice {
 		return cutHiddenS, true
 	}
 	return cutHidden, true

@@ -28,6 +28,8 @@ func TestViews(t *testing.T) {
 	}{
 		{"plain", "hi\r\n", "hi\r\n", "hi\r\n"},
 		{"mark", "a\x1b]633;A\ab", "ab", "ab"},
+		{"another integration's mark", "a\x1b]133;A;k=s\ab\x1b]133;B\x1b\\c", "abc", "a\x1b]133;A;k=s\ab\x1b]133;B\x1b\\c"},
+		{"ours inside another's", "a\x1b]133;A\x1b]633;B\ab", "a\x1b\\b", "a\x1b]133;A\x1b\\b"},
 		{"title passes", "a\x1b]0;t\ab", "a\x1b]0;t\ab", "a\x1b]0;t\ab"},
 		{"cursor query", "a\x1b[6nb", "ab", "a\x1b[6nb"},
 		{"clipboard", "a\x1b]52;c;aGk=\ab", "ab", "a\x1b]52;c;aGk=\ab"},

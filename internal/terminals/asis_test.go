@@ -19,9 +19,9 @@ import (
 	"tether/internal/testkit/must"
 )
 
-// marked ends a picture: cells of a colour that nothing else has. The cursor, which may
+// marked ends picture n: cells of a colour that nothing else has. The cursor, which may
 // blink and depends on the focus, is hidden.
-const marked = "\x1b[?25l\x1b[48;2;1;254;77m    \x1b[m\r\n"
+func marked(n int) string { return fmt.Sprintf("\x1b[?25l\x1b[48;2;%d;254;77m    \x1b[m\r\n", n) }
 
 const (
 	sixel      = "\x1bPq\"1;1;40;12#1;2;100;0;0#2;2;0;0;100#1!20~#2!20~-#2!20~#1!20~\x1b\\"
@@ -43,7 +43,9 @@ var shown = map[string]string{
 	}(),
 	"sixel":  sixel,
 	"kitty":  kittyImage,
-	"mark":   marked,
+	"mark1":  marked(1),
+	"mark2":  marked(2),
+	"mark3":  marked(3),
 	"text":   "\x1b[H\x1b[2Jselect-this-word and more\r\n",
 	"title":  "\x1b]2;a title: é\x1b\\",
 	"clip":   "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("from the program")) + "\a",
@@ -195,10 +197,11 @@ func selection(t *testing.T, w *window) string {
 	w.d.selects(t, "primary", "before")()
 	w.runs(t, "cat text; p ask answers", "answers") // the text is shown
 	cell := w.at.Size().Div(80).X
+	// Once: a second click at the same place selects more.
+	must.Get(w.d.do("xdotool", "windowfocus", w.id, "mousemove", "--window", w.id, "3", "8", "mousedown", "1", "mousemove", "--window", w.id, fmt.Sprint(8*cell), "8",
+		"mousemove", "--window", w.id, fmt.Sprint(16*cell), "8", "mouseup", "1", "mousemove", "1790", "590"))(t)
 	var got string
 	testkit.Eventually(t, testkit.Patience, "a selection", func() bool {
-		must.Get(w.d.do("xdotool", "windowfocus", w.id, "mousemove", "--window", w.id, "3", "8", "mousedown", "1", "mousemove", "--window", w.id, fmt.Sprint(8*cell), "8",
-			"mousemove", "--window", w.id, fmt.Sprint(16*cell), "8", "mouseup", "1", "mousemove", "1790", "590"))(t)
 		got = w.d.selected("primary")
 		return got != ""
 	})
@@ -228,8 +231,9 @@ func resizing(t *testing.T, w *window) string {
 func same(t *testing.T, what string, a, b *window, is func(p *image.RGBA) bool) {
 	t.Helper()
 	var left, right *image.RGBA
+	equal := false
 	defer func() {
-		if !t.Failed() {
+		if equal {
 			return
 		}
 		for name, p := range map[string]*image.RGBA{"without": left, "with": right} {
@@ -242,15 +246,16 @@ func same(t *testing.T, what string, a, b *window, is func(p *image.RGBA) bool) 
 	}()
 	testkit.Eventually(t, testkit.Patience, a.name+": the same picture: "+what, func() bool {
 		left, right = must.Get(a.d.picture(a.at))(t), must.Get(b.d.picture(b.at))(t)
-		return bytes.Equal(left.Pix, right.Pix) && is(left)
+		equal = bytes.Equal(left.Pix, right.Pix) && is(left)
+		return equal
 	})
 }
 
-// hasMark reports whether a picture shows marked.
-func hasMark(p *image.RGBA) bool {
+// hasMark reports whether a picture shows marked(which).
+func hasMark(p *image.RGBA, which uint8) bool {
 	n := 0
 	for i := 0; i < len(p.Pix); i += 4 {
-		if p.Pix[i] == 1 && p.Pix[i+1] == 254 && p.Pix[i+2] == 77 {
+		if p.Pix[i] == which && p.Pix[i+1] == 254 && p.Pix[i+2] == 77 {
 			n++
 		}
 	}
@@ -267,14 +272,14 @@ func pictures(t *testing.T, a, b *window) {
 	case kittyImage:
 		graphics = " kitty"
 	}
-	both(func(w *window) { w.types(t, "clear; cat styles"+graphics+" mark\n") })
-	same(t, "styles", a, b, hasMark)
-	both(func(w *window) { w.types(t, "clear; seq 300; cat mark\n") })
-	same(t, "numbers", a, b, hasMark)
+	both(func(w *window) { w.types(t, "clear; cat styles"+graphics+" mark1\n") })
+	same(t, "styles", a, b, func(p *image.RGBA) bool { return hasMark(p, 1) })
+	both(func(w *window) { w.types(t, "seq 300; cat mark2\n") })
+	same(t, "numbers", a, b, func(p *image.RGBA) bool { return hasMark(p, 2) })
 	both(func(w *window) { w.keys(t, a.up) })
-	same(t, "scrollback", a, b, func(p *image.RGBA) bool { return !hasMark(p) })
-	both(func(w *window) { w.types(t, "cat broken; reset; cat mark\n") })
-	same(t, "reset", a, b, hasMark)
+	same(t, "scrollback", a, b, func(p *image.RGBA) bool { return !hasMark(p, 2) })
+	both(func(w *window) { w.types(t, "cat broken; reset; cat mark3\n") })
+	same(t, "reset", a, b, func(p *image.RGBA) bool { return hasMark(p, 3) })
 }
 
 // leaves ends the shell.

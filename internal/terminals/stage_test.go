@@ -39,6 +39,10 @@ facts() {
 	[ "$(ps -o sid= -p $$)" -eq $$ ] && echo "leads its session"
 	complete | sort; alias; declare -F | grep -v __tether
 }
+if [ -n "$KITTY_INSTALLATION_DIR" ]; then # kitty's integration, as its manual says for shells that kitty does not start itself
+	export KITTY_SHELL_INTEGRATION=no-title
+	. "$KITTY_INSTALLATION_DIR/shell-integration/bash/kitty.bash"
+fi
 echo $$ $TETHER_TERMINAL | r started
 `
 

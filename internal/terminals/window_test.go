@@ -33,7 +33,7 @@ var programs = []program{
 	{name: "xterm", clipboard: true, graphics: sixel, up: "shift+Prior", paste: "shift+Insert", argv: func(argv []string) []string {
 		return slices.Concat([]string{"xterm", "-ti", "vt340", "-geometry", "80x24", "-fa", "DejaVu Sans Mono", "-fs", "10", "-xrm", "XTerm*allowWindowOps: true", "-xrm", "XTerm*internalBorder: 0", "-e"}, argv)
 	}},
-	{name: "kitty", clipboard: true, bell: true, graphics: kittyImage, up: "ctrl+shift+Prior", paste: "shift+Insert", argv: func(argv []string) []string {
+	{name: "kitty", clipboard: true, bell: true, graphics: kittyImage, up: "ctrl+shift+z", paste: "shift+Insert", argv: func(argv []string) []string {
 		args := []string{"kitty", "--config", "NONE"}
 		for _, set := range []string{"remember_window_size=no", "initial_window_width=80c", "initial_window_height=24c", "cursor_blink_interval=0", "shell_integration=disabled",
 			"update_check_interval=0", `command_on_bell=sh -c "echo rung >>$R/bell"`, "confirm_os_window_close=0", "clipboard_control=write-clipboard write-primary read-clipboard read-primary"} {
