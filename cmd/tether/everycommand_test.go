@@ -49,7 +49,7 @@ var sittings = []sitting{
 	{line: "read web --screen", do: []string{"ready"}},
 	{line: "ports web", do: []string{"no program in this terminal listens"}},
 	{line: "commands web", do: []string{"no commands reported"}},
-	{line: "fetch web /", do: []string{"no program of"}},
+	{line: "fetch web /", do: []string{"no program of"}, exit: 1},
 	{line: "problems web", do: []string{"no problems recognised"}},
 	{line: "runs web", do: []string{"running", "web"}},
 	{line: "search --name web --timeout 30s zzz", do: []string{"no line matches"}},

@@ -24,7 +24,7 @@ func shellCommand(a *app) *cobra.Command {
 	r := localapi.SpawnRequest{Shell: true}
 	var detach, window, login bool
 	c := &cobra.Command{
-		Use: "shell [flags] [-- SHELL]", Short: "start your login shell in a terminal shared with the default host",
+		Use: "shell [flags] [-- SHELL…]", Short: "start your login shell in a terminal shared with the default host",
 		Long: `start your login shell in a terminal shared with the default host.
 
 The shell reports the start and end of each command, with its line and exit code, to
