@@ -231,7 +231,7 @@ func (s *server) same(r *terminal, pane, after string) {
 	for end := time.Now().Add(testkit.Patience); ; <-time.After(20 * time.Millisecond) {
 		var rows []string
 		for row := range strings.SplitSeq(s.tmux("capture-pane", "-p", "-t", pane), "\n") {
-			rows = append(rows, strings.TrimRight(row, " "))
+			rows = append(rows, strings.TrimRight(untabbed(row), " "))
 		}
 		shown := r.screen()
 		x, y := shown.Cursor()
@@ -278,6 +278,13 @@ func (r *terminal) tree() []int {
 		}
 	}
 	return pids
+}
+
+// untabbed returns a row with blanks for tabs, which tmux tells since 3.6.
+func untabbed(row string) string {
+	s := screen.NewState(1000, 1)
+	s.Write([]byte(row))
+	return s.Text()
 }
 
 // signal sends a signal to processes.

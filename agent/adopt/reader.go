@@ -64,9 +64,10 @@ func (e *endedError) Error() string {
 
 // Times of a reader.
 const (
-	lookEvery = 2 * time.Second // how often it looks for a new directory and for the program's end
-	retryMost = 5 * time.Second // longest wait before it attaches again
-	retryMany = 30              // attempts without a picture
+	lookIdle  = 10 * time.Second // at least: tmux 3.2 does not tell that a pane is in another session now
+	lookEvery = 2 * time.Second  // how often it looks for a new directory and for the program's end
+	retryMost = 5 * time.Second  // longest wait before it attaches again
+	retryMany = 30               // attempts without a picture
 )
 
 // pictures draws the pane until it has ended.
@@ -167,7 +168,7 @@ func (r *reader) follow(session string) error {
 			return err
 		}
 		if !ready {
-			r.check = r.check || r.news || !runs(r.pid)
+			r.check = r.check || r.news || !runs(r.pid) || time.Since(r.looked) > lookIdle
 			continue
 		}
 		e, err := c.next()

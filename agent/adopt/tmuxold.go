@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 )
@@ -21,7 +22,20 @@ func (m oldTmux) text(ctx context.Context, p Pane, past bool) (picture, error) {
 	if past {
 		args = append(args, "-S", fmt.Sprint(-maxPast))
 	}
-	args = append(args, ";", "display-message", "-p", "-t", p.Target.Pane, "\x1b[#{e|+:#{cursor_y},1};#{e|+:#{cursor_x},1}H")
+	args = append(args, ";", "display-message", "-p", "-t", p.Target.Pane, "#{cursor_y} #{cursor_x}")
 	out, err := run(ctx, nil, "tmux", args...)
-	return picture{text: out, cursor: !past}, err
+	if err != nil {
+		return picture{}, err
+	}
+	out = bytes.TrimSuffix(out, []byte("\n"))
+	end := bytes.LastIndexByte(out, '\n') + 1
+	var row, col int
+	if _, err := fmt.Sscan(string(out[end:]), &row, &col); err != nil {
+		return picture{}, fmt.Errorf("tmux at %s tells no cursor: %w", m.socket, err)
+	}
+	next := picture{text: out[:end], cursor: !past}
+	if next.cursor {
+		next.text = fmt.Appendf(bytes.TrimSuffix(next.text, []byte("\n")), "\x1b[%d;%dH", row+1, col+1)
+	}
+	return next, nil
 }
