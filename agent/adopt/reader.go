@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -408,8 +407,7 @@ func (r *reader) gap() {
 // picture writes the pane's size, title and directory, and then what it shows.
 func (r *reader) picture() {
 	r.resize(r.state.size())
-	host, _ := os.Hostname() // tmux's title of a pane that has set none
-	if title := printable(r.state.title, maxTitle); title != "" && title != host {
+	if title := printable(r.state.title, maxTitle); title != "" {
 		r.buf = append(r.buf, "\x1b]2;"+title+"\a"...)
 	}
 	r.directory(r.state.dir)
