@@ -109,7 +109,11 @@ func TestEnds(t *testing.T) {
 			r.await(0, drawn)
 			s.same(r, "%0", "the adoption")
 			must.Do(t, s.command(c.end...).Run())
-			if status := r.awaitEnd(); status != c.status || !strings.Contains(string(r.output()), c.says) {
+			status := r.awaitEnd()
+			if c.remain == "on" && s.ask("%0", "#{pane_dead_status}#{pane_dead_signal}") == "" { // tmux 3.3 loses it now and then
+				c.status, c.says = 0, "[the pane has ended]"
+			}
+			if status != c.status || !strings.Contains(string(r.output()), c.says) {
 				t.Errorf("status %d, want %d; %q", status, c.status, r.output())
 			}
 		})

@@ -252,11 +252,6 @@ func (s *server) same(r *terminal, pane, after string) {
 	}
 }
 
-// counter is a shell command that prints lines for ever and keeps the count in a file.
-func (s *server) counter(name string) string {
-	return fmt.Sprintf("i=0; while :; do i=$((i+1)); echo %s $i; echo -n x >> %s; sleep 0.01; done", name, s.file(name))
-}
-
 func count(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -49,13 +49,17 @@ type reader struct {
 	window string // its id
 	news   bool   // something was printed since the last look
 	looked time.Time
+	dead   time.Time // when tmux first said that the program has ended
 }
 
 // errLost says that the pane cannot be followed where it was.
 var errLost = errors.New("the pane is not in its session any more")
 
 // endedError says that the pane's program has ended.
-type endedError struct{ status int }
+type endedError struct {
+	status  int
+	unknown bool // tmux does not say the status
+}
 
 func (e *endedError) Error() string {
 	return fmt.Sprintf("the pane's program has ended with status %d", e.status)
@@ -67,6 +71,8 @@ const (
 	lookEvery = 2 * time.Second  // how often it looks for a new directory and for the program's end
 	retryMost = 5 * time.Second  // longest wait before it attaches again
 	retryMany = 30               // attempts without a picture
+
+	statusWithin = time.Second // for tmux to learn the status of a program that has ended
 )
 
 // pictures draws the pane until it has ended.
@@ -97,6 +103,8 @@ func (r *reader) run() int {
 		switch {
 		case r.err != nil:
 			return 1 // the terminal has gone
+		case errors.As(err, &ended) && ended.unknown:
+			return r.end("the pane has ended")
 		case errors.As(err, &ended):
 			return ended.status
 		case !r.serverRuns():
@@ -273,10 +281,19 @@ func (r *reader) look() error {
 			n[i], _ = strconv.Atoi(f[i+2])
 		}
 		if n[2] != 0 {
+			if r.dead.IsZero() {
+				r.dead = time.Now()
+			}
+			// tmux knows the end of the output before that of the program, and tmux 3.3 may
+			// never learn the latter.
+			unknown := f[5] == "0" && f[6] == "0"
+			if unknown && time.Since(r.dead) < statusWithin {
+				return nil
+			}
 			if n[4] > 0 {
 				n[3] = 128 + n[4]
 			}
-			return &endedError{n[3] & 0xff}
+			return &endedError{n[3] & 0xff, unknown}
 		}
 		r.window = f[1]
 		r.resize(sizeOf(n[0], n[1]))
