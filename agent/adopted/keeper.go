@@ -11,6 +11,7 @@ import (
 	"tether/agent/adopt"
 	"tether/agent/config"
 	"tether/agent/term"
+	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/vocab"
 )
@@ -66,7 +67,7 @@ type Keeper struct {
 	mu      sync.Mutex
 	entries []*entry
 	written []byte        // the content of the file, nil if it is not there
-	wake    chan struct{} // 1 slot
+	wake    chan struct{} // 1 slot: the terminals have changed, or an adoption was recorded
 }
 
 // New returns a keeper that knows what the file has.
@@ -140,7 +141,7 @@ func (k *Keeper) adopt(ctx context.Context, pane adopt.Pane, r Request) (term.Ha
 	k.entries = append(k.entries, &entry{Pane: r.Pane, Identity: identity(pane), Terminal: h.ID(), Name: h.Info().Name, Private: r.Private, Types: r.Types, Rule: r.Rule, began: time.Now()})
 	k.mu.Unlock()
 	k.save()
-	k.rouse()
+	change.Wake(k.wake)
 	return h, nil
 }
 
@@ -165,16 +166,11 @@ func (k *Keeper) take(ctx context.Context) error {
 
 func (k *Keeper) give() { <-k.busy }
 
-func (k *Keeper) rouse() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run keeps panes adopted until ctx ends. The terminals continue then.
 func (k *Keeper) Run(ctx context.Context) {
-	var version uint64
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { k.follow(ctx) })
 	var polled time.Time
 	for ctx.Err() == nil {
 		next := k.look(ctx)
@@ -185,26 +181,24 @@ func (k *Keeper) Run(ctx context.Context) {
 			}
 			next = min(next, pollEvery)
 		}
-		version = k.pause(ctx, version, next)
+		select {
+		case <-k.wake:
+		case <-time.After(next):
+		case <-ctx.Done():
+		}
 	}
 }
 
-// pause waits until the terminals have changed, an adoption was recorded, or d is over.
-func (k *Keeper) pause(ctx context.Context, version uint64, d time.Duration) uint64 {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	go func() { // ends with ctx
-		select {
-		case <-k.wake:
-			cancel()
-		case <-ctx.Done():
+// follow passes on that the terminals have changed.
+func (k *Keeper) follow(ctx context.Context) {
+	for version := uint64(0); ; {
+		next, err := k.opts.Access.Changed(ctx, version)
+		if err != nil {
+			return
 		}
-	}()
-	now, err := k.opts.Access.Changed(ctx, version)
-	if err != nil {
-		return version
+		version = next
+		change.Wake(k.wake)
 	}
-	return now
 }
 
 // look looks after every kept pane, and returns when the next one is due.

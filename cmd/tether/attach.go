@@ -3,11 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/cmd/tether/internal/attach"
+	"tether/cmd/tether/internal/display"
+	"tether/platform/proc"
+	"tether/platform/tty"
 )
 
 // attachTo attaches to the terminal, with the options that are not the same for all
@@ -54,7 +60,24 @@ the attach failed.`,
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}
 			}
+			if err := a.showsItself(t); err != nil {
+				return &cannotAttach{err}
+			}
 			return a.attachTo(c.Context(), client, t.ID, localclient.AttachOptions{Tail: replay, Screen: true}, attach.Options{})
 		},
 	}
+}
+
+// showsItself returns an error if this command prints into the pane that the terminal
+// reads: what it prints would be printed again, without end.
+func (a *app) showsItself(t localapi.Terminal) error {
+	if t.Adopted == nil || t.Adopted.Pid == 0 || !tty.Is(a.stdoutFile) {
+		return nil
+	}
+	for _, p := range proc.Lineage(os.Getpid()) {
+		if p.Pid == t.Adopted.Pid {
+			return &hinted{fmt.Errorf("%s is the pane in which this command runs: it would show its own output, without end", display.NameOf(t)), "run it in another window"}
+		}
+	}
+	return nil
 }

@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"math"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // A person attached to any terminal hears of an agent's question, also while nothing is
@@ -119,5 +122,26 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 	must.Get(person.WriteString("\r"))(t)
 	if err := <-ended; err != exitCode(3) {
 		t.Errorf("attached: %v", err)
+	}
+}
+
+// A command inside an adopted pane does not print that pane's output into it.
+func TestAPaneIsNotShownInItself(t *testing.T) {
+	person, terminal, err := pty.Open()
+	must.Do(t, err)
+	defer person.Close()
+	defer terminal.Close()
+	file := must.Get(os.CreateTemp(t.TempDir(), "out"))(t)
+	defer file.Close()
+	inside, outside := &vocab.Adopted{Pid: os.Getppid()}, &vocab.Adopted{Pid: math.MaxInt32}
+	for _, c := range []struct {
+		out     *os.File
+		adopted *vocab.Adopted
+		refused bool
+	}{{terminal, inside, true}, {terminal, outside, false}, {terminal, &vocab.Adopted{}, false}, {terminal, nil, false}, {file, inside, false}} {
+		a := newApp(os.Stdin, c.out, c.out)
+		if err := a.showsItself(localapi.Terminal{Name: "web", Adopted: c.adopted}); (err != nil) != c.refused {
+			t.Errorf("%s, %+v: %v", c.out.Name(), c.adopted, err)
+		}
 	}
 }

@@ -69,6 +69,12 @@ func readCommand(a *app) *cobra.Command {
 				a.noteMasked(d.Masked)
 				return nil
 			}
+			if o.Follow {
+				t, err := client.Find(c.Context(), args[0])
+				if err = cmp.Or(err, a.showsItself(t)); err != nil {
+					return about(args[0], err)
+				}
+			}
 			body, done, err := a.outputOf(c.Context(), client, args[0], o)
 			if err != nil {
 				return about(args[0], err)
