@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/vocab"
 )
@@ -137,7 +138,7 @@ func TestProgramsThatAsk(t *testing.T) {
 				}
 				select {
 				case <-changed:
-				case <-time.After(10 * time.Second):
+				case <-time.After(testkit.Patience): // npm alone takes many seconds to start on a busy machine
 					t.Fatalf("%+v; want %v", in, p.want)
 				}
 			}
