@@ -54,36 +54,31 @@ outside.`,
 
 // allPorts prints what this user's programs listen on.
 func (a *app) allPorts(ctx context.Context, client *localclient.Client, asJSON bool) error {
-	done := a.progress(ctx, "looking for ports")
-	all, err := client.AllPorts(ctx)
-	done()
-	switch {
-	case err != nil:
-		return err
-	case asJSON:
-		return a.printJSON(all)
-	case len(all.Ports) == 0:
-		a.notice("no program listens on a TCP port")
-		return nil
-	}
-	w := a.table("PORT\tADDRESS\tTERMINAL\tCHECKOUT\tPROGRAM\tDIRECTORY")
-	for _, p := range all.Ports {
-		in, checkout := "(outside tether)", "-"
+	return a.printPorts(ctx, client.AllPorts, asJSON, "no program listens on a TCP port", "PORT\tADDRESS\tTERMINAL\tCHECKOUT\tPROGRAM\tDIRECTORY", func(p localapi.UserPort) []string {
+		in := "(outside tether)"
 		if p.Terminal != "" {
 			in = display.Printable(p.Name, 40) + " " + p.Terminal
 		}
-		if p.Checkout != nil {
-			checkout = display.Printable(p.Checkout.Label(), 60)
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", p.Port, p.Address, in, checkout, programOf(p), cmp.Or(display.Printable(p.Directory, 0), "-"))
-	}
-	return w.Flush()
+		return []string{in, checkoutText(p), programOf(p), orDash(display.Printable(p.Directory, 0))}
+	})
 }
 
 // unseenPorts prints what this user's programs listen on that are in no terminal.
 func (a *app) unseenPorts(ctx context.Context, client *localclient.Client, asJSON bool) error {
+	const columns = "PORT\tADDRESS\tSINCE\tCHECKOUT\tPROGRAM\tDIRECTORY\tTO SEE ITS OUTPUT"
+	return a.printPorts(ctx, client.UnseenPorts, asJSON, "no program outside of terminals listens on a TCP port", columns, func(p localapi.UserPort) []string {
+		since := "-"
+		if !p.Since.IsZero() {
+			since = display.Ago(time.Since(p.Since))
+		}
+		return []string{since, checkoutText(p), programOf(p), orDash(display.Printable(p.Directory, 0)), howToSee(p)}
+	})
+}
+
+// printPorts prints a list of ports, each with its cells behind port and address.
+func (a *app) printPorts(ctx context.Context, ask func(context.Context) (localapi.Ports, error), asJSON bool, none, columns string, cells func(localapi.UserPort) []string) error {
 	done := a.progress(ctx, "looking for ports")
-	all, err := client.UnseenPorts(ctx)
+	all, err := ask(ctx)
 	done()
 	switch {
 	case err != nil:
@@ -91,21 +86,25 @@ func (a *app) unseenPorts(ctx context.Context, client *localclient.Client, asJSO
 	case asJSON:
 		return a.printJSON(all)
 	case len(all.Ports) == 0:
-		a.notice("no program outside of terminals listens on a TCP port")
+		a.notice("%s", none)
 		return nil
 	}
-	w := a.table("PORT\tADDRESS\tSINCE\tCHECKOUT\tPROGRAM\tDIRECTORY\tTO SEE ITS OUTPUT")
+	w := a.table(columns)
 	for _, p := range all.Ports {
-		since, checkout := "-", "-"
-		if !p.Since.IsZero() {
-			since = display.Ago(time.Since(p.Since))
+		fmt.Fprintf(w, "%d\t%s", p.Port, p.Address)
+		for _, cell := range cells(p) {
+			fmt.Fprintf(w, "\t%s", cell)
 		}
-		if p.Checkout != nil {
-			checkout = display.Printable(p.Checkout.Label(), 60)
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Port, p.Address, since, checkout, programOf(p), cmp.Or(display.Printable(p.Directory, 0), "-"), howToSee(p))
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+func checkoutText(p localapi.UserPort) string {
+	if p.Checkout == nil {
+		return "-"
+	}
+	return display.Printable(p.Checkout.Label(), 60)
 }
 
 // howToSee says how a program gets into a terminal.
