@@ -69,8 +69,9 @@ func TestNoTrace(t *testing.T) {
 	t.Logf("%d looks", looks)
 }
 
-// cursor is what tmux sends to a client when nothing has changed.
-var cursor = regexp.MustCompile("\x1b\\[\\?(?:25[hl]|12l)")
+// cursor is what tmux sends to a client when nothing has changed: the cursor and, some
+// seconds after it has attached, a mode for which it waited that the terminal answers.
+var cursor = regexp.MustCompile("\x1b\\[\\?(?:25[hl]|12l|7727h)")
 
 // TestFrozen stops the reader, and then what reads its terminal, while the session's
 // panes print. Nothing stands still, and the screen is right afterwards.
