@@ -284,8 +284,8 @@ func (r *reader) look() error {
 			if r.dead.IsZero() {
 				r.dead = time.Now()
 			}
-			// tmux knows the end of the output before that of the program, and tmux 3.3 may
-			// never learn the latter.
+			// tmux knows the end of the output before that of the program, and tmux 3.3
+			// may never learn the latter.
 			unknown := f[5] == "0" && f[6] == "0"
 			if unknown && time.Since(r.dead) < statusWithin {
 				return nil

@@ -34,7 +34,7 @@ const (
 	DefaultReadLimit = 16 << 20 // bytes
 	DefaultMaxValues = 1 << 20  // JSON values, at any depth
 	LenderReadLimit  = 2 << 20
-	LenderMaxValues  = 19 << 10
+	LenderMaxValues  = 18 << 10
 )
 
 // Endpoint is a host's address, with the credential to connect to it.
