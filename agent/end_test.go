@@ -12,6 +12,7 @@ import (
 	"tether/agent"
 	"tether/agent/history"
 	"tether/agent/localapi"
+	"tether/agent/localclient"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -83,6 +84,7 @@ func TestEndsThoughSomethingHangs(t *testing.T) {
 	}})
 	must.Get(d.client.Pair(t.Context(), localapi.PairRequest{URL: startHost(t, "right"), Token: "right", Name: "lab"}))(t)
 	x := must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Cwd: testkit.Abs("/"), Env: os.Environ()}))(t)
+	must.Get(d.client.Wait(t.Context(), x.ID, localclient.WaitOptions{Pattern: "hello", Timeout: patience}))(t)
 	d.stop()
 	kept := must.Get(history.Open(history.Options{Dir: agent.HistoryDir(where), Keep: time.Hour}))(t)
 	if r := must.Get(kept.Run(x.ID))(t); r.Running() || r.Lost {
@@ -96,6 +98,7 @@ func testStandsStill(t *testing.T, writes bool) {
 	disk := &stalled{FS: history.Disk(agent.HistoryDir(where)), goesOn: make(chan struct{})}
 	d := start(t, agent.Config{Dirs: where, HistoryFS: disk, Timeout: time.Second})
 	x := must.Get(d.client.Spawn(t.Context(), localapi.SpawnRequest{Line: greeting(), Cwd: testkit.Abs("/"), Env: os.Environ()}))(t)
+	must.Get(d.client.Wait(t.Context(), x.ID, localclient.WaitOptions{Pattern: "hello", Timeout: patience}))(t)
 	testkit.Eventually(t, patience, "it is recorded", func() bool {
 		_, err := os.Stat(filepath.Join(agent.HistoryDir(where), x.ID))
 		return err == nil
