@@ -71,7 +71,7 @@ func TestEachProgram(t *testing.T) {
 		{"linux", "alacritty", ".config/alacritty/alacritty.toml", "# mine\n[terminal]\nosc52 = \"CopyPaste\"\n", []string{"[terminal.shell]\nprogram = \"/usr/bin/tether\"\nargs = [\"shell\",\"--window\"]\n"}},
 		{"linux", "alacritty", ".config/alacritty/alacritty.yml", "font:\n  size: 9\n", []string{"\nshell:\n  program: \"/usr/bin/tether\"\n  args: [\"shell\", \"--window\"]\n"}},
 		{"linux", "tmux", ".config/tmux/tmux.conf", "set -g mouse on\n", []string{`set -g default-command "exec /usr/bin/tether shell --window --login"`}},
-		{"linux", "zellij", ".config/zellij/config.kdl", "// default_shell \"fish\"\npane_frames false\n", []string{"\ndefault_shell \"", "zellij/tether-shell\"\n"}},
+		{"linux", "zellij", ".config/zellij/config.kdl", "// default_shell \"fish\"\npane_frames false\n", []string{"\ndefault_shell \"", "tether-shell\"\n"}},
 	} {
 		t.Run(c.goos+" "+c.id, func(t *testing.T) {
 			files := map[string]string{}
