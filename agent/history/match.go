@@ -25,6 +25,7 @@ type Expression struct {
 	texts []string   // nil if the expression demands none
 	slots [][]uint32 // of the texts
 	fold  bool       // the texts are in lower case
+	run   literal.Run
 }
 
 // Compile returns the expression of a pattern in RE2's syntax, or, if fixed is set, of
@@ -46,7 +47,7 @@ func Compile(pattern string, fixed, fold bool) (*Expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the pattern: %w", err)
 	}
-	e := &Expression{re: re, texts: literal.Required(pattern, false)}
+	e := &Expression{re: re, texts: literal.Required(pattern, false), run: literal.RequiredRun(pattern)}
 	if e.texts == nil {
 		e.texts = literal.Required(pattern, true)
 		e.fold = true
@@ -98,7 +99,11 @@ func (m *matching) find(ctx context.Context, text []byte, most int) ([]found, er
 			end = at + n + 1
 		}
 		line := bytes.TrimRight(text[start:end], " \r\n")
-		if loc := m.re.FindIndex(line); loc != nil {
+		var loc []int
+		if m.run.In(line) {
+			loc = m.re.FindIndex(line)
+		}
+		if loc != nil {
 			all = append(all, found{start, start + len(line), loc[0], loc[1]})
 			if len(all) > 2*most {
 				all = append(all[:0], all[len(all)-most:]...)
