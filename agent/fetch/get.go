@@ -17,6 +17,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"tether/internal/loopback"
 )
 
 // Bounds of an answer.
@@ -96,16 +98,11 @@ func (r *Request) follow(from *url.URL, to string) (next *url.URL, elsewhere str
 	if err != nil || len(to) > maxPath {
 		return nil, fmt.Sprintf("%.200q", to)
 	}
-	if u.Scheme != from.Scheme || u.User != nil || u.Port() != from.Port() || !isLocal(u.Hostname()) {
+	if u.Scheme != from.Scheme || u.User != nil || u.Port() != from.Port() || !loopback.Is(u.Hostname()) {
 		return nil, u.Redacted()
 	}
 	next = &url.URL{Scheme: from.Scheme, Host: from.Host, Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 	return next, ""
-}
-
-func isLocal(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // do asks in plain text, and again with TLS if the server speaks only that.

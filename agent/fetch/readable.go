@@ -10,16 +10,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// IsText reports whether the body is text for people or programs.
+// IsText reports whether the body is text, whatever the server calls it: what is text can
+// hold secrets, which are masked in text alone.
 func (p *Page) IsText() bool {
-	t := p.Type
-	switch {
-	case strings.HasPrefix(t, "text/"), strings.HasSuffix(t, "+json"), strings.HasSuffix(t, "+xml"):
-		return true
-	case t == "":
-		return utf8.Valid(whole(p.Body)) && !bytes.ContainsRune(p.Body, 0)
-	}
-	return slices.Contains([]string{"application/json", "application/javascript", "application/ecmascript", "application/xml", "application/yaml", "application/graphql", "application/x-ndjson", "application/manifest+json", "application/x-www-form-urlencoded"}, t)
+	return strings.HasPrefix(p.Type, "text/") || utf8.Valid(whole(p.Body)) && !bytes.ContainsRune(p.Body, 0)
 }
 
 // IsHTML reports whether the body is a page of HTML.

@@ -99,10 +99,12 @@ func begins(p, prefix string) bool {
 	return false
 }
 
-// has reports whether a path begins with the parts of prefix.
+// has reports whether a path begins with the parts of prefix, or, if that ends with a
+// star, with its bytes.
 func has(p, prefix string) bool {
+	prefix, any := strings.CutSuffix(prefix, "*")
 	rest, ok := strings.CutPrefix(p, prefix)
-	return ok && (rest == "" || strings.HasSuffix(prefix, "/") || strings.IndexByte("/?.-_", rest[0]) >= 0)
+	return ok && (any || rest == "" || rest[0] == '/' || strings.HasSuffix(prefix, "/"))
 }
 
 // inDirs reports whether an absolute path, as a URL has it, is in one of the directories.

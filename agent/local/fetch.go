@@ -27,8 +27,7 @@ func (a *agentTerminals) MayFetch() bool { return a.host == "" }
 // Fetch implements agenttools.Fetcher. Whoever asks gets only what the programs of the
 // terminal itself answer on this machine's loopback interface.
 func (a *agentTerminals) Fetch(ctx context.Context, id string, r fetch.Request) (*fetch.Page, error) {
-	actor := a.access.Actor()
-	if box := a.server.opts.Policy.Sandbox(actor); box.Kind != "" && box.NoNetwork {
+	if actor := a.access.Actor(); a.server.noNetwork(actor) {
 		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s has no network (network = \"none\"), so it may fetch no page", actor)}
 	}
 	h, err := a.find(id)

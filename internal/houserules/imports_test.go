@@ -17,7 +17,7 @@ const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/loopback, internal/literal, internal/metrics, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
 	internal/change < ahp/client, jsonrpc, internal/bounded, internal/idle, agent/holder, agent/toolcall, agent/uplink, events, mcp;
-	internal/loopback < agenttools, agent/config, cmd/tether/internal/tunnel, host;
+	internal/loopback < agenttools, agent/fetch, agent/config, cmd/tether/internal/tunnel, host;
 	internal/retry < ahp/client, internal/demo, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/webproxy < internal/deliver;
@@ -60,7 +60,6 @@ const layers = `
 	internal/literal < problems;
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
-	NONE < agent/fetch;
 	agent/fetch < agenttools, agent/local;
 	problems < agent/config;
 	problems, internal/clip, vocab < agent/verdict;
