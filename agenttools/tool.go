@@ -146,9 +146,9 @@ type Progress func(ctx context.Context, what string) (stop func())
 // Written or Signaled, by the tool that was called, or what Runs or FarKeeper returned.
 type Result struct {
 	Answer     any
-	Structured any  // answer with more fields, for programs; nil if Answer has everything
-	Untrusted  bool // the answer holds output of programs
-	Blob       *Blob
+	Structured any   // answer with more fields, for programs; nil if Answer has everything
+	Untrusted  bool  // the answer holds output of programs
+	Blob       *Blob // data beside the text; nil for none
 	// Aside, if not nil, is a further text for the model, as JSON. AsideFirst puts it
 	// before the answer: the answer is longer than what the caller shows.
 	Aside      any

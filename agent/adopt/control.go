@@ -131,11 +131,11 @@ func (p *parser) line(l []byte) event {
 	switch string(word) {
 	case "%output":
 		pane, data, _ := bytes.Cut(rest, []byte(" "))
-		return event{kind: kindOutput, pane: string(pane), data: unescape(data)}
+		return output(pane, data)
 	case "%extended-output": // %extended-output %1 AGE : DATA; other words may come before the colon
 		pane, rest, _ := bytes.Cut(rest, []byte(" "))
 		_, data, _ := bytes.Cut(rest, []byte(": "))
-		return event{kind: kindOutput, pane: string(pane), data: unescape(data)}
+		return output(pane, data)
 	case "%pause":
 		return event{kind: kindPause, pane: string(rest)}
 	case "%layout-change":
@@ -148,6 +148,14 @@ func (p *parser) line(l []byte) event {
 		return event{kind: kindExit, data: rest}
 	}
 	return event{}
+}
+
+// output returns the event of a pane's output, which has at least one byte.
+func output(pane, data []byte) event {
+	if len(data) == 0 {
+		return event{}
+	}
+	return event{kind: kindOutput, pane: string(pane), data: unescape(data)}
 }
 
 // sentinel handles a line that begins with the token. A number begins the part of that

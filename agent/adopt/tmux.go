@@ -207,9 +207,7 @@ func parsePane(fields []string, socket string) (tmuxPane, bool) {
 	p := tmuxPane{session: f[6]}
 	p.Target, p.Socket = Target{Program: "tmux", Pane: f[0]}, socket
 	p.Command, p.Title = printable(fields[1], maxText), printable(fields[3], maxText)
-	if dir := fields[2]; filepath.IsAbs(dir) && dir == printable(dir, maxDir) {
-		p.Dir = dir
-	}
+	p.Dir = directory(fields[2])
 	p.Pid, _ = strconv.Atoi(f[1])
 	p.Server.Pid, _ = strconv.Atoi(f[2])
 	cols, _ := strconv.Atoi(f[4])
@@ -235,14 +233,9 @@ func exact(version string) bool {
 	if strings.HasPrefix(version, "openbsd-") || version == "master" {
 		return true
 	}
-	major, minor, _ := strings.Cut(version, ".")
-	a, err := strconv.Atoi(major)
-	digits := strings.TrimRightFunc(minor, func(c rune) bool { return c < '0' || c > '9' })
-	if i := strings.IndexFunc(minor, func(c rune) bool { return c < '0' || c > '9' }); i >= 0 {
-		digits = minor[:i]
-	}
-	b, err2 := strconv.Atoi(digits)
-	return err == nil && err2 == nil && (a > 3 || a == 3 && b >= 2)
+	var major, minor int
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor) // a letter may follow
+	return n == 2 && (major > 3 || major == 3 && minor >= 2)
 }
 
 // describe adds what the system tells: the server's start, and the whole command line.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/fetch"
 	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
 	"tether/platform/tty"
@@ -77,7 +78,7 @@ func (a *app) printFetched(page localapi.Fetched, include, quiet bool) {
 	}
 	if page.Trouble != "" {
 		a.notice("%s", display.Printable(page.Trouble, 200))
-	} else if left := page.Size - int64(len(page.Body)); left > 0 && len(page.Body) == maxFetched {
+	} else if left := page.Size - int64(len(page.Body)); left > 0 && len(page.Body) == fetch.MaxBody {
 		a.notice("%d bytes more are left out", left)
 	}
 	if quiet || page.Printed == "" {
@@ -91,9 +92,6 @@ func (a *app) printFetched(page localapi.Fetched, include, quiet bool) {
 		}
 	}
 }
-
-// maxFetched is the longest body that the daemon returns, in bytes.
-const maxFetched = 1 << 20
 
 // printBody writes a body as it is, but at a terminal without what would act on it.
 func (a *app) printBody(body []byte) {
