@@ -181,7 +181,7 @@ func parseArgs(args []string) (*reader, error) {
 		if _, ok := tellerOf(r.pictured); !ok || r.typed {
 			return nil, errArgs
 		}
-	} else if args[0] != "tmux" || !isPane(r.pane) {
+	} else if args[0] != "tmux" || !IsTmuxPane(r.pane) {
 		return nil, errArgs
 	}
 	return r, errors.Join(err, err2, err3)

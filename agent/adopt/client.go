@@ -199,7 +199,7 @@ func (c *client) quiet(before func(event)) error {
 	var b strings.Builder
 	for _, p := range parts {
 		for _, id := range p.lines {
-			if pane := string(id); pane != c.pane && isPane(pane) {
+			if pane := string(id); pane != c.pane && IsTmuxPane(pane) {
 				b.WriteString(pauseCommand(pane))
 			}
 		}
@@ -207,8 +207,9 @@ func (c *client) quiet(before func(event)) error {
 	return c.send(b.String())
 }
 
-// isPane reports whether a text is a pane's id, which is safe in a command.
-func isPane(id string) bool {
+// IsTmuxPane reports whether a text is the id of a pane of tmux, such as %3, and no more:
+// it is safe in a command.
+func IsTmuxPane(id string) bool {
 	digits, ok := strings.CutPrefix(id, "%")
 	return ok && digits != "" && len(digits) < 11 && strings.Trim(digits, "0123456789") == ""
 }

@@ -106,7 +106,7 @@ func listTmux(ctx context.Context, o Options) (all []Pane, faults []error) {
 
 // findTmux returns one pane.
 func findTmux(ctx context.Context, o Options, t Target) (Pane, error) {
-	if !isPane(t.Pane) {
+	if !IsTmuxPane(t.Pane) {
 		return Pane{}, &RefusedError{t, "a pane of tmux is named by its number, as in tmux:%3"}
 	}
 	program, err := o.lookPath("tmux")
@@ -201,7 +201,7 @@ var _ io.Writer = (*limited)(nil)
 
 func parsePane(fields []string, socket string) (tmuxPane, bool) {
 	f := strings.Fields(fields[0])
-	if len(f) != 10 || !isPane(f[0]) || !strings.HasPrefix(f[6], "$") || strings.ContainsAny(f[6], "'\\") {
+	if len(f) != 10 || !IsTmuxPane(f[0]) || !strings.HasPrefix(f[6], "$") || strings.ContainsAny(f[6], "'\\") {
 		return tmuxPane{}, false
 	}
 	p := tmuxPane{session: f[6]}

@@ -104,6 +104,11 @@ func TestFetchTool(t *testing.T) {
 	if image, ok := rest[0].(*sdk.ImageContent); !ok || image.MIMEType != "image/png" || string(image.Data) != "\x89PNG" || !strings.Contains(text, `"sha256"`) {
 		t.Errorf("%s %+v", text, rest)
 	}
+	text, rest, _ = ask(args{"terminalId": id, "path": "/liar"})
+	tellsNone(t, "an agent", text)
+	if len(rest) > 0 {
+		t.Errorf("text that is called an image is one: %+v", rest)
+	}
 	for _, in := range []args{{}, {"terminalId": "nope"}, {"terminalId": id, "port": 22}, {"terminalId": id, "format": "pdf"}, {"terminalId": id, "url": "http://a"}} {
 		if text, _, failed := ask(in); !failed {
 			t.Errorf("%v: %s", in, text)

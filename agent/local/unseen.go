@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"tether/agent/adopt"
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/agent/term"
@@ -204,7 +205,7 @@ const panesWithin = 2 * time.Second
 // the ancestors: what has left a pane keeps its variables.
 func tmuxPane(line []proc.Ancestor) string {
 	parts := strings.Split(line[0].Tmux, ",") // socket, process number, session
-	if len(parts) < 3 || !isPane(line[0].Pane) {
+	if len(parts) < 3 || !adopt.IsTmuxPane(line[0].Pane) {
 		return ""
 	}
 	socket := strings.Join(parts[:len(parts)-2], ",")
@@ -212,21 +213,15 @@ func tmuxPane(line []proc.Ancestor) string {
 	if err != nil || !slices.ContainsFunc(line[1:], func(a proc.Ancestor) bool { return a.Pid == server }) {
 		return ""
 	}
+	target := adopt.Target{Program: "tmux", Pane: line[0].Pane}
 	switch {
 	case filepath.Base(socket) == "default":
-		return "tmux:" + line[0].Pane
-	case filepath.IsAbs(socket) && isPlain(socket):
-		return "tmux:" + socket + ":" + line[0].Pane
+	case filepath.IsAbs(socket) && isPlain(socket): // people paste the command that it becomes a part of
+		target.Server = socket
+	default:
+		return ""
 	}
-	return ""
-}
-
-// isPane reports whether a text is the name of a pane of tmux, and no more than that:
-// people paste the command that it becomes a part of.
-func isPane(name string) bool {
-	number, ok := strings.CutPrefix(name, "%")
-	_, err := strconv.ParseUint(number, 10, 32)
-	return ok && err == nil
+	return target.String()
 }
 
 // jobOf returns the command to which a process belongs, as far as it is known how to give
