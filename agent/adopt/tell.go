@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -132,19 +134,29 @@ func directory(path string) string {
 	return path
 }
 
-// run runs a program's command, and returns what it prints. settings are added to the
-// environment of this process.
+// run runs a program's command, and returns the beginning of what it prints. settings are
+// added to the environment of this process. An error says what the program says.
 func run(ctx context.Context, settings []string, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Env = append(os.Environ(), settings...)
-	c.WaitDelay = lookTime
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return nil, err
+	c.WaitDelay = time.Second
+	var out, errs limited
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	said := strings.TrimSpace(printable(string(errs.b), maxText))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = errors.New("it does not answer; it may be stopped")
+	case err != nil && said != "":
+		err = errors.New(said)
 	}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(out, maxAnswer))
-	return text, errors.Join(err, c.Wait())
+	return out.b, err
+}
+
+// limited keeps the beginning of what is written.
+type limited struct{ b []byte }
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.b = append(l.b, p[:min(len(p), maxAnswer-len(l.b))]...)
+	return len(p), nil
 }

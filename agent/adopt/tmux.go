@@ -5,13 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"tether/platform/ipc"
@@ -23,8 +22,7 @@ const (
 	answerTime = 5 * time.Second // of one server
 	maxSockets = 64
 	maxPanes   = 1000
-	maxListing = 4 << 20 // bytes of one server's answer
-	maxText    = 256     // bytes of a text of a pane
+	maxText    = 256 // bytes of a text of a pane
 )
 
 // tmuxPane is a pane with what the reader needs besides.
@@ -64,40 +62,25 @@ func listTmux(ctx context.Context, o Options) (all []Pane, faults []error) {
 	if err != nil {
 		return nil, nil
 	}
-	type answer struct {
-		panes []tmuxPane
-		err   error
-	}
-	answers := make([]chan answer, 0, maxSockets)
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	for _, e := range entries[:min(len(entries), maxSockets)] {
-		server := e.Name()
-		path := tmuxSocket(o, server)
-		if ipc.CheckOwn(path) != nil {
-			continue
+	entries = entries[:min(len(entries), maxSockets)]
+	panes, errs := make([][]tmuxPane, len(entries)), make([]error, len(entries))
+	var told sync.WaitGroup
+	for i, e := range entries {
+		if path := tmuxSocket(o, e.Name()); ipc.CheckOwn(path) == nil {
+			told.Go(func() { panes[i], errs[i] = listServer(ctx, program, path) })
 		}
-		ch := make(chan answer, 1)
-		answers = append(answers, ch)
-		go func() {
-			panes, err := listServer(ctx, program, path)
-			if err != nil {
-				err = fmt.Errorf("tmux server %s: %w", server, err)
-			}
-			for i := range panes {
-				if server != "default" {
-					panes[i].Target.Server = server
-				}
-			}
-			ch <- answer{panes, err}
-		}()
 	}
-	for _, ch := range answers {
-		a := <-ch
-		if a.err != nil && !errors.Is(a.err, errNoServer) {
-			faults = append(faults, a.err)
+	told.Wait()
+	for i, e := range entries {
+		if errs[i] != nil && !errors.Is(errs[i], errNoServer) {
+			faults = append(faults, fmt.Errorf("tmux server %s: %w", e.Name(), errs[i]))
 		}
-		for _, p := range a.panes {
+		for _, p := range panes[i] {
+			if e.Name() != "default" {
+				p.Target.Server = e.Name()
+			}
 			all = append(all, p.Pane)
 		}
 	}
@@ -149,22 +132,17 @@ const listFields = "#{pane_id} #{pane_pid} #{pid} v#{version} #{pane_width} #{pa
 func listServer(ctx context.Context, program, socket string) ([]tmuxPane, error) {
 	// A title or a directory may hold anything. Only this listing knows its separator.
 	sep := rand.Text()
-	cmd := exec.CommandContext(ctx, program, "-u", "-S", socket, "list-panes", "-a", "-F", sep+listFields+sep+"#{pane_current_command}"+sep+"#{pane_current_path}"+sep+"#{pane_title}"+sep)
-	cmd.WaitDelay = time.Second
-	var out, errs limited
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, errors.New("it does not answer; it may be stopped")
+	out, err := run(ctx, nil, program, "-u", "-S", socket, "list-panes", "-a", "-F", sep+listFields+sep+"#{pane_current_command}"+sep+"#{pane_current_path}"+sep+"#{pane_title}"+sep)
+	if err != nil {
+		for _, none := range []string{"no server running", "error connecting", "no sessions"} {
+			if strings.Contains(err.Error(), none) {
+				return nil, errNoServer
+			}
 		}
-		said := strings.TrimSpace(printable(string(errs.b), maxText))
-		if strings.Contains(said, "no server running") || strings.Contains(said, "error connecting") || strings.Contains(said, "no sessions") {
-			return nil, errNoServer
-		}
-		return nil, fmt.Errorf("%s", said)
+		return nil, err
 	}
 	var panes []tmuxPane
-	for row := range strings.SplitSeq(string(out.b), sep+"\n") {
+	for row := range strings.SplitSeq(string(out), sep+"\n") {
 		fields := strings.Split(strings.TrimPrefix(row, sep), sep)
 		if len(fields) != 4 || len(panes) == maxPanes {
 			continue
@@ -188,16 +166,6 @@ func number(p tmuxPane) int {
 	n, _ := strconv.Atoi(p.Target.Pane[1:])
 	return n
 }
-
-// limited keeps the beginning of what is written.
-type limited struct{ b []byte }
-
-func (l *limited) Write(p []byte) (int, error) {
-	l.b = append(l.b, p[:min(len(p), maxListing-len(l.b))]...)
-	return len(p), nil
-}
-
-var _ io.Writer = (*limited)(nil)
 
 func parsePane(fields []string, socket string) (tmuxPane, bool) {
 	f := strings.Fields(fields[0])
