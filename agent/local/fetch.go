@@ -20,6 +20,10 @@ import (
 	"tether/platform/proc"
 )
 
+// fetchesAtOnce bounds the pages that one principal fetches at a time: each may take some
+// MB and half a minute.
+const fetchesAtOnce = 8
+
 // MayFetch implements agenttools.Fetcher. An agent at a host sees no port that is not
 // shared there.
 func (a *agentTerminals) MayFetch() bool { return a.host == "" }
@@ -30,6 +34,11 @@ func (a *agentTerminals) Fetch(ctx context.Context, id string, r fetch.Request) 
 	if actor := a.access.Actor(); a.server.noNetwork(actor) {
 		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s has no network (network = \"none\"), so it may fetch no page", actor)}
 	}
+	done, ok := a.server.fetches.Try(a.access.Actor().String())
+	if !ok {
+		return nil, &localapi.Error{Code: localapi.CodeLimit, Message: fmt.Sprintf("%d pages are being fetched already, the maximum: try again", fetchesAtOnce)}
+	}
+	defer done()
 	h, err := a.find(id)
 	if err != nil {
 		return nil, err

@@ -3,9 +3,12 @@
 package local_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -114,6 +117,32 @@ func TestFetchTool(t *testing.T) {
 			t.Errorf("%v: %s", in, text)
 		}
 	}
+}
+
+// One principal's fetches from a server that hangs keep no other from fetching.
+func TestFetchesAreBounded(t *testing.T) {
+	d := openMasking(t)
+	id, _, _ := d.served(t, term.User, "http://other.example/")
+	person := localclient.New(d.socket)
+	defer person.Close()
+	bob := person.As("bob")
+	ctx, cancel := context.WithCancel(t.Context())
+	var hanging sync.WaitGroup
+	defer hanging.Wait()
+	defer cancel()
+	for range 8 {
+		hanging.Go(func() {
+			for ctx.Err() == nil { // the last slot may be taken for a moment
+				_, _ = bob.Fetch(ctx, id, localapi.FetchRequest{Path: "/hang"})
+			}
+		})
+	}
+	testkit.Eventually(t, patience, "no more pages are fetched for an agent", func() bool {
+		_, err := bob.Fetch(t.Context(), id, localapi.FetchRequest{Path: "/cookie"})
+		e, is := errors.AsType[*localapi.Error](err)
+		return is && e.Code == localapi.CodeLimit
+	})
+	must.Get(person.Fetch(t.Context(), id, localapi.FetchRequest{Path: "/cookie"}))(t)
 }
 
 func TestAgentsWithoutNetworkFetchNothing(t *testing.T) {

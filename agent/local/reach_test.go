@@ -52,6 +52,8 @@ func beServer(address, elsewhere string) {
 		case "/image":
 			w.Header().Set("Content-Type", "image/png")
 			_, _ = w.Write([]byte("\x89PNG"))
+		case "/hang":
+			<-r.Context().Done()
 		case "/liar":
 			w.Header().Set("Content-Type", "image/png")
 			_, _ = w.Write([]byte(hushedToken))

@@ -25,6 +25,7 @@ import (
 	"tether/agent/start"
 	"tether/agent/term"
 	"tether/agenttools"
+	"tether/internal/bounded"
 	"tether/internal/checkout"
 	"tether/internal/jsonspan"
 	"tether/mcp"
@@ -182,6 +183,7 @@ type Server struct {
 	agents   mcp.Servers          // for each agent that has connected
 	matching *agenttools.Matching // problems, for clients over HTTP
 	lately   lately
+	fetches  bounded.Slots // of pages, by principal
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -198,6 +200,7 @@ func NewServer(o Options) *Server {
 	}
 	o.agentDefaults()
 	s := &Server{opts: o, system: thisSystem(), log: zerolog.Nop(), agents: mcp.Servers{Max: maxAgents}}
+	s.fetches.Each = fetchesAtOnce
 	s.lately.turn = make(chan struct{}, 1)
 	s.lately.turn <- struct{}{}
 	if o.Logger != nil {

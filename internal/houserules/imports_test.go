@@ -89,6 +89,7 @@ const layers = `
 	agent/declared, agent/holder, agent/hosts, agent/local, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
+	internal/bounded < agent/local;
 	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web, host/webpush;
 	host/web, host/webpush < host;
