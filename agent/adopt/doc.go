@@ -7,7 +7,7 @@
 // pane's bytes. The pane's own program and its other clients do not notice it, and ending
 // the reader leaves no trace there.
 //
-//	pane, err := adopt.Find(ctx, adopt.Options{Getenv: os.Getenv}, adopt.Target{Program: "tmux", Pane: "%3"})
+//	pane, err := adopt.Find(ctx, o, adopt.Target{Program: "tmux", Pane: "%3"})
 //	argv := append([]string{tether, "adopt-reader"}, adopt.ReaderArgs(pane, false)...)
 //	env := adopt.ReaderEnv(os.Getenv, nonce)
 //
