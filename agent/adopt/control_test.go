@@ -34,6 +34,15 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
+// Output without a byte is none.
+func TestEmptyOutput(t *testing.T) {
+	for _, line := range []string{"%output %0 ", "%output %0", "%output", "%extended-output %0 12 : ", "%extended-output %0 12", "%extended-output"} {
+		if _, output := adopt.Reply("K", line+"\n%output %0 x\n"); output != "x" {
+			t.Errorf("%s: output %q", line, output)
+		}
+	}
+}
+
 func TestReplyThatFails(t *testing.T) {
 	for _, lines := range []string{
 		"K0\n%end 1 1 1\n%begin 1 2 1\ncan't find pane: %9\n%error 1 2 1\n%begin 1 3 1\nKend\n",                            // a command failed

@@ -29,6 +29,9 @@ func Reply(token, text string) (parts []string, output string) {
 		}
 		switch e := p.line(line); e.kind {
 		case kindOutput:
+			if len(e.data) == 0 {
+				panic("output without a byte, whose first one the reader looks at")
+			}
 			output += string(e.data)
 		case kindReply:
 			for i := range e.parts {
