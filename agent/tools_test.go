@@ -101,7 +101,8 @@ func (c *heard) Send(ctx context.Context, msg []byte) error {
 	return c.Channel.Send(ctx, msg)
 }
 
-// spoiled is sent instead of msg.
+// spoiled is sent instead of msg. A connection that was cut has no use for it: what is
+// still answered there is not counted.
 func (c *heard) spoiled(msg []byte) []byte {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *heard) spoiled(msg []byte) []byte {
 		ID     json.RawMessage
 		Method string
 	}
-	if c.h.spoilt == nil || json.Unmarshal(msg, &m) != nil || m.Method != "" {
+	if c.h.spoilt == nil || json.Unmarshal(msg, &m) != nil || m.Method != "" || !slices.Contains(c.h.wires, c) {
 		return msg
 	}
 	r := c.asked[string(m.ID)]
