@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,8 +19,9 @@ import (
 // table is the description of one JSON object in docs/CLI.md: kinds by field, and which
 // are marked as absent at times.
 type table struct {
-	kinds map[string]string
-	maybe map[string]bool
+	kinds  map[string]string
+	maybe  map[string]bool
+	embeds []string // tables whose fields it has, too
 }
 
 // documented are the tables of docs/CLI.md, by heading: a command ("ls") or a type
@@ -33,13 +35,13 @@ func documented(t *testing.T) map[string]*table {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if heading, ok := strings.CutPrefix(line, "### "); ok {
-			now = &table{map[string]string{}, map[string]bool{}}
+			now = &table{kinds: map[string]string{}, maybe: map[string]bool{}}
 			if strings.HasPrefix(heading, "`") {
 				now.kinds["schema_version"] = "number" // the page says that once
 			}
 			for _, name := range strings.Split(heading, ", ") {
 				if command, ok := strings.CutPrefix(name, "`tether "); ok {
-					name = strings.TrimSuffix(command, " --json`")
+					name = strings.TrimSuffix(command, "`")
 				} else {
 					name = fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
 				}
@@ -47,12 +49,27 @@ func documented(t *testing.T) map[string]*table {
 			}
 			continue
 		}
-		if item, ok := strings.CutPrefix(line, "- `"); ok {
-			field, kind, _ := strings.Cut(item, "`")
-			kind, _, _ = strings.Cut(kind, ":")
-			field, maybe := strings.CutSuffix(field, "?")
-			now.kinds[field], now.maybe[field] = cmp.Or(strings.TrimSpace(kind), "string"), maybe
+		item, ok := strings.CutPrefix(line, "- ")
+		if !ok {
+			continue
 		}
+		item, _, _ = strings.Cut(item, ": ")
+		for one := range strings.SplitSeq(item, ", ") {
+			if name, ok := strings.CutPrefix(one, "the fields of "); ok {
+				now.embeds = append(now.embeds, name)
+				continue
+			}
+			name, kind, _ := strings.Cut(strings.TrimPrefix(one, "`"), "`")
+			name, maybe := strings.CutSuffix(name, "?")
+			now.kinds[name], now.maybe[name] = cmp.Or(strings.TrimSpace(kind), "string"), maybe
+		}
+	}
+	for _, is := range all {
+		for _, name := range is.embeds {
+			maps.Copy(is.kinds, all[name].kinds)
+			maps.Copy(is.maybe, all[name].maybe)
+		}
+		is.embeds = nil
 	}
 	if len(all) < 30 {
 		t.Fatalf("docs/CLI.md has only %d tables", len(all))
@@ -191,8 +208,8 @@ func jsonObeys(t *testing.T, tables map[string]*table, name, line string) {
 }
 
 func TestJSONCanBeOtherwise(t *testing.T) {
-	inner := &table{map[string]string{"n": "number", "at": "time"}, map[string]bool{"at": true}}
-	tables := map[string]*table{"x": {map[string]string{"list": "[Inner](#inner)[]", "ok": "boolean", "name": "string"}, map[string]bool{"name": true}}, "[Inner](#inner)": inner}
+	inner := &table{kinds: map[string]string{"n": "number", "at": "time"}, maybe: map[string]bool{"at": true}}
+	tables := map[string]*table{"x": {kinds: map[string]string{"list": "[Inner](#inner)[]", "ok": "boolean", "name": "string"}, maybe: map[string]bool{"name": true}}, "[Inner](#inner)": inner}
 	for text, bad := range map[string]int{
 		`{"list":[{"n":1,"at":"2026-01-02T03:04:05Z"},{"n":2}],"ok":true,"name":"a"}`: 0,
 		`{"list":[],"ok":true}`:                      0,

@@ -40,7 +40,7 @@ const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether
 
 // Every command that prints JSON is described in docs/CLI.md, in the words of the code.
 func TestSchemas(t *testing.T) {
-	s := &schemas{types: map[string]*ast.StructType{}}
+	s := &schemas{types: map[string]*ast.StructType{}, embedded: map[string]int{}}
 	for dir, name := range map[string]string{".": "main", "../../agent/localapi": "localapi", "../../vocab": "vocab", "../../agent/audit": "audit", "../../agent/policy": "policy", "internal/doctor": "doctor",
 		"../../agent/verdict": "verdict", "../../problems": "problems"} {
 		s.parse(t, dir, name)
@@ -58,18 +58,29 @@ func TestSchemas(t *testing.T) {
 	}
 	byType := map[string][]string{}
 	for c, name := range printed {
-		byType[name] = append(byType[name], "`tether "+c+" --json`")
+		byType[name] = append(byType[name], "`tether "+c+"`")
 	}
-	var b strings.Builder
-	for _, name := range slices.Sorted(keysOf(byType)) {
-		slices.Sort(byType[name])
-		fmt.Fprintf(&b, "\n### %s\n\n", strings.Join(byType[name], ", "))
-		s.table(t, &b, name)
+	write := func() string {
+		var b strings.Builder
+		for _, name := range slices.Sorted(keysOf(byType)) {
+			slices.Sort(byType[name])
+			fmt.Fprintf(&b, "\n### %s\n\n", strings.Join(byType[name], ", "))
+			s.table(t, &b, name)
+		}
+		for i := 0; i < len(s.nested); i++ {
+			fmt.Fprintf(&b, "\n### %s\n\n", s.shortName(s.nested[i]))
+			s.table(t, &b, s.nested[i])
+		}
+		return b.String()
 	}
-	for i := 0; i < len(s.nested); i++ {
-		fmt.Fprintf(&b, "\n### %s\n\n", s.shortName(s.nested[i]))
-		s.table(t, &b, s.nested[i])
+	write() // learns which structs are used more than once: these are described once
+	for name, n := range s.embedded {
+		if n > 1 && !slices.Contains(s.nested, name) {
+			s.nested = append(s.nested, name)
+		}
 	}
+	s.shared = slices.Clone(s.nested)
+	want := write()
 	const path = "../../docs/CLI.md"
 	page := must.Get(os.ReadFile(path))(t)
 	head, got, ok := strings.Cut(string(page), schemaStart)
@@ -77,10 +88,10 @@ func TestSchemas(t *testing.T) {
 		t.Fatalf("docs/CLI.md has no line %s", schemaStart)
 	}
 	if *update {
-		must.Do(t, os.WriteFile(path, []byte(head+schemaStart+b.String()), 0o644))
+		must.Do(t, os.WriteFile(path, []byte(head+schemaStart+want), 0o644))
 		return
 	}
-	if diff := cmp.Diff(b.String(), got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/CLI.md (+) is not what the code says (-); go test ./cmd/tether -run TestSchemas -update:\n%s", diff)
 	}
 }
@@ -109,8 +120,10 @@ func commandsWithJSON(c *cobra.Command, path string) (all []string) {
 
 // schemas are the structs of some packages, as their source has them.
 type schemas struct {
-	types  map[string]*ast.StructType // "localapi.Terminal"
-	nested []string                   // to be shown yet, each once
+	types    map[string]*ast.StructType // "localapi.Terminal"
+	nested   []string                   // to be shown yet, each once
+	embedded map[string]int             // how many structs embed one
+	shared   []string                   // with a description that others refer to
 }
 
 func (s *schemas) parse(t *testing.T, dir, name string) {
@@ -134,13 +147,32 @@ func (s *schemas) parse(t *testing.T, dir, name string) {
 	}
 }
 
+// table writes the fields of a struct, those without a comment on one line.
 func (s *schemas) table(t *testing.T, b *strings.Builder, name string) {
 	t.Helper()
-	s.rows(t, b, name, map[string]bool{})
+	var plain []string
+	end := func() {
+		if plain != nil {
+			fmt.Fprintf(b, "- %s\n", strings.Join(plain, ", "))
+		}
+		plain = nil
+	}
+	for _, f := range s.fields(t, name, map[string]bool{}) {
+		if f.words == "" {
+			plain = append(plain, f.name)
+			continue
+		}
+		end()
+		fmt.Fprintf(b, "- %s: %s\n", f.name, f.words)
+	}
+	end()
 }
 
-// rows writes the fields of a struct but those that hide, which the struct around has.
-func (s *schemas) rows(t *testing.T, b *strings.Builder, name string, hide map[string]bool) {
+// A field of a struct: its name and kind as the page has them, and what it means.
+type field struct{ name, words string }
+
+// fields are those of a struct but those that hide, which the struct around has.
+func (s *schemas) fields(t *testing.T, name string, hide map[string]bool) (all []field) {
 	t.Helper()
 	st := s.types[name]
 	if st == nil {
@@ -153,8 +185,14 @@ func (s *schemas) rows(t *testing.T, b *strings.Builder, name string, hide map[s
 		own[key] = true
 	}
 	for _, f := range st.Fields.List {
-		if len(f.Names) == 0 {
-			s.rows(t, b, typeName(pkg, f.Type), own) // its fields are as if they stood here
+		if len(f.Names) == 0 { // its fields are as if they stood here
+			inner := typeName(pkg, f.Type)
+			s.embedded[inner]++
+			if slices.Contains(s.shared, inner) {
+				all = append(all, field{"the fields of " + s.link(inner), ""})
+			} else {
+				all = append(all, s.fields(t, inner, own)...)
+			}
 			continue
 		}
 		key, options := jsonKey(f)
@@ -168,15 +206,13 @@ func (s *schemas) rows(t *testing.T, b *strings.Builder, name string, hide map[s
 		if strings.HasPrefix(options, "omit") || strings.Contains(words, "absent") || strings.Contains(words, "only while") {
 			mark = "?"
 		}
-		if words != "" {
-			words = ": " + words
-		}
 		kind := " " + s.kind(pkg, f.Type)
 		if kind == " string" {
 			kind = "" // the page says that
 		}
-		fmt.Fprintf(b, "- `%s%s`%s%s\n", key, mark, kind, words)
+		all = append(all, field{"`" + key + mark + "`" + kind, words})
 	}
+	return all
 }
 
 func jsonKey(f *ast.Field) (key, options string) {
@@ -205,8 +241,7 @@ func (s *schemas) kind(pkg string, e ast.Expr) string {
 		if !slices.Contains(s.nested, name) {
 			s.nested = append(s.nested, name)
 		}
-		short := s.shortName(name)
-		return "[" + short + "](#" + strings.ToLower(short) + ")"
+		return s.link(name)
 	}
 	switch last := name[strings.LastIndexByte(name, '.')+1:]; last {
 	case "int", "int32", "int64", "uint64", "float64":
@@ -217,6 +252,12 @@ func (s *schemas) kind(pkg string, e ast.Expr) string {
 		return "time"
 	}
 	return "string"
+}
+
+// link leads to the description of a type.
+func (s *schemas) link(name string) string {
+	short := s.shortName(name)
+	return "[" + short + "](#" + strings.ToLower(short) + ")"
 }
 
 func typeName(pkg string, e ast.Expr) string {
