@@ -16,6 +16,8 @@ export class Host extends EventTarget {
     this.last = 0; // serverSeq
     this.tries = 0;
     this.known = false; // the host knows this client, so that it can reconnect
+    this.left = -Infinity; // when the browser last began to leave the page, as a logout does: it may still stay
+    addEventListener("beforeunload", () => { this.left = performance.now(); });
     this.connect();
   }
 
@@ -84,7 +86,7 @@ export class Host extends EventTarget {
     this.socket.onclose = this.socket.onmessage = null;
     const wait = Math.min(longest, 400 * 2 ** this.tries++) * (0.5 + Math.random() / 2);
     this.tell("wait", {wait, code: e.code, reason: e.reason});
-    fetch(this.alive, {method: "HEAD"}).then(r => {
+    if (performance.now() - this.left > patience) fetch(this.alive, {method: "HEAD"}).then(r => {
       if (r.status === 401 || r.status === 403) { clearTimeout(this.timer); this.tell("down"); }
     }, () => {});
     this.timer = setTimeout(() => this.connect(), wait);
