@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"tether/agent/devserver"
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/ports"
@@ -37,6 +38,7 @@ func errorFor(err error) *localapi.Error {
 	var taken *ports.TakenError
 	var unstarted *start.Error
 	var size *http.MaxBytesError
+	var unserved *devserver.Error
 	switch {
 	case errors.Is(err, term.ErrNotFound):
 		e.Code, e.Hint = localapi.CodeNoTerminal, "tether ls lists the terminals"
@@ -64,6 +66,8 @@ func errorFor(err error) *localapi.Error {
 		e.Code = localapi.CodeExists
 	case errors.Is(err, term.ErrClosed):
 		e.Code = localapi.CodeClosing
+	case errors.As(err, &unserved):
+		e.Code, e.Hint = unservedCodes[unserved.Kind], unserved.Hint()
 	case errors.As(err, &size):
 		e.Code, e.Message = localapi.CodeTooLarge, fmt.Sprintf("the request has more than %d bytes", size.Limit)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -74,6 +78,9 @@ func errorFor(err error) *localapi.Error {
 
 // startCodes are the codes of requests to start something that cannot be started.
 var startCodes = map[start.Kind]localapi.Code{start.Invalid: localapi.CodeBadRequest, start.Unconfined: localapi.CodeCannotStart}
+
+// unservedCodes are the codes of servers that cannot be asked.
+var unservedCodes = map[devserver.Kind]localapi.Code{devserver.None: localapi.CodeNotFound, devserver.Foreign: localapi.CodeNotFound, devserver.Several: localapi.CodeBadRequest, devserver.Unknown: localapi.CodeDenied}
 
 // startHint suggests a check after a command did not start.
 func startHint(e *pty.StartError) string {

@@ -24,9 +24,6 @@ var ErrorFor = errorFor
 // NewestFirst is newestFirst.
 var NewestFirst = newestFirst
 
-// Reachable is reachable.
-var Reachable = reachable
-
 // DecodeBody is decode for a request with this body.
 func DecodeBody(body []byte, into any) error {
 	return decode(httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)

@@ -1,23 +1,20 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
+	"tether/agent/devserver"
 	"tether/agent/fetch"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
-	"tether/platform/proc"
 )
 
 // fetchesAtOnce bounds the pages that one principal fetches at a time: each may take some
@@ -46,9 +43,9 @@ func (a *agentTerminals) Fetch(ctx context.Context, id string, r fetch.Request) 
 	if h.Info().Exit != nil {
 		return nil, agenttools.ErrExited
 	}
-	s := ownPorts{h}
+	s := devserver.Of(h)
 	if r.Port == 0 {
-		if r.Port, err = s.only(); err != nil {
+		if r.Port, err = s.Only(); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +54,7 @@ func (a *agentTerminals) Fetch(ctx context.Context, id string, r fetch.Request) 
 	if c, ok := a.server.opts.Checkouts.Known(i.Cwd)[i.Cwd]; ok && c.Worktree != "" {
 		r.Dirs = append(r.Dirs, c.Worktree)
 	}
-	page, err := fetch.Get(ctx, func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, r.Port) }, r)
+	page, err := fetch.Get(ctx, func(ctx context.Context) (net.Conn, error) { return s.Dial(ctx, r.Port) }, r)
 	if err != nil {
 		return nil, err
 	}
@@ -81,72 +78,6 @@ func mask(p *fetch.Page, h term.Handle) {
 		}
 	}
 	p.Header.Del("Set-Cookie")
-}
-
-// ownPorts are the ports of a terminal on which its own programs listen.
-type ownPorts struct{ term.Handle }
-
-// only returns the one port on which the terminal's programs listen.
-func (s ownPorts) only() (int, error) {
-	all, err := listening(s.Handle)
-	if err != nil {
-		return 0, err
-	}
-	var found []int
-	for _, l := range all[s.ID()] {
-		if addr, err := netip.ParseAddr(l.Address); err == nil && (addr.IsLoopback() || addr.IsUnspecified()) && l.Port >= fetch.LeastPort && !slices.Contains(found, l.Port) {
-			found = append(found, l.Port)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return 0, &localapi.Error{Code: localapi.CodeNotFound, Message: fmt.Sprintf("no program of %s listens on a port of this machine", s.ID()), Hint: "wait for it: tether wait --port"}
-	case 1:
-		return found[0], nil
-	}
-	return 0, localapi.BadRequest("programs of %s listen on the ports %s; choose one", s.ID(), strings.Trim(fmt.Sprint(found), "[]"))
-}
-
-// dial connects to a port if nothing but programs of the terminal can answer, and checks
-// that once more when the connection is there: a port may change hands.
-func (s ownPorts) dial(ctx context.Context, port int) (net.Conn, error) {
-	hosts, err := s.hosts(port)
-	if err != nil {
-		return nil, err
-	}
-	var d net.Dialer
-	var errs []error
-	for _, host := range hosts {
-		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		still, err := s.hosts(port)
-		if err != nil || !slices.Contains(still, host) {
-			conn.Close()
-			return nil, cmp.Or(err, error(&agenttools.ClosedError{Port: port, Other: true}))
-		}
-		return conn, nil
-	}
-	return nil, errors.Join(errs...)
-}
-
-// hosts returns the loopback addresses at which only programs of the terminal can answer.
-func (s ownPorts) hosts(port int) ([]string, error) {
-	all, err := proc.OnPort(port, running(s.Handle)...)
-	if err != nil {
-		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("this system does not tell which program has port %d: %v", port, err)}
-	}
-	hosts, err := reachable(all, port)
-	if closed, ok := errors.AsType[*agenttools.ClosedError](err); ok {
-		why := fmt.Sprintf("no program of %s listens on port %d", s.ID(), port)
-		if closed.Other {
-			why += "; another program has it, such as one that publishes a container's port"
-		}
-		return nil, &localapi.Error{Code: localapi.CodeNotFound, Message: why, Hint: "tether ls shows on which ports its programs listen"}
-	}
-	return hosts, err
 }
 
 // fetch answers with a page of a server that runs in the terminal.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/devserver"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/internal/clip"
@@ -94,7 +95,7 @@ type look struct {
 }
 
 func (s *Server) look() (l look, err error) {
-	terminals := running(s.opts.Access(term.User).List()...)
+	terminals := devserver.Running(s.opts.Access(term.User).List()...)
 	if l.held, err = proc.AllListeners(terminals); err != nil {
 		return l, fmt.Errorf("listening ports: %w", err)
 	}
@@ -134,7 +135,7 @@ func (s *Server) lookLately() (look, error) {
 	<-s.lately.turn
 	defer func() { s.lately.turn <- struct{}{} }()
 	var of strings.Builder
-	for _, t := range running(s.opts.Access(term.User).List()...) {
+	for _, t := range devserver.Running(s.opts.Access(term.User).List()...) {
 		of.WriteString(t.ID + " ")
 	}
 	if time.Since(s.lately.at) < lookFor && s.lately.of == of.String() {
@@ -217,7 +218,7 @@ func (a *agentTerminals) PortUsers(ports []int) map[int]string {
 	if a.access.Actor().At() != "" || len(ports) == 0 {
 		return nil // a host is told nothing of this machine's programs
 	}
-	held, err := proc.AllListeners(running(a.server.opts.Access(term.User).List()...))
+	held, err := proc.AllListeners(devserver.Running(a.server.opts.Access(term.User).List()...))
 	if err != nil {
 		return nil
 	}
@@ -259,7 +260,7 @@ func (a *agentTerminals) portUser(port int, held []proc.Held) string {
 
 // outsideUser says to an agent who has a port that no terminal has that it sees.
 func (a *agentTerminals) outsideUser(held []proc.Held) string {
-	dirs := directoriesOf(held, running(a.access.List()...))
+	dirs := directoriesOf(held, devserver.Running(a.access.List()...))
 	for _, p := range a.server.portsOf(a.access, look{held: held, dirs: dirs}) {
 		if p.Outside {
 			return unseenUser(p)

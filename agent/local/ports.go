@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
+	"tether/agent/devserver"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
@@ -15,7 +15,7 @@ import (
 
 // listening returns the ports on which the programs of running terminals listen.
 func listening(terminals ...term.Handle) (map[term.ID][]localapi.Listening, error) {
-	found, err := proc.Listeners(running(terminals...))
+	found, err := proc.Listeners(devserver.Running(terminals...))
 	if err != nil {
 		return nil, fmt.Errorf("listening ports: %w", err)
 	}
@@ -41,32 +41,13 @@ func listeningOf(l proc.Listener) localapi.Listening {
 	return x
 }
 
-// running returns the terminals that run, as package proc looks for their processes.
-func running(terminals ...term.Handle) (some []proc.Terminal) {
-	for _, h := range terminals {
-		if i := h.Info(); i.Exit == nil {
-			some = append(some, processesOf(i))
-		}
-	}
-	return some
-}
-
-// processesOf says where to look for a terminal's processes: if it is adopted, in the
-// pane, which its own program only reads.
-func processesOf(i term.Info) proc.Terminal {
-	if i.Adopted != nil && i.Adopted.Pid != 0 {
-		return proc.Terminal{ID: string(i.ID), Pid: i.Adopted.Pid, Unmarked: true}
-	}
-	return proc.Terminal{ID: string(i.ID), Pid: i.Pid}
-}
-
 // Listens implements agenttools.Locator.
 func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
 	h, err := a.find(id)
 	if err != nil {
 		return false, false
 	}
-	yes, err = proc.Listens(processesOf(h.Info()), port)
+	yes, err = proc.Listens(devserver.Processes(h.Info()), port)
 	return yes, err == nil
 }
 
@@ -82,7 +63,7 @@ func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
 	if a.server.noNetwork(actor) {
 		return nil, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s has no network (network = \"none\"), so it may wait for no port and no URL; wait for a line of output instead", actor)}
 	}
-	terminals := running(a.access.List()...)
+	terminals := devserver.Running(a.access.List()...)
 	if d := a.server.opts.Declared; d != nil && slices.ContainsFunc(terminals, func(t proc.Terminal) bool { return d.ReadyPort(t.ID) == port }) {
 		return agenttools.Loopbacks(), nil
 	}
@@ -93,39 +74,9 @@ func (a *agentTerminals) Reach(port int, url bool) ([]string, error) {
 	case err != nil:
 		return agenttools.Loopbacks(), nil
 	}
-	hosts, err := reachable(all, port)
+	hosts, err := devserver.Reachable(all, port)
 	if closed, is := errors.AsType[*agenttools.ClosedError](err); is && closed.Other {
 		closed.By = a.unseenOn(port)
 	}
 	return hosts, err
-}
-
-// reachable returns the loopback addresses at which nothing but programs of the terminals
-// can answer. The socket of one address has priority over one of all addresses, and that
-// of IPv6 may accept connections over IPv4.
-func reachable(all []proc.Bound, port int) (hosts []string, err error) {
-	closed := &agenttools.ClosedError{Port: port}
-	for _, host := range agenttools.Loopbacks() {
-		at := netip.MustParseAddr(host)
-		from := []netip.Addr{at, netip.IPv6Unspecified()}
-		if at.Is4() {
-			from = []netip.Addr{at, netip.IPv4Unspecified(), netip.IPv6Unspecified()}
-		}
-		for _, addr := range from {
-			some := slices.DeleteFunc(slices.Clone(all), func(b proc.Bound) bool { return b.Addr != addr })
-			if len(some) == 0 {
-				continue
-			}
-			if slices.ContainsFunc(some, func(b proc.Bound) bool { return !b.Own }) {
-				closed.Other = true
-			} else {
-				hosts = append(hosts, host)
-			}
-			break
-		}
-	}
-	if len(hosts) == 0 {
-		return nil, closed
-	}
-	return hosts, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/adopt"
 	"tether/agent/config"
+	"tether/agent/devserver"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agenttools"
@@ -63,7 +64,7 @@ func openDirectories(access term.Access, dirs map[int]string) (some []string) {
 	for _, h := range access.List() {
 		i := h.Info()
 		of := []string{i.Cwd}
-		if dir := dirs[processesOf(i).Pid]; i.Exit == nil && h.Redact(dir) == dir {
+		if dir := dirs[devserver.Processes(i).Pid]; i.Exit == nil && h.Redact(dir) == dir {
 			of = append(of, dir)
 		}
 		for _, dir := range of {

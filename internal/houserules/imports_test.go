@@ -61,6 +61,8 @@ const layers = `
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
 	agent/fetch < agenttools, agent/local;
+	agent/term, agenttools, platform/proc < agent/devserver;
+	agent/devserver < agent/local;
 	problems < agent/config;
 	problems, internal/clip, vocab < agent/verdict;
 	internal/escape < screen;

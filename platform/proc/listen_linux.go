@@ -107,9 +107,15 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 		return nil, nil
 	}
 	own := map[string]bool{}
-	err = scanMarked(terminals, func(pid int, _ []string) {
-		eachOpen(pid, func(link []byte) { own[string(link)] = true })
-	})
+	visit := func(pid int, _ []string) (more bool) {
+		eachOpen(pid, func(link []byte) {
+			if _, ok := all[string(link)]; ok {
+				own[string(link)] = true
+			}
+		})
+		return len(own) < len(all)
+	}
+	err = scanMarked(terminals, visit)
 	var some []Bound
 	for socket, at := range all {
 		some = append(some, Bound{at.Addr(), own[socket]})
@@ -118,16 +124,44 @@ func onPort(port int, terminals []Terminal) ([]Bound, error) {
 }
 
 // scanMarked calls visit for each process of this user in one of the terminals, with the
-// IDs of those. It looks at nothing but the environment of other processes, which may be
-// many.
-func scanMarked(terminals []Terminal, visit func(pid int, ids []string)) error {
+// IDs of those, until it returns false. It looks at nothing but the environment of other
+// processes, which may be many, and so comes to the children of the terminals' programs
+// first.
+func scanMarked(terminals []Terminal, visit func(pid int, ids []string) (more bool)) error {
 	unmarked, err := unmarkedIn(terminals)
-	return errors.Join(err, eachPid(func(pid int) {
-		ids := slices.Concat(unmarked[pid], inOf(marksOf(pid).Terminals, terminals))
-		if len(ids) > 0 && mine(Info{ID: ID{Pid: pid}}) {
-			visit(pid, ids)
+	seen := map[int]bool{}
+	one := func(pid int) (more bool) {
+		if seen[pid] {
+			return true
 		}
-	}))
+		seen[pid] = true
+		ids := slices.Concat(unmarked[pid], inOf(marksOf(pid).Terminals, terminals))
+		return len(ids) == 0 || !mine(Info{ID: ID{Pid: pid}}) || visit(pid, ids)
+	}
+	for _, t := range terminals {
+		if t.Pid > 1 && !eachBelow(t.Pid, one) {
+			return err
+		}
+	}
+	return errors.Join(err, eachPid(one))
+}
+
+// eachBelow calls visit with a process and with those that its main threads have started,
+// as far as the kernel lists them, until it returns false, and returns what visit did.
+func eachBelow(pid int, visit func(pid int) (more bool)) bool {
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		if !visit(all[i]) {
+			return false
+		}
+		list, _ := os.ReadFile(procFile(all[i], "task/"+strconv.Itoa(all[i])+"/children"))
+		for _, name := range strings.Fields(string(list)) {
+			if child, err := strconv.Atoi(name); err == nil && !slices.Contains(all, child) {
+				all = append(all, child)
+			}
+		}
+	}
+	return true
 }
 
 // unmarkedIn returns which of the terminals without marks each process is in.
@@ -140,12 +174,12 @@ func unmarkedIn(terminals []Terminal) (map[int][]string, error) {
 	return owners(all, some), err
 }
 
-// eachPid calls visit with the number of each process.
-func eachPid(visit func(pid int)) error {
+// eachPid calls visit with the number of each process, until it returns false.
+func eachPid(visit func(pid int) (more bool)) error {
 	names, err := pidNames()
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil { // otherwise it is not a process
-			visit(pid)
+		if pid, err := strconv.Atoi(name); err == nil && !visit(pid) { // otherwise it is not a process
+			return nil
 		}
 	}
 	return err
@@ -168,11 +202,12 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	}
 	var some []Listener
 	in := map[int][]string{}
-	err = scanMarked(terminals, func(pid int, ids []string) {
+	err = scanMarked(terminals, func(pid int, ids []string) bool {
 		in[pid] = ids
 		for _, at := range all.of(pid) {
 			some = append(some, Listener{pid, at})
 		}
+		return true
 	})
 	return sorted(some, in), err
 }
@@ -186,16 +221,17 @@ func allListeners(terminals []Terminal) (some []Held, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = eachPid(func(pid int) {
+	err = eachPid(func(pid int) bool {
 		open := all.of(pid) // first, because few processes listen, and the rest takes longer
 		if len(open) == 0 || !mine(Info{ID: ID{Pid: pid}}) {
-			return
+			return true
 		}
 		marks := marksOf(pid).Terminals
 		in := slices.Concat(unmarked[pid], inOf(marks, terminals))
 		for _, at := range open {
 			some = append(some, Held{Listener{pid, at}, in, marks})
 		}
+		return true
 	})
 	return some, err
 }
