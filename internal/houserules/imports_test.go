@@ -94,6 +94,7 @@ const layers = `
 	internal/bounded < agent/local;
 	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web, host/webpush;
+	internal/bounded, internal/jsonspan < host/preview;
 	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
