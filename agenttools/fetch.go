@@ -77,9 +77,9 @@ type FetchAnswer struct {
 type Printed struct {
 	Since    int64              `json:"since"`
 	Cursor   int64              `json:"cursor"`
-	Text     string             `json:"text"` // the newest of it
-	LeftOut  int64              `json:"leftOutBytes,omitempty"`
-	Problems []problems.Problem `json:"problems,omitempty"` // new ones
+	Text     string             `json:"text"`                   // the newest of it
+	LeftOut  int64              `json:"leftOutBytes,omitempty"` // about
+	Problems []problems.Problem `json:"problems,omitempty"`     // new ones
 }
 
 // Blob is data in an answer that is not text.
@@ -202,19 +202,28 @@ func printed(ctx context.Context, m *Matching, key string, t Terminal, since int
 	if last <= since {
 		return nil, nil
 	}
-	read, err := query{since: since, bytes: maxBytes, format: formatText}.read(ctx, t)
+	p, err := newestAfter(ctx, t, since)
 	if err != nil {
 		return nil, err
-	}
-	p := &Printed{Since: since, Cursor: read.Cursor, Text: read.History}
-	if len(p.Text) > maxPrinted {
-		p.Text = newest(p.Text, maxPrinted)
-		p.LeftOut = int64(len(read.History) - len(p.Text))
 	}
 	found, err := m.Ask(ctx, key, t, since, maxNewProblems)
 	if err != nil {
 		return nil, err
 	}
 	p.Problems = found.Problems[:min(len(found.Problems), maxNewProblems)]
+	return p, nil
+}
+
+// newestAfter returns the newest of what a terminal has printed after an offset. Of more
+// than that it reads little.
+func newestAfter(ctx context.Context, t Terminal, since int64) (*Printed, error) {
+	var read ReadAnswer
+	if _, err := (query{since: since, bytes: maxPrinted, format: formatText}).readNewest(ctx, t, t.Info(), &read); err != nil {
+		return nil, err
+	}
+	p := &Printed{Since: since, Cursor: read.Cursor, Text: read.History}
+	if read.Truncated {
+		p.LeftOut = max(read.Cursor-since-int64(len(p.Text)), 0)
+	}
 	return p, nil
 }

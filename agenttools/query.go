@@ -173,8 +173,8 @@ func (q query) render(ctx context.Context, i Info, c *capture) (string, error) {
 	return text, nil
 }
 
-// readNewest reads the end of the output. Control sequences make the output longer than
-// its text, so it begins further back until there is enough text.
+// readNewest reads the end of the output after q.since. Control sequences make the output
+// longer than its text, so it begins further back until there is enough text.
 func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	window := int64(2 * q.bytes)
 	if q.tail > 0 {
@@ -183,14 +183,15 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	if q.grep != nil {
 		window = maxWindow
 	}
+	oldest := max(i.Start, q.since)
 	for window = max(window, 4<<10); ; window *= 4 {
 		window = min(window, maxWindow)
-		from := max(i.Start, i.End-window)
+		from := max(oldest, i.End-window)
 		c, err := take(ctx, t, from, int(i.End-from)+minBuffer)
 		if err != nil {
 			return 0, err
 		}
-		part := from > 0 || c.lost > 0
+		part := from > max(q.since, 0) || c.lost > 0
 		if part {
 			c.trimStart()
 		}
@@ -200,7 +201,7 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 		}
 		text, cut := q.choose(whole)
 		enough := cut || q.tail > 0 && q.grep == nil && strings.Count(whole, "\n") > q.tail
-		if !enough && from > i.Start && window < maxWindow {
+		if !enough && from > oldest && window < maxWindow {
 			continue
 		}
 		r.History, r.cut, r.Cursor, r.Masked = text, cut, c.next, c.masks
