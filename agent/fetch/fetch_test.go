@@ -95,7 +95,9 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		case words[0] == "query":
-			try(fetch.Request{Path: "/?" + words[1] + "=yes"})
+			for _, query := range []string{words[1] + "=yes", "a;" + words[1], "%zz&" + words[1], strings.Replace(words[1], "_", "%5f", 1)} {
+				try(fetch.Request{Path: "/?" + query})
+			}
 		default:
 			t.Errorf("refused.txt: %s", line)
 		}
@@ -125,6 +127,28 @@ func TestAllowed(t *testing.T) {
 	for _, path := range []string{"", "/", "/@vite/client", "/src/main.ts?t=1", "/node_modules/.vite/deps/vue.js?v=1", "/@fs/home/me/app/src/a.ts", "/@fs/home/me/app", "/consoles", "/console-log.js", "/a..b/c", "/reloading", "/?q=http://other.example/", "/%E2%82%AC", "/users/@me"} {
 		if p, err := fetch.Get(t.Context(), dial, fetch.Request{Port: port, Path: path, Dirs: []string{"/home/me/app"}}); err != nil || p.Text() != "ok" {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// With Write a request may change something, and show what is refused otherwise. After
+// it a redirect is read.
+func TestWrite(t *testing.T) {
+	dial, port := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			http.Redirect(w, r, "/read", http.StatusSeeOther)
+		}
+		fmt.Fprint(w, r.Method, r.URL)
+	})
+	for want, r := range map[string]fetch.Request{"GET/read": {Method: "POST", Path: "/form"}, "DELETE/a": {Method: "DELETE", Path: "/a"}, "GET/console": {Path: "/console"}} {
+		r.Port, r.Write = port, true
+		if p, err := fetch.Get(t.Context(), dial, r); err != nil || p.Text() != want {
+			t.Errorf("%+v: %v, %v", r, p, err)
+		}
+	}
+	for _, method := range []string{"CONNECT", "TRACE", "post", "X"} {
+		if p, err := fetch.Get(t.Context(), dial, fetch.Request{Port: port, Write: true, Method: method}); err == nil {
+			t.Errorf("%s: %+v", method, p)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -61,9 +60,9 @@ func Get(ctx context.Context, dial Dial, r Request) (*Page, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	began := time.Now()
+	began, t := time.Now(), NewTransport(dial, TransportOptions{})
 	for range maxRedirects {
-		page, next, err := r.ask(ctx, dial, u, began)
+		page, next, err := r.ask(ctx, t, u, began)
 		if err != nil || next == nil {
 			return page, err
 		}
@@ -73,8 +72,8 @@ func Get(ctx context.Context, dial Dial, r Request) (*Page, error) {
 }
 
 // ask makes one request. next is where the same server redirects to.
-func (r *Request) ask(ctx context.Context, dial Dial, u *url.URL, began time.Time) (page *Page, next *url.URL, err error) {
-	resp, first, err := r.do(ctx, dial, u)
+func (r *Request) ask(ctx context.Context, t *Transport, u *url.URL, began time.Time) (page *Page, next *url.URL, err error) {
+	resp, first, err := r.do(ctx, t, u)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +81,10 @@ func (r *Request) ask(ctx context.Context, dial Dial, u *url.URL, began time.Tim
 	page = &Page{URL: u.String(), Status: resp.StatusCode, Header: resp.Header, FirstByte: first.Sub(began)}
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode/100 == 3 {
 		if next, page.Elsewhere = r.follow(u, to); next != nil {
-			return nil, next, r.mayVisit(next)
+			if resp.StatusCode < http.StatusTemporaryRedirect && !Reads(r.Method) {
+				r.Method = http.MethodGet // as browsers do, and 303 says
+			}
+			return nil, next, r.visit(next)
 		}
 	}
 	page.Type, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -105,43 +107,9 @@ func (r *Request) follow(from *url.URL, to string) (next *url.URL, elsewhere str
 	return next, ""
 }
 
-// do asks in plain text, and again with TLS if the server speaks only that.
-func (r *Request) do(ctx context.Context, dial Dial, u *url.URL) (*http.Response, time.Time, error) {
-	resp, first, err := r.try(ctx, dial, u)
-	if u.Scheme == "https" || ctx.Err() != nil || !wantsTLS(resp, err) {
-		return resp, first, err
-	}
-	secure := *u
-	secure.Scheme = "https"
-	again, at, failed := r.try(ctx, dial, &secure)
-	if failed != nil {
-		return resp, first, err
-	}
-	if resp != nil {
-		resp.Body.Close()
-	}
-	u.Scheme = "https"
-	return again, at, nil
-}
-
-// wantsTLS reports whether an answer may be that of a server that speaks TLS only: an
-// alert, nothing, or an error that says so.
-func wantsTLS(resp *http.Response, err error) bool {
-	if err == nil {
-		return resp.StatusCode == http.StatusBadRequest && resp.Header.Get("Server") == "" && resp.ContentLength < 200
-	}
-	var denied *dialError
-	return !errors.As(err, &denied)
-}
-
-// dialError is an error of a Dial.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }
-
-// try makes one request on a connection of its own.
-func (r *Request) try(ctx context.Context, dial Dial, u *url.URL) (*http.Response, time.Time, error) {
-	var first time.Time
+// do makes one request. It sets the scheme of u to the one in
+// which the server answered.
+func (r *Request) do(ctx context.Context, t *Transport, u *url.URL) (resp *http.Response, first time.Time, err error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { first = time.Now() }})
 	req, err := http.NewRequestWithContext(ctx, r.Method, u.String(), nil)
 	if err != nil {
@@ -152,31 +120,17 @@ func (r *Request) try(ctx context.Context, dial Dial, u *url.URL) (*http.Respons
 	for name, value := range r.Headers {
 		req.Header.Set(name, value)
 	}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := dial(ctx)
-			if err != nil {
-				return nil, &dialError{err}
-			}
-			return conn, nil
-		},
-		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHead,
-		// Development servers have certificates that they have made themselves, and the
-		// connection does not leave this machine.
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+	resp, err = t.RoundTrip(req)
+	switch {
+	case err == nil:
+		u.Scheme = resp.Request.URL.Scheme
+		return resp, first, nil
+	case refusedToDial(err):
+		return nil, first, err
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, first, fmt.Errorf("the server on port %d has not answered within %v: %w", r.Port, timeout, ctx.Err())
 	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		var denied *dialError
-		if errors.As(err, &denied) {
-			return nil, first, denied
-		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, first, fmt.Errorf("the server on port %d has not answered within %v: %w", r.Port, timeout, ctx.Err())
-		}
-		return nil, first, fmt.Errorf("the server on port %d does not answer as HTTP does: %w", r.Port, cmp.Or(ctx.Err(), err))
-	}
-	return resp, first, nil
+	return nil, first, fmt.Errorf("the server on port %d does not answer as HTTP does: %w", r.Port, cmp.Or(ctx.Err(), err))
 }
 
 // read reads a body, of which it keeps the beginning.

@@ -30,12 +30,15 @@ const (
 type Request struct {
 	Port    int
 	Path    string            // with the query; begins with a slash
-	Method  string            // GET, HEAD or OPTIONS
+	Method  string            // GET, HEAD or OPTIONS, with Write also one of the others
 	Headers map[string]string // only those that say which form of the page is wanted
 	Most    int               // bytes of the body that are returned; at least 1
 	// Dirs are the directories whose files development servers may be asked for by their
 	// absolute paths.
 	Dirs []string
+	// Write allows requests that change something: other methods, and what refused.txt
+	// lists.
+	Write bool
 }
 
 // Error is why a request is refused. Its text says what would be accepted.
@@ -45,8 +48,14 @@ func (e Error) Error() string { return string(e) }
 
 func refused(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
 
-// methods change nothing, as far as HTTP says.
-var methods = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+// The methods. Those of reading change nothing, as far as HTTP says.
+var (
+	reading = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+	writing = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+)
+
+// Reads reports whether a method changes nothing, as far as HTTP says.
+func Reads(method string) bool { return slices.Contains(reading, method) }
 
 // allowed are the headers that cross. Others could carry a person's rights, lead a proxy
 // elsewhere, or change how the connection is read.
@@ -59,8 +68,8 @@ func (r *Request) check() (*url.URL, error) {
 	if r.Port < LeastPort || r.Port > 65535 {
 		return nil, refused("port %d: a port must be %d to 65535", r.Port, LeastPort)
 	}
-	if !slices.Contains(methods, r.Method) {
-		return nil, refused("method %.20q: only %s, which change nothing", r.Method, strings.Join(methods, ", "))
+	if !Reads(r.Method) && !(r.Write && slices.Contains(writing, r.Method)) {
+		return nil, refused("method %.20q: only %s, which change nothing", r.Method, strings.Join(reading, ", "))
 	}
 	if r.Most < 1 || r.Most > MaxBody {
 		return nil, refused("%d bytes of a body: must be 1 to %d", r.Most, MaxBody)
@@ -68,11 +77,23 @@ func (r *Request) check() (*url.URL, error) {
 	if err := r.checkHeaders(); err != nil {
 		return nil, err
 	}
-	u, err := r.parse(r.Path)
+	if len(r.Path) > maxPath {
+		return nil, refused("the path has %d bytes, at most %d are allowed", len(r.Path), maxPath)
+	}
+	u, err := CheckPath(cmp.Or(r.Path, "/"))
 	if err != nil {
 		return nil, err
 	}
-	return u, r.mayVisit(u)
+	u.Scheme, u.Host = "http", fmt.Sprintf("localhost:%d", r.Port)
+	return u, r.visit(u)
+}
+
+// visit is MayVisit for this request.
+func (r *Request) visit(u *url.URL) error {
+	if r.Write {
+		return nil
+	}
+	return MayVisit(u, r.Dirs)
 }
 
 func (r *Request) checkHeaders() error {
@@ -91,12 +112,9 @@ func (r *Request) checkHeaders() error {
 	return nil
 }
 
-// parse reads a path with a query. What names a host, in whatever form, is no path.
-func (r *Request) parse(path string) (*url.URL, error) {
-	path = cmp.Or(path, "/")
-	if len(path) > maxPath {
-		return nil, refused("the path has %d bytes, at most %d are allowed", len(path), maxPath)
-	}
+// CheckPath reads a path with a query, or returns an Error. What names a host, in
+// whatever form, is no path.
+func CheckPath(path string) (*url.URL, error) {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.HasPrefix(path, `/\`) {
 		return nil, refused("path %.60q must begin with one slash; the server is chosen by terminal and port", path)
 	}
@@ -107,6 +125,5 @@ func (r *Request) parse(path string) (*url.URL, error) {
 	if err != nil {
 		return nil, refused("path %.60q: %v", path, errors.Unwrap(err))
 	}
-	u.Scheme, u.Host = "http", fmt.Sprintf("localhost:%d", r.Port)
 	return u, nil
 }

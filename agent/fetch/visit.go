@@ -31,23 +31,24 @@ var rules = sync.OnceValue(func() (all []rule) {
 // filesPath begins the paths by which Vite serves files by their absolute paths.
 const filesPath = "/@fs/"
 
-// mayVisit returns an Error for what refused.txt lists, and for files outside of r.Dirs.
-// Servers decode paths in different ways, so each way of reading one counts.
-func (r *Request) mayVisit(u *url.URL) error {
+// MayVisit returns an Error for what refused.txt lists, and for files outside of dirs (see
+// Request.Dirs): for what is not for whoever only looks. Servers decode paths in different
+// ways, so each way of reading one counts.
+func MayVisit(u *url.URL, dirs []string) error {
 	for _, p := range readings(u.EscapedPath()) {
 		for _, one := range rules() {
 			if one.path != "" && begins(p, one.path) {
 				return refused("path %.60q is not for whoever only looks (%s)", u.Path, one.why)
 			}
 		}
-		if begins(p, filesPath) && !r.inDirs(p[len(filesPath)-1:]) {
+		if begins(p, filesPath) && !inDirs(dirs, p[len(filesPath)-1:]) {
 			return refused("path %.60q names a file outside of the terminal's checkout and directory", u.Path)
 		}
 		if strings.Contains(p, "/../") || strings.HasSuffix(p, "/..") {
 			return refused("path %.60q leads upwards; write where it leads to", u.Path)
 		}
 	}
-	for key := range u.Query() {
+	for _, key := range keys(u.RawQuery) {
 		for _, one := range rules() {
 			if one.query != "" && strings.EqualFold(key, one.query) {
 				return refused("the query's %s is not for whoever only looks (%s)", one.query, one.why)
@@ -55,6 +56,18 @@ func (r *Request) mayVisit(u *url.URL) error {
 		}
 	}
 	return nil
+}
+
+// keys returns the keys of a query, also of a part that url.ParseQuery leaves out.
+func keys(query string) (all []string) {
+	for part := range strings.FieldsFuncSeq(query, func(c rune) bool { return c == '&' || c == ';' }) {
+		key, _, _ := strings.Cut(part, "=")
+		if decoded, err := url.QueryUnescape(key); err == nil {
+			key = decoded
+		}
+		all = append(all, key)
+	}
+	return all
 }
 
 // maxDecoded bounds how often a path is decoded: a server behind a proxy decodes twice.
@@ -108,12 +121,12 @@ func has(p, prefix string) bool {
 }
 
 // inDirs reports whether an absolute path, as a URL has it, is in one of the directories.
-func (r *Request) inDirs(file string) bool {
+func inDirs(dirs []string, file string) bool {
 	if strings.Contains(file, "%") {
 		return true // a reading of it that is decoded decides
 	}
 	file = path.Clean(file)
-	for _, dir := range r.Dirs {
+	for _, dir := range dirs {
 		dir = filepath.ToSlash(dir)
 		if !strings.HasPrefix(dir, "/") {
 			dir = "/" + dir // C:/Users, which is /@fs/C:/Users
