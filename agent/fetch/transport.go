@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Transport asks one server, in plain text or with TLS, whichever it speaks, and in
-// HTTP/1.1. It looks up no name: each connection is Dial's, whatever a request's URL says.
-// It is safe for concurrent use.
+// Transport asks one server in HTTP/1.1, in plain text or with TLS, whichever it speaks.
+// It looks up no name: Dial makes each connection, whatever a request's URL says. It is
+// safe for concurrent use.
 type Transport struct {
 	rt     *http.Transport
 	speaks atomic.Int32 // what the last answer was in: 0 if there was none, else plain or secure

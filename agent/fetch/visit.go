@@ -31,8 +31,8 @@ var rules = sync.OnceValue(func() (all []rule) {
 // filesPath begins the paths by which Vite serves files by their absolute paths.
 const filesPath = "/@fs/"
 
-// MayVisit returns an Error for what refused.txt lists, and for files outside of dirs (see
-// Request.Dirs): for what is not for whoever only looks. Servers decode paths in different
+// MayVisit returns an Error for what is not for whoever only looks: what refused.txt
+// lists, and files outside of dirs, see Request.Dirs. Servers decode paths in different
 // ways, so each way of reading one counts.
 func MayVisit(u *url.URL, dirs []string) error {
 	for _, p := range readings(u.EscapedPath()) {
