@@ -146,6 +146,8 @@ type TerminalMeta struct {
 	Ready   Readiness `json:"tether/ready,omitempty"`           // ReadyKey; only in the catalogue
 	Adopted string    `json:"tether/adopted,omitempty"`         // AdoptedKey; "" = none
 	Picture bool      `json:"tether/repeatedPicture,omitempty"` // PictureKey
+	// Ports are open to those who may watch the terminal; see LentPort.
+	Ports []LentPort `json:"tether/ports,omitempty"` // PortsKey
 	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal
 	// has printed, at one size, or the output before it is unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`
@@ -157,7 +159,7 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &all) != nil {
 		return nil
 	}
-	*m = TerminalMeta{Former: FindFormer(all), Screen: DecodeScreen(all[ScreenKey])}
+	*m = TerminalMeta{Former: FindFormer(all), Screen: DecodeScreen(all[ScreenKey]), Ports: FindPorts(all)}
 	m.Adopted, m.Picture = FindAdopted(all)
 	if s := ""; json.Unmarshal(all[AwaitsKey], &s) == nil {
 		m.Awaits = Awaits(s)

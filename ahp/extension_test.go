@@ -94,7 +94,7 @@ func FuzzTerminalMeta(f *testing.F) {
 		if err == nil {
 			err = json.Unmarshal(out, &again)
 		}
-		if err != nil || again != m {
+		if err != nil || !cmp.Equal(again, m) {
 			t.Errorf("%s is read as %+v, written as %s and read as %+v, %v", raw, m, out, again, err)
 		}
 	})
@@ -113,6 +113,12 @@ func TestTerminalMeta(t *testing.T) {
 		{`{"tether/adopted":"<b>","tether/repeatedPicture":true}`, ahp.TerminalMeta{}},
 		{`{"tether/adopted":7}`, ahp.TerminalMeta{}},
 		{`{"tether/repeatedPicture":true}`, ahp.TerminalMeta{}},
+		{`{"tether/ports":[{"port":3000,"write":true,"untilMs":7},{"port":5173}]}`, ahp.TerminalMeta{Ports: []ahp.LentPort{{Port: 3000, Write: true, UntilMs: 7}, {Port: 5173}}}},
+		{`{"tether/ports":[{"port":1023}]}`, ahp.TerminalMeta{}},
+		{`{"tether/ports":[{"port":65536}]}`, ahp.TerminalMeta{}},
+		{`{"tether/ports":[{"port":3000},{"port":3000}]}`, ahp.TerminalMeta{}},
+		{`{"tether/ports":[]}`, ahp.TerminalMeta{}},
+		{`{"tether/ports":[` + strings.Repeat(`{"port":3000},`, ahp.MaxLentPorts) + `{"port":3001}]}`, ahp.TerminalMeta{}},
 		{`{"theirs":{}}`, ahp.TerminalMeta{}},
 		{`"a string"`, ahp.TerminalMeta{}},
 		{`null`, ahp.TerminalMeta{}},
@@ -120,7 +126,7 @@ func TestTerminalMeta(t *testing.T) {
 		var s ahp.TerminalState
 		var i ahp.TerminalInfo
 		raw := `{"title":"x","content":[],"claim":{"kind":"client","clientId":"c"},"_meta":` + c.meta + `}`
-		if err := errors.Join(json.Unmarshal([]byte(raw), &s), json.Unmarshal([]byte(raw), &i)); err != nil || s.Meta != c.want || i.Meta != c.want {
+		if err := errors.Join(json.Unmarshal([]byte(raw), &s), json.Unmarshal([]byte(raw), &i)); err != nil || !cmp.Equal(s.Meta, c.want) || !cmp.Equal(i.Meta, c.want) {
 			t.Errorf("%s: %+v and %+v, %v; want %+v", c.meta, s.Meta, i.Meta, err, c.want)
 		}
 		again := ahp.TerminalState{}
@@ -128,7 +134,7 @@ func TestTerminalMeta(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(out, &again)
 		}
-		if err != nil || again.Meta != c.want || c.want == (ahp.TerminalMeta{}) && strings.Contains(string(out), "_meta") {
+		if err != nil || !cmp.Equal(again.Meta, c.want) || cmp.Equal(c.want, ahp.TerminalMeta{}) && strings.Contains(string(out), "_meta") {
 			t.Errorf("%s: encoded as %s, %v", c.meta, out, err)
 		}
 	}

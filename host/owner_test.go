@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit/must"
@@ -36,10 +38,10 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 				t.Errorf("the screen behind missing output is %+v, want a truncated one", got.Screen)
 			}
 			got.Screen = nil
-			if want := (ahp.TerminalMeta{Former: test.want, Missing: 100}); got != want {
+			if want := (ahp.TerminalMeta{Former: test.want, Missing: 100}); !cmp.Equal(got, want) {
 				t.Errorf("the state says %+v, want %+v", got, want)
 			}
-			if got, want := watcher.catalogue().Terminals[0].Meta, (ahp.TerminalMeta{Former: test.want}); got != want {
+			if got, want := watcher.catalogue().Terminals[0].Meta, (ahp.TerminalMeta{Former: test.want}); !cmp.Equal(got, want) {
 				t.Errorf("the catalogue says %+v, want %+v", got, want)
 			}
 		})

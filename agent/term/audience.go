@@ -100,6 +100,7 @@ func (t *Terminal) setAudienceLocked(loan *Loan, c AudienceChange) (changed bool
 	loan.Audience = next
 	t.lending.version++
 	loan.Version = t.lending.version
+	t.checkPortsLocked()
 	return true, nil
 }
 
@@ -115,6 +116,9 @@ type LoanChange struct {
 	// Share, if not nil, is added. A terminal that is not lent there is then lent to its
 	// guest alone.
 	Share *Share
+	// Ports are opened, of which Port, Write and Until count. DropPorts are removed.
+	Ports     []LentPort
+	DropPorts []int
 }
 
 // text describes the change for the audit log.
@@ -130,6 +134,19 @@ func (c *LoanChange) text(a *Audience) string {
 	}
 	if c.Share != nil {
 		parts = append(parts, "to a guest with the link "+c.Share.ID+" until "+c.Share.Until.UTC().Format(time.RFC3339))
+	}
+	for _, p := range c.Ports {
+		what := p.name()
+		if p.Write {
+			what += " for writing, too"
+		}
+		if !p.Until.IsZero() {
+			what += " until " + p.Until.UTC().Format(time.RFC3339)
+		}
+		parts = append(parts, what)
+	}
+	for _, port := range c.DropPorts {
+		parts = append(parts, (&LentPort{Port: port}).name())
 	}
 	add("to", c.Audience.Grant)
 	if c.Audience.FromNow && len(c.Audience.Grant) > 0 {

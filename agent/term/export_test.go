@@ -1,5 +1,7 @@
 package term
 
+import "encoding/json"
+
 // TripScanner breaks the first reader of the terminal's output. Call it while the child
 // prints nothing.
 func (h Handle) TripScanner() { h.t.intake.scanner = nil }
@@ -35,4 +37,13 @@ func (h Handle) HasRedaction() bool {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.lending.redaction != nil
+}
+
+// RecordedPorts reads ports of a loan in a record.
+func RecordedPorts(raw string) []LentPort {
+	var all []recordedPort
+	if json.Unmarshal([]byte(raw), &all) != nil {
+		return nil
+	}
+	return portsFrom(all)
 }

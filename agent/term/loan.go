@@ -17,12 +17,14 @@ type Loan struct {
 	Since time.Time
 	At    int64     // text offset before which it had not begun; negative if that is not known
 	Until time.Time // zero: for as long as the terminal exists
-	// Audience is the audience at the host. Version changes whenever Audience or Until
-	// does; it is not 0.
+	// Audience is the audience at the host. Version changes whenever Audience, Until or
+	// Ports does; it is not 0.
 	Audience Audience
 	Version  uint64
 	// Shares let guests with a link watch. The slice is never changed.
 	Shares []Share
+	// Ports are open to the audience. The slice is never changed.
+	Ports []LentPort
 }
 
 // over reports whether the loan has expired. If the wall clock and the clock that only
@@ -44,7 +46,8 @@ type lending struct {
 	linkStates map[string]string // by host, see Handle.SaveLinkState
 	ended      []recordedLoan    // loans that are over, with the link state of a host that may not know that yet
 	expiry     *time.Timer       // runs expire; nil before the first loan that ends
-	version    uint64            // of the audience that changed last
+	version    uint64            // of the loan that changed last
+	uses       map[*portUse]struct{}
 
 	rules     *redact.Rules // of the redaction; nil before prepare, and if nothing is redacted
 	redaction *redaction    // nil while nobody needs it, and without rules
@@ -82,8 +85,8 @@ func (l *lending) over() (hosts []string) {
 	return hosts
 }
 
-// due returns the time until the first loan or share may be over; some is false if none
-// has an end.
+// due returns the time until the first loan, port or share may be over; some is false if
+// none has an end.
 func (l *lending) due() (next time.Duration, some bool) {
 	add := func(until time.Time) {
 		left := min(max(time.Until(until), 0), loanTick)
@@ -98,6 +101,11 @@ func (l *lending) due() (next time.Duration, some bool) {
 		for _, s := range l.loans[i].Shares {
 			if !s.Ended {
 				add(s.Until)
+			}
+		}
+		for _, p := range l.loans[i].Ports {
+			if !p.Until.IsZero() {
+				add(p.Until)
 			}
 		}
 	}
@@ -122,6 +130,7 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	l.to = slices.DeleteFunc(l.to, func(h string) bool { return h == host })
 	l.loans = slices.DeleteFunc(l.loans, func(loan Loan) bool { return loan.Host == host })
 	t.setRedactionLocked()
+	t.checkPortsLocked()
 	return true
 }
 
@@ -160,10 +169,17 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	if c.Share != nil && len(l.Shares) >= MaxShares {
 		return Loan{}, false, fmt.Errorf("%w: a terminal may have %d for one host", ErrTooManyShares, MaxShares)
 	}
+	ports, other, err := l.changedPorts(c.Ports, c.DropPorts)
+	if err != nil {
+		return Loan{}, false, err
+	}
 	if different, err := t.setAudienceLocked(l, c.Audience); err != nil {
 		return Loan{}, false, err
-	} else if different || c.Share != nil {
+	} else if different || other || c.Share != nil {
 		changed = true
+	}
+	if other {
+		t.setPortsLocked(l, ports)
 	}
 	if c.Share != nil {
 		t.addShareLocked(l, *c.Share)
@@ -238,9 +254,10 @@ func (t *Terminal) watchLoansLocked() {
 }
 
 // expire withdraws the terminal from the hosts whose loans have expired, and ends expired
-// shares.
+// shares and ports.
 func (t *Terminal) expire() {
 	t.expireShares()
+	t.expirePorts()
 	t.mu.Lock()
 	over := t.lending.over()
 	t.mu.Unlock()

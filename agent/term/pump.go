@@ -62,6 +62,7 @@ func (t *Terminal) closeReaders() {
 		r.signal()
 	}
 	close(t.life.left) // under mu, so that no reader is opened unnoticed
+	t.checkPortsLocked()
 }
 
 // recordExit records the exit behind all output and stops what only a running child
@@ -78,6 +79,7 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) {
 		t.staleLocked()
 		t.chargeLocked()
 	}
+	t.endPortsLocked()
 	t.input.shut()
 	t.activity.stopIdle()
 	t.endReadyLocked()

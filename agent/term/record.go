@@ -89,6 +89,7 @@ type recordedLoan struct {
 	Denied     []string        `json:"denied,omitempty"`
 	GuestsOnly bool            `json:"guests_only,omitempty"`
 	Shares     []recordedShare `json:"shares,omitempty"`
+	Ports      []recordedPort  `json:"ports,omitempty"`
 }
 
 // recordedGrant is a recorded grant at a host.
@@ -99,7 +100,7 @@ type recordedGrant struct {
 
 func (l *Loan) recorded(state string) recordedLoan {
 	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano(), Denied: l.Audience.Denied, GuestsOnly: l.Audience.GuestsOnly,
-		Shares: recordedShares(l.Shares), At: &l.At}
+		Shares: recordedShares(l.Shares), Ports: recordedPorts(l.Ports), At: &l.At}
 	for _, g := range l.Audience.Grants {
 		r.Grants = append(r.Grants, recordedGrant(g))
 	}
@@ -111,7 +112,7 @@ func (l *Loan) recorded(state string) recordedLoan {
 
 // loan returns the recorded loan; began is when the terminal was started.
 func (r *recordedLoan) loan(began time.Time) Loan {
-	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares), At: -1}
+	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares), Ports: portsFrom(r.Ports), At: -1}
 	if r.At != nil {
 		l.At = *r.At
 	}
@@ -146,6 +147,51 @@ func recordedShares(all []Share) (out []recordedShare) {
 func sharesFrom(all []recordedShare) (out []Share) {
 	for _, s := range all[:min(len(all), MaxShares)] {
 		out = append(out, Share{s.ID, s.SecretHash, time.Unix(0, s.Until), s.Once, s.Ended})
+	}
+	return out
+}
+
+// recordedPort is a port of a recordedLoan. Times are Unix ns.
+type recordedPort struct {
+	Port    int    `json:"port"`
+	Auto    bool   `json:"auto,omitempty"`
+	Write   bool   `json:"write,omitempty"`
+	Since   int64  `json:"since"`
+	Until   int64  `json:"until,omitempty"`
+	Closed  string `json:"closed,omitempty"`
+	Fetched int64  `json:"fetched,omitempty"`
+	Latest  int64  `json:"latest,omitempty"`
+}
+
+func recordedPorts(all []LentPort) (out []recordedPort) {
+	ns := func(at time.Time) int64 {
+		if at.IsZero() {
+			return 0
+		}
+		return at.UnixNano()
+	}
+	for _, p := range all {
+		out = append(out, recordedPort{p.Port, p.Auto, p.Write, ns(p.Since), ns(p.Until), p.Closed, p.Fetched, ns(p.Latest)})
+	}
+	return out
+}
+
+// portsFrom returns recorded ports, without those that no daemon has written.
+func portsFrom(all []recordedPort) (out []LentPort) {
+	at := func(ns int64) time.Time {
+		if ns <= 0 {
+			return time.Time{}
+		}
+		return time.Unix(0, ns)
+	}
+	known := map[int]bool{}
+	for _, p := range all {
+		bad := p.Port != AutoPort && (p.Port < LeastPort || p.Port > maxPort) || p.Until < 0 || known[p.Port]
+		if bad || len(out) >= MaxPorts {
+			continue
+		}
+		known[p.Port] = true
+		out = append(out, LentPort{p.Port, p.Auto && p.Port != AutoPort, p.Write, at(p.Since), at(p.Until), clip.Text(p.Closed, maxClosed), max(p.Fetched, 0), at(p.Latest)})
 	}
 	return out
 }

@@ -62,6 +62,7 @@ func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []str
 	l.Shares = shares
 	t.lending.version++
 	l.Version = t.lending.version
+	t.checkPortsLocked()
 	return ended, l.Audience.GuestsOnly && !l.lasting()
 }
 
