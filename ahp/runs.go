@@ -29,6 +29,9 @@ type Reader struct {
 	// person to whom the machine belongs, as that person's agent, or because everybody at
 	// the host sees everything.
 	Owner bool `json:"owner,omitempty"`
+	// Guest is the ID of the shared link by which the reader came, if it did: then it has
+	// nothing but what that link is for, whatever the other fields say.
+	Guest string `json:"guest,omitempty"`
 }
 
 // Validate returns an error that names the first invalid field.
@@ -43,6 +46,9 @@ func (r Reader) Validate() error {
 		if err := CheckAudienceName(name, false); err != nil {
 			return err
 		}
+	}
+	if r.Guest != "" {
+		return CheckShareID(r.Guest)
 	}
 	return nil
 }
@@ -68,6 +74,8 @@ func (p RunsParams) Validate() error {
 		return checkLength("tool", p.Tool, MaxToolName)
 	case len(p.Arguments) > MaxRunsArguments:
 		return fmt.Errorf("arguments have %d bytes, at most %d are allowed", len(p.Arguments), MaxRunsArguments)
+	case p.Reader.Guest != "":
+		return errors.New("guests have no earlier runs")
 	case p.Shows < 0 || p.Shows > MaxRunsAnswer:
 		return fmt.Errorf("shows is %d, want 0 to %d", p.Shows, MaxRunsAnswer)
 	}

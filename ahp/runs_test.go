@@ -41,6 +41,7 @@ func TestRunsAreValidated(t *testing.T) {
 		{new(ahp.RunsParams), `{"reader":{},"tool":"verdict"}`, true},
 		{new(ahp.RunsParams), `{"reader":{"names":["a b"]},"tool":"verdict"}`, false},
 		{new(ahp.RunsParams), `{"reader":{"names":[` + names + `"ann"]},"tool":"verdict"}`, false},
+		{new(ahp.RunsParams), `{"reader":{"guest":"AbCdEfGh"},"tool":"verdict"}`, false},
 		{new(ahp.RunsParams), `{"channel":"b","tool":"verdict"}`, false},
 		{new(ahp.RunsParams), `{"tool":"` + strings.Repeat("x", ahp.MaxToolName+1) + `"}`, false},
 		{new(ahp.RunsParams), `{"tool":"verdict","shows":-1}`, false},

@@ -109,17 +109,12 @@ func join(spans []history.Span, s history.Span) []history.Span {
 
 // sees reports whether a loan lets the asker see text, and from which offset on.
 func sees(loan *history.Note, a Asker) (from int64, ok bool) {
-	if loan == nil || loan.Guests || slices.ContainsFunc(loan.Denied, func(name string) bool { return slices.Contains(a.Names, name) }) {
+	if loan == nil {
 		return 0, false
 	}
-	if a.Owner {
-		return 0, true
-	}
-	from = maxOffset
+	audience := term.Audience{Denied: loan.Denied, GuestsOnly: loan.Guests}
 	for _, g := range loan.Grants {
-		if slices.Contains(a.Names, g.To) {
-			from, ok = min(from, g.From), true
-		}
+		audience.Grants = append(audience.Grants, term.Grant(g))
 	}
-	return from, ok
+	return audience.Admits(a.Names, a.Owner)
 }

@@ -3,6 +3,7 @@ package term
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,24 @@ type Audience struct {
 type Grant struct {
 	To   string
 	From int64 // offset in ViewText: earlier output is not shown
+}
+
+// Admits reports whether somebody with these names may watch, and from which offset on.
+// owner says that no grant is needed.
+func (a *Audience) Admits(names []string, owner bool) (from int64, ok bool) {
+	if a.GuestsOnly || slices.ContainsFunc(a.Denied, func(name string) bool { return slices.Contains(names, name) }) {
+		return 0, false
+	}
+	if owner {
+		return 0, true
+	}
+	from = math.MaxInt64
+	for _, g := range a.Grants {
+		if slices.Contains(names, g.To) {
+			from, ok = min(from, g.From), true
+		}
+	}
+	return from, ok
 }
 
 // MaxNames bounds the grants of a loan, and likewise its denials.
