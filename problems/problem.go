@@ -24,7 +24,7 @@ type Problem struct {
 	Column   int      `json:"column,omitempty"`    // as the tool counts; 0 if it named none
 	EndLine  int      `json:"endLine,omitempty"`   // 0 if the tool named none
 	EndCol   int      `json:"endColumn,omitempty"` // 0 if the tool named none
-	Package  string   `json:"package,omitempty"`   // the name with which a runner of several programs prefixes this one's lines
+	Package  string   `json:"package,omitempty"`   // the runner's prefix of these lines
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code,omitempty"`
 	Href     string   `json:"href,omitempty"` // the page about Code to which the tool links it

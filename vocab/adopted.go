@@ -4,9 +4,9 @@ package vocab
 type Adopted struct {
 	From    string `json:"from"`            // as tether adopt takes it, such as tmux:%3
 	Program string `json:"program"`         // in which the pane is
-	Exact   bool   `json:"exact"`           // every byte is read; else repeated pictures, with gaps between them
+	Exact   bool   `json:"exact"`           // every byte is read; else repeated pictures
 	Types   bool   `json:"types,omitempty"` // the person may type there
-	Rule    string `json:"rule,omitempty"`  // the match of the rule that has adopted it; absent if the person has
+	Rule    string `json:"rule,omitempty"`  // the rule's match; absent if the person has adopted it
 	Pid     int    `json:"pid,omitempty"`   // of the pane's first program; 0 if it is not known
 }
 

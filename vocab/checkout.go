@@ -7,13 +7,13 @@ import (
 
 // Checkout is the git work tree that a directory is in.
 type Checkout struct {
-	// Repository is what all work trees of a repository share: the directory of its main
-	// work tree, else its git directory, such as a bare repository.
+	// Repository is what all its work trees share: the directory of the main one, else the
+	// git directory.
 	Repository string `json:"repository"`
 	Worktree   string `json:"worktree"`         // root of this work tree
-	Branch     string `json:"branch,omitempty"` // absent if the head is detached, or unknown
-	Commit     string `json:"commit,omitempty"` // whole; absent if there is none yet, or it is unknown
-	// Changes is yes, no or unknown; present only if it was requested.
+	Branch     string `json:"branch,omitempty"` // absent if detached or unknown
+	Commit     string `json:"commit,omitempty"` // whole; absent if there is none, or unknown
+	// Changes is yes, no or unknown, if requested.
 	Changes Changes `json:"changes,omitempty"`
 }
 

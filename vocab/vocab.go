@@ -31,14 +31,13 @@ type Command struct {
 	Line       *string   `json:"line,omitempty"` // absent if the shell did not report it
 	Started    time.Time `json:"started"`
 	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
-	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, and if the shell did not report it
+	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, or unknown
 	Running    bool      `json:"running"`
-	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration, which any program can print
-	Within     int       `json:"within,omitempty"` // n of the verified command during which this one ran, such as ssh with a shell at its other end
+	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration
+	Within     int       `json:"within,omitempty"` // n of the verified command, such as ssh, during which this one ran
 	Start      int64     `json:"start"`            // raw offset of its output
 	End        int64     `json:"end"`              // raw offset after it
-	// Checkout is the git work tree of its directory when it started; absent if there was
-	// none, or it is not known.
+	// Checkout is of its directory when it started.
 	Checkout *Checkout `json:"checkout,omitempty"`
 }
 
@@ -145,9 +144,9 @@ type State struct {
 // the host.
 type Watchers struct {
 	May      []string  `json:"may"`
-	Refused  []string  `json:"refused"` // names in the audience that the host does not accept
+	Refused  []string  `json:"refused"` // unknown to the host
 	Watching []Watcher `json:"watching"`
-	More     int       `json:"more"` // number of watchers beyond those listed
+	More     int       `json:"more"` // beyond those listed
 }
 
 // Watcher is a watcher at a host, according to the host.
@@ -161,12 +160,12 @@ type Watcher struct {
 type Lent struct {
 	ID        string    `json:"id"`
 	URI       string    `json:"uri"`
-	Unacked   int64     `json:"unacked_bytes"` // text that the host is not known to have, sent or not
-	Lost      int64     `json:"lost_bytes"`    // text that was dropped before it was sent
+	Unacked   int64     `json:"unacked_bytes"` // not known to be at the host
+	Lost      int64     `json:"lost_bytes"`    // dropped unsent
 	There     bool      `json:"there"`         // the host has the terminal now
 	Problem   string    `json:"problem,omitempty"`
-	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may keep its text
-	Observers *int      `json:"observers,omitempty"` // their number, if the host reports it
+	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may
+	Observers *int      `json:"observers,omitempty"` // if the host reports them
 	Watchers  *Watchers `json:"host_says,omitempty"`
 }
 

@@ -30,7 +30,7 @@ func (p Problem) String() string {
 
 // Report is the result of Verify.
 type Report struct {
-	Records  int64     `json:"records"`  // number of intact records that were read
+	Records  int64     `json:"records"`  // intact ones
 	First    int64     `json:"first"`    // number of the oldest
 	Last     Head      `json:"last"`     // number and hash of the newest
 	Problems []Problem `json:"problems"` // at most maxProblems

@@ -22,7 +22,7 @@ type Pane struct {
 	Rows      int         `json:"rows"`
 	Exact     bool        `json:"exact"`               // every byte is read; else repeated pictures
 	Why       string      `json:"why,omitempty"`       // why it cannot be adopted
-	Listening []Listening `json:"listening,omitempty"` // the ports of its programs, if the system tells them
+	Listening []Listening `json:"listening,omitempty"` // where the system tells
 	Terminal  string      `json:"terminal,omitempty"`  // id of the terminal that it is adopted as
 	Name      string      `json:"name,omitempty"`      // the terminal's
 }

@@ -12,22 +12,22 @@ type Approval struct {
 	ID        string         `json:"id"`    // "q-…" for a question, "g-…" for an approval
 	State     string         `json:"state"` // waiting, expired, granted
 	Actor     string         `json:"actor"`
-	Who       string         `json:"who,omitempty"` // name that a host gives to its agent, for people to read
+	Who       string         `json:"who,omitempty"` // a host's name for its agent
 	Door      string         `json:"door,omitempty"`
 	Argv      []string       `json:"argv,omitempty"`
 	Line      string         `json:"line,omitempty"`
-	Setting   bool           `json:"setting,omitempty"` // line is no command, but a changed part of the configuration
+	Setting   bool           `json:"setting,omitempty"` // line is a changed part of the configuration
 	Cwd       string         `json:"cwd"`
 	ArgvBytes map[int][]byte `json:"argv_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes  []byte         `json:"cwd_bytes,omitempty"`
 	Env       []string       `json:"env,omitempty"`      // names of the variables that the command sets
-	Settings  []string       `json:"settings,omitempty"` // NAME=value; what decides which code runs is shown, other secrets are masked
-	Scripts   []Script       `json:"scripts,omitempty"`  // for a question: files that the command runs, as they were when it was asked
-	Summary   string         `json:"summary,omitempty"`  // for a question: the requester and the command for a notification, short and without secrets
+	Settings  []string       `json:"settings,omitempty"` // NAME=value, secrets masked unless they decide what runs
+	Scripts   []Script       `json:"scripts,omitempty"`  // files that the command runs, as they were at the question
+	Summary   string         `json:"summary,omitempty"`  // requester and command in short, without secrets
 	Rule      string         `json:"rule,omitempty"`
 	Reason    string         `json:"reason,omitempty"`
 	Since     time.Time      `json:"since"`
-	Expires   time.Time      `json:"expires"` // when an unanswered question is denied, or an approval ends
+	Expires   time.Time      `json:"expires"` // when the question is denied, or the approval ends
 }
 
 // Script is a file that a command runs, as it was when the question was asked.

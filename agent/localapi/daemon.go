@@ -19,20 +19,20 @@ type Status struct {
 	Log           string         `json:"log,omitempty"`
 	Terminals     Count          `json:"terminals"`
 	Logs          LogMemory      `json:"logs"`
-	History       *HistoryStatus `json:"history,omitempty"` // what is kept on disk of terminals' runs; the daemon tells it to the person
+	History       *HistoryStatus `json:"history,omitempty"` // of runs on disk; for the person
 	Holders       Holders        `json:"holders"`
 	Hosts         []HostStatus   `json:"hosts"`
-	Waiting       int            `json:"approvals_waiting"`     // number of pending approval requests
+	Waiting       int            `json:"approvals_waiting"`     // pending approval requests
 	Degraded      []Degraded     `json:"degraded"`              // oldest first
-	Secrets       *SecretStore   `json:"secrets,omitempty"`     // where tokens and keys are stored, after the first pairing
+	Secrets       *SecretStore   `json:"secrets,omitempty"`     // of tokens and keys, after the first pairing
 	Root          *Root          `json:"root,omitempty"`        // if the daemon runs as root
-	Agents        []AgentStatus  `json:"agents,omitempty"`      // running ones that are known
+	Agents        []AgentStatus  `json:"agents,omitempty"`      // known running ones
 	Connections   []Connections  `json:"connections,omitempty"` // by caller; agents see only their own
 	Sandbox       *SandboxStatus `json:"sandbox,omitempty"`     // if any agent has one
 	Unredacted    *Unredacted    `json:"unredacted,omitempty"`  // agents that are shown terminals without masks
 
-	Checkouts []CheckoutInUse `json:"checkouts,omitempty"` // the git work trees of running terminals
-	Adopted   []AdoptedPane   `json:"adopted,omitempty"`   // running terminals that read panes of other programs
+	Checkouts []CheckoutInUse `json:"checkouts,omitempty"` // of running terminals
+	Adopted   []AdoptedPane   `json:"adopted,omitempty"`   // running terminals that read another program's pane
 }
 
 // HistoryStatus is what is kept on disk of terminals' runs.
@@ -43,7 +43,7 @@ type HistoryStatus struct {
 	MaxBytes int64     `json:"max_bytes"`
 	Keep     string    `json:"keep"`               // how long, as the configuration says
 	Oldest   time.Time `json:"oldest,omitzero"`    // when the oldest run began
-	RoundMs  int64     `json:"round_ms,omitempty"` // how long it takes until what was printed is safe on the disk, if that is more than 2 s
+	RoundMs  int64     `json:"round_ms,omitempty"` // until output is safe on the disk, if more than 2 s
 }
 
 // CheckoutInUse is a git work tree with the terminals whose directories are in it.
@@ -63,7 +63,7 @@ type Unredacted struct {
 type AgentStatus struct {
 	Name     string `json:"name"`
 	Pid      int    `json:"pid"`
-	Confined bool   `json:"confined"` // tether sandbox or tether acp --sandbox confines the agent itself; its terminals may be confined independently
+	Confined bool   `json:"confined"` // the agent itself runs in a sandbox
 }
 
 // Connections is how many connections to the daemon one caller has open.
@@ -78,7 +78,7 @@ type SandboxStatus struct {
 	Kind     string `json:"kind,omitempty"`     // wall, landlock or seatbelt
 	Wall     bool   `json:"wall"`               // false: the sandbox only protects files from changes
 	Abstract bool   `json:"abstract,omitempty"` // the kernel cannot close abstract sockets
-	Error    string `json:"error,omitempty"`    // why no sandbox is available; agents with a sandbox cannot run commands then
+	Error    string `json:"error,omitempty"`    // why none is available; agents with a sandbox then run nothing
 }
 
 // Root describes the effects of running as root, or as LocalSystem of Windows.
@@ -102,7 +102,7 @@ const (
 // Degraded is a problem that does not stop the daemon.
 type Degraded struct {
 	Cause string    `json:"cause"` // stable identifier, such as "state directory"
-	Text  string    `json:"text"`  // the problem and the remedy
+	Text  string    `json:"text"`  // problem and remedy
 	Since time.Time `json:"since"`
 }
 
@@ -114,11 +114,11 @@ type Holders struct {
 // Count is how many terminals there are.
 type Count struct {
 	Running  int `json:"running"`
-	Exited   int `json:"exited"`    // exited terminals whose output is still kept
-	Lent     int `json:"lent"`      // running terminals that are lent
-	There    int `json:"there"`     // lent terminals that at least one host has now
-	Awaits   int `json:"awaits"`    // running terminals whose program waits for typed input
-	NotReady int `json:"not_ready"` // running declared terminals that are not ready
+	Exited   int `json:"exited"`    // those still kept
+	Lent     int `json:"lent"`      // running ones that are lent
+	There    int `json:"there"`     // lent ones that a host has now
+	Awaits   int `json:"awaits"`    // running ones that wait for typed input
+	NotReady int `json:"not_ready"` // running declared ones that are not ready
 }
 
 // LogMemory is the size of the kept output of all terminals, and its bound.

@@ -33,14 +33,14 @@ type Declared struct {
 	Command  []string  `json:"command,omitempty"` // argv; absent if Line is set
 	Line     string    `json:"line,omitempty"`    // line for the system's shell
 	Next     time.Time `json:"next,omitzero"`     // time of the next start, while waiting
-	Restarts int       `json:"restarts"`          // number of restarts since somebody last asked for the terminal to be up
+	Restarts int       `json:"restarts"`          // since somebody last asked for the terminal
 	Error    string    `json:"error,omitempty"`   // why it could not be started
 	ExitCode *int      `json:"exit_code,omitempty"`
 	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
 	Notice   string    `json:"notice,omitempty"`  // what is not as the person asked
 
 	Needs []string `json:"needs,omitempty"`
-	Waits string   `json:"waits_for,omitempty"` // while blocked: which needed terminal is not ready, and why
+	Waits string   `json:"waits_for,omitempty"` // which needed terminal is not ready, and why
 	vocab.Readiness
 }
 

@@ -49,28 +49,28 @@ type HostStatus struct {
 	At         string       `json:"at,omitempty"`   // the connected one of several URLs
 	Pin        string       `json:"pin,omitempty"`
 	Credential string       `json:"credential"`         // key (this machine's own), token or none
-	HostKey    string       `json:"host_key,omitempty"` // fingerprint of the host's key, if the pairing is by keys
+	HostKey    string       `json:"host_key,omitempty"` // fingerprint, if paired by keys
 	Default    bool         `json:"default"`
 	State      string       `json:"state"` // connecting, online, waiting, refused, unsupported
 	Since      time.Time    `json:"since"`
 	DownSince  time.Time    `json:"down_since,omitzero"` // absent while online
 	NextRetry  time.Time    `json:"next_retry,omitzero"`
 	Error      string       `json:"error,omitempty"`    // error of the last attempt; absent while online
-	Protocol   string       `json:"protocol,omitempty"` // this and the next two fields are set only while online
+	Protocol   string       `json:"protocol,omitempty"` // only while online, as the next two
 	Server     string       `json:"server,omitempty"`
 	Resume     bool         `json:"resume"`
 	Refused    int64        `json:"refused_actions"`
 	LentMeans  string       `json:"lent_means,omitempty"`         // to whom, if nobody is named: everybody, or an audience
-	Owner      string       `json:"machine_owner,omitempty"`      // according to the host; absent if its administrators own this machine
+	Owner      string       `json:"machine_owner,omitempty"`      // according to the host; absent: its administrators
 	Shares     bool         `json:"shares"`                       // the host accepts links for guests
-	Park       int64        `json:"park_ms,omitempty"`            // for how long the host may keep text while this machine is away
+	Park       int64        `json:"park_ms,omitempty"`            // how long the host may keep text while this machine is away
 	ClockSkew  int64        `json:"clock_skew_seconds,omitempty"` // the host's clock is ahead; absent if they agree
-	Unacked    int64        `json:"unacked_bytes"`                // text that the host has not acknowledged
-	Gaps       int          `json:"gaps"`                         // how often bytes were dropped before they could be sent
+	Unacked    int64        `json:"unacked_bytes"`                // not acknowledged by the host
+	Gaps       int          `json:"gaps"`                         // how often bytes were dropped unsent
 	GapBytes   int64        `json:"gap_bytes"`
 	Lent       []vocab.Lent `json:"lent"`
-	Withdrawn  int          `json:"withdrawn,omitempty"` // terminals that an offline host may still keep
-	KeptUntil  time.Time    `json:"kept_until,omitzero"` // when it forgets the last of them
+	Withdrawn  int          `json:"withdrawn,omitempty"` // that an offline host may still keep
+	KeptUntil  time.Time    `json:"kept_until,omitzero"` // when it forgets the last
 	Tools      HostTools    `json:"tools"`
 }
 

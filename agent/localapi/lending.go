@@ -35,7 +35,7 @@ type Loan struct {
 	// State is there, pending (the host does not have it yet), offline or refused; absent
 	// if nothing is left to send, and for agents.
 	State     string          `json:"state,omitempty"`
-	Observers *int            `json:"observers,omitempty"` // their number, if the host reports it
+	Observers *int            `json:"observers,omitempty"` // if the host reports them
 	Audience  *Audience       `json:"audience,omitempty"`  // never for agents
 	Watchers  *vocab.Watchers `json:"host_says,omitempty"` // never for agents
 }
@@ -44,7 +44,7 @@ type Loan struct {
 // ended, because the host is offline. It is told when the connection is back.
 type KeptAt struct {
 	Host  string    `json:"host"`
-	Until time.Time `json:"until"` // when the host forgets the text at the latest
+	Until time.Time `json:"until"` // at the latest
 }
 
 // Values of Loan.State.

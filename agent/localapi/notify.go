@@ -12,8 +12,8 @@ type Notifications struct {
 type NotifyReceiver struct {
 	Name    string `json:"name"`
 	Form    string `json:"form"`              // json, ntfy, slack, discord or mattermost
-	Store   string `json:"store"`             // where the URL is kept: keyring or file
-	Problem string `json:"problem,omitempty"` // only where receivers were asked: why it cannot be reached
+	Store   string `json:"store"`             // keyring or file
+	Problem string `json:"problem,omitempty"` // why it cannot be reached, if asked
 }
 
 // NotifyRule is a rule of the configuration.

@@ -22,11 +22,11 @@ type Run struct {
 	Why      string          `json:"why,omitempty"`  // why that is its outcome
 	Exit     *vocab.Exit     `json:"exit,omitempty"`
 	Ready    bool            `json:"ready"`                   // it has become ready
-	Errors   int             `json:"errors"`                  // number of errors that it printed
-	Warnings int             `json:"warnings"`                // number of warnings that it printed
+	Errors   int             `json:"errors"`                  // that it printed
+	Warnings int             `json:"warnings"`                // that it printed
 	First    []string        `json:"first,omitempty"`         // its first problems, a line each
 	Bytes    int64           `json:"bytes"`                   // of its text; 0 while it runs
-	Dropped  int64           `json:"dropped_bytes,omitempty"` // bytes in the middle that are not kept
+	Dropped  int64           `json:"dropped_bytes,omitempty"` // not kept, in the middle
 }
 
 // RunList is the kept runs that fit a question, the one that began last first.
@@ -93,8 +93,7 @@ type VerdictList struct {
 // Verdict is a verdict with problems as this interface has them.
 type Verdict struct {
 	verdict.Verdict
-	// New are the problems of the newest run that the last good one did not have; absent
-	// if the series is good.
+	// New are the problems that the last good run did not have; absent if Newest is good.
 	New *News `json:"new,omitempty"`
 }
 

@@ -23,27 +23,26 @@ type Terminal struct {
 	Private          bool           `json:"private"`
 	Notice           string         `json:"notice,omitempty"` // what is not as the person asked
 	LentTo           []string       `json:"lent_to"`
-	Loans            []Loan         `json:"loans"`             // one loan for each host in lent_to, in the same order
-	Kept             []KeptAt       `json:"kept,omitempty"`    // after the end of sharing: the offline hosts that may still keep the text
+	Loans            []Loan         `json:"loans"`             // in the order of lent_to
+	Kept             []KeptAt       `json:"kept,omitempty"`    // offline hosts that may still keep the text
 	Door             string         `json:"door,omitempty"`    // the door that started the terminal
-	Adopted          *vocab.Adopted `json:"adopted,omitempty"` // the pane of another program that the terminal only reads; absent for one that tether has started
+	Adopted          *vocab.Adopted `json:"adopted,omitempty"` // for a terminal that reads another program's pane
 	Pid              int            `json:"pid"`
 	Started          time.Time      `json:"started"`
 	Exit             *vocab.Exit    `json:"exit,omitempty"`    // absent while the terminal runs
 	Running          string         `json:"running,omitempty"` // the command line that the shell is running
-	Bytes            int64          `json:"bytes"`             // output so far, in bytes
-	Retained         int64          `json:"retained"`          // how many of the newest bytes are kept and can be read
-	Attached         int            `json:"attached"`          // number of attached people
-	Held             bool           `json:"held"`              // a holder process keeps the terminal running without the daemon
-	Lost             int64          `json:"lost_bytes"`        // bytes of output that were not recorded
-	CommandDetection bool           `json:"command_detection"` // the shell reports its commands
+	Bytes            int64          `json:"bytes"`             // of output so far
+	Retained         int64          `json:"retained"`          // newest bytes that are kept
+	Attached         int            `json:"attached"`          // people
+	Held             bool           `json:"held"`              // it outlives the daemon
+	Lost             int64          `json:"lost_bytes"`        // output that was not recorded
+	CommandDetection bool           `json:"command_detection"` // the shell reports them
 	vocab.State
 	CommandBytes map[int][]byte `json:"command_bytes,omitempty"` // arguments that are not UTF-8, by index
 	CwdBytes     []byte         `json:"cwd_bytes,omitempty"`
-	Port         int            `json:"port,omitempty"`      // the TCP port that it was given at its start, with PORT
-	Listening    []Listening    `json:"listening,omitempty"` // if it was requested and the system can tell
-	// Checkout is the git work tree of the directory, only in lists. Its texts are empty
-	// if a file system does not answer.
+	Port         int            `json:"port,omitempty"`      // that it was given at its start
+	Listening    []Listening    `json:"listening,omitempty"` // if requested and the system tells
+	// Checkout is only in lists. Its texts are empty if a file system does not answer.
 	Checkout *vocab.Checkout `json:"checkout,omitempty"`
 }
 
@@ -51,7 +50,7 @@ type Terminal struct {
 type TerminalList struct {
 	SchemaVersion int           `json:"schema_version"`
 	Terminals     []Terminal    `json:"terminals"`
-	Waiting       int           `json:"approvals_waiting"`  // number of pending approval requests
+	Waiting       int           `json:"approvals_waiting"`  // pending approval requests
 	Declared      []Declared    `json:"declared,omitempty"` // the terminals of the configuration, in its order
 	Crowded       []Connections `json:"crowded,omitempty"`  // agents whose further connections are refused
 }
@@ -125,9 +124,9 @@ type CommandList struct {
 // Listening is a TCP port on which a program of a terminal listens.
 type Listening struct {
 	Port    int    `json:"port"`
-	Address string `json:"address"` // address to which the port is bound
+	Address string `json:"address"` // to which the port is bound
 	Pid     int    `json:"pid"`
-	URL     string `json:"url,omitempty"` // for a browser here; if bound to a loopback address or to all
+	URL     string `json:"url,omitempty"` // for a browser here
 }
 
 // Ports are the listening ports of a terminal, or of this user's programs, in the order
@@ -142,15 +141,15 @@ type Ports struct {
 // a certain terminal has only what Listening has.
 type UserPort struct {
 	Listening
-	Command   []string        `json:"command,omitempty"`   // the program's arguments, if the system tells; at most 50, cut to 500 bytes each
+	Command   []string        `json:"command,omitempty"`   // argv, if the system tells; at most 50 words of 500 bytes
 	Directory string          `json:"directory,omitempty"` // the program's, else its terminal's
-	Checkout  *vocab.Checkout `json:"checkout,omitempty"`  // the git work tree that the directory is in
+	Checkout  *vocab.Checkout `json:"checkout,omitempty"`  // of the directory
 	Terminal  string          `json:"terminal,omitempty"`  // id of the terminal that the program is in
 	Name      string          `json:"name,omitempty"`      // the terminal's
-	Outside   bool            `json:"outside,omitempty"`   // the program is in no running terminal; the rest is of such a one
+	Outside   bool            `json:"outside,omitempty"`   // the program is in no running terminal
 	Since     time.Time       `json:"since,omitzero"`      // when the program started
-	Adopt     string          `json:"adopt,omitempty"`     // what tether adopt takes to make a terminal of it
-	Restart   []string        `json:"restart,omitempty"`   // the command to give to tether run once it was ended, as in command
+	Adopt     string          `json:"adopt,omitempty"`     // what to give to tether adopt
+	Restart   []string        `json:"restart,omitempty"`   // what to give to tether run once it was ended
 }
 
 // Screen is a terminal's screen.
@@ -177,29 +176,29 @@ type Waited struct {
 	Address       string         `json:"address,omitempty"`  // the address on which the port is open
 	Listener      string         `json:"listener,omitempty"` // "this terminal" or "another program", if known
 	Status        int            `json:"status,omitempty"`   // HTTP status of the URL's last answer
-	Detail        string         `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time, or that another program has the port
-	Exit          *vocab.Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
-	Cursor        int64          `json:"cursor"`             // raw offset of the end of the examined output
-	Masked        int            `json:"masked,omitempty"`   // number of places in the examined output that are masked for an agent
+	Detail        string         `json:"detail,omitempty"`   // why the URL was not answered with 2xx, or that another program has the port
+	Exit          *vocab.Exit    `json:"exit,omitempty"`     // if it has exited
+	Cursor        int64          `json:"cursor"`             // raw offset of what was examined
+	Masked        int            `json:"masked,omitempty"`   // places masked for an agent
 }
 
 // Problem is one complaint of a tool about a file.
 type Problem struct {
 	Tool      string `json:"tool"`
-	File      string `json:"file,omitempty"`       // relative to the command's directory; absent if the tool named none
-	Line      int    `json:"line,omitempty"`       // from 1; absent if the tool named none
-	Column    int    `json:"column,omitempty"`     // as the tool counts columns; absent if it named none
+	File      string `json:"file,omitempty"`       // relative to the command's directory
+	Line      int    `json:"line,omitempty"`       // from 1
+	Column    int    `json:"column,omitempty"`     // as the tool counts
 	EndLine   int    `json:"end_line,omitempty"`   // absent if the tool named none
 	EndColumn int    `json:"end_column,omitempty"` // absent if the tool named none
-	Package   string `json:"package,omitempty"`    // the name with which a runner of several programs prefixes this one's lines
+	Package   string `json:"package,omitempty"`    // the runner's prefix of these lines
 	Severity  string `json:"severity"`             // error, warning or info
-	Code      string `json:"code,omitempty"`       // the tool's own code for the problem
-	Href      string `json:"href,omitempty"`       // the page about the code to which the tool links it
+	Code      string `json:"code,omitempty"`       // the tool's
+	Href      string `json:"href,omitempty"`       // the tool's page about the code
 	Message   string `json:"message"`
-	First     int64  `json:"first"`           // raw offset of the first lines that reported it
-	Last      int64  `json:"last"`            // raw offset after the last lines that reported it
-	Count     int    `json:"count"`           // how often it was reported
-	Taken     string `json:"taken,omitempty"` // who has the port that was not free, or that it is free now
+	First     int64  `json:"first"`           // raw offset of the first report
+	Last      int64  `json:"last"`            // raw offset after the last report
+	Count     int    `json:"count"`           // of reports
+	Taken     string `json:"taken,omitempty"` // who has the port, or that it is free now
 }
 
 // ProblemsOf returns problems as this interface has them.
@@ -229,17 +228,17 @@ func (p *Problem) problem() problems.Problem {
 type ProblemList struct {
 	SchemaVersion int       `json:"schema_version"`
 	Problems      []Problem `json:"problems"`
-	Errors        int       `json:"errors"`       // number of errors among all known problems
-	Warnings      int       `json:"warnings"`     // number of warnings among all known problems
-	Cursor        int64     `json:"cursor"`       // the value for since next time
-	More          bool      `json:"more"`         // there are more problems after the cursor
-	Cleared       bool      `json:"cleared"`      // problems were cleared after since
-	Dropped       int       `json:"dropped"`      // number of problems that were not remembered because there was no room
-	Unseen        int64     `json:"unseen_bytes"` // bytes of output that were dropped before they could be examined
-	Masked        int       `json:"masked"`       // number of places in the output that are not shown as they were printed, such as secrets
+	Errors        int       `json:"errors"`       // among all known problems
+	Warnings      int       `json:"warnings"`     // among all known problems
+	Cursor        int64     `json:"cursor"`       // for since next time
+	More          bool      `json:"more"`         // there are more
+	Cleared       bool      `json:"cleared"`      // some were cleared after since
+	Dropped       int       `json:"dropped"`      // problems for which there was no room
+	Unseen        int64     `json:"unseen_bytes"` // bytes dropped before they could be examined
+	Masked        int       `json:"masked"`       // places in the output that are masked
 	Exited        bool      `json:"exited"`       // the terminal has exited
-	Succeeded     bool      `json:"succeeded"`    // a known tool has said, since it began, that it found no errors
-	Unrecognised  []string  `json:"unrecognised"` // the last lines that look like errors and fit no known format, at most 5
+	Succeeded     bool      `json:"succeeded"`    // a known tool has reported no errors
+	Unrecognised  []string  `json:"unrecognised"` // the last lines that look like errors and fit no known format
 }
 
 // Digest sums up a terminal's output.
@@ -276,6 +275,6 @@ type Fetched struct {
 	Trouble       string    `json:"trouble,omitempty"`      // why the body ended early
 	FirstByteMs   int64     `json:"first_byte_ms"`
 	TookMs        int64     `json:"took_ms"`
-	Printed       string    `json:"printed,omitempty"`  // by the terminal meanwhile, the newest 4 KB; masked
+	Printed       string    `json:"printed,omitempty"`  // by the terminal meanwhile: the newest 4 KB, masked
 	Problems      []Problem `json:"problems,omitempty"` // new ones, at most 10
 }

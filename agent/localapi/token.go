@@ -14,7 +14,7 @@ type Whoami struct {
 // TokenInfo is a token as lists show it.
 type TokenInfo struct {
 	Principal string    `json:"principal"`
-	Person    bool      `json:"person,omitempty"` // the token is for the person's own scripts; principal is a name for it
+	Person    bool      `json:"person,omitempty"` // it is for the person's own scripts
 	Created   time.Time `json:"created"`
 }
 
@@ -27,7 +27,7 @@ type TokenList struct {
 // TokenRequest asks for a new token for an agent, or for the person's scripts.
 type TokenRequest struct {
 	Principal string `json:"principal"`
-	Person    bool   `json:"person,omitempty"` // the token is for the person's own scripts; principal is a name for it
+	Person    bool   `json:"person,omitempty"` // it is for the person's own scripts
 }
 
 // NewToken is the answer to a TokenRequest. The token is returned only this once.

@@ -95,7 +95,7 @@ func (e *Effect) UnmarshalText(text []byte) error {
 type Decision struct {
 	Effect Effect `json:"effect"`
 	Rule   string `json:"rule"`   // ID of the deciding rule
-	Reason string `json:"reason"` // the reason, as a sentence for the caller
+	Reason string `json:"reason"` // a sentence for the caller
 }
 
 // Code is the kind of a refusal, for programs.

@@ -31,26 +31,24 @@ type Side struct {
 
 // Line is a line that only one of two runs has.
 type Line struct {
-	Offset int64  `json:"offset"` // of its beginning in the text of its run
+	Offset int64  `json:"offset"` // in the text of its run
 	Text   string `json:"text"`
-	Count  int    `json:"count"` // how often the run printed it
+	Count  int    `json:"count"` // in the run
 }
 
 // Comparison says what a run printed that another did not.
 type Comparison struct {
-	// Problems counts all problems, Lines all different lines. New are problems that only
-	// the run has, Gone those that only the other has, both at most 100. A problem that
-	// has moved to another line is the same.
+	// New are problems that only the run has, Gone those that only the other has, both at
+	// most 100; Problems counts all. A problem that moved to another line is the same.
 	Problems ProblemCounts      `json:"problems"`
 	New      []problems.Problem `json:"new"`
 	Gone     []problems.Problem `json:"gone"`
 	// Added are lines that only the run has, Removed those that only the other has, in
-	// their order, each once and at most 200.
+	// their order, each once and at most 200; Lines counts all.
 	Lines   LineCounts `json:"lines"`
 	Added   []Line     `json:"added"`
 	Removed []Line     `json:"removed"`
-	// Partial says that a run has too many different lines: those after them were not
-	// compared.
+	// Partial says that not all lines were compared, because there are too many.
 	Partial bool `json:"partial,omitempty"`
 }
 

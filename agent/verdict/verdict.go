@@ -29,10 +29,9 @@ type Point struct {
 	At      time.Time `json:"at"`
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Why     string    `json:"why,omitempty"`    // such as "exit status 2"
-	Commit  string    `json:"commit,omitempty"` // of the checkout; COMMIT+changes if files differed from it; absent if there is none, or it is not known
+	Commit  string    `json:"commit,omitempty"` // of the checkout; COMMIT+changes if files differed from it
 	Branch  string    `json:"branch,omitempty"`
-	// Errors and Warnings are how many were recognised in what was printed, also beside
-	// exit status 0.
+	// Errors and Warnings are how many were recognised, also beside exit status 0.
 	Errors   int `json:"errors,omitempty"`
 	Warnings int `json:"warnings,omitempty"`
 }
@@ -43,27 +42,24 @@ type Verdict struct {
 	Line  string `json:"command,omitempty"` // the command line otherwise
 	Dir   string `json:"cwd,omitempty"`
 	State State  `json:"verdict"`
-	// Since is when the run began that had this verdict first. All after it had it, too.
+	// Since is when the first run began that had this verdict as all after it.
 	Since time.Time `json:"since,omitzero"`
 	// Newest is the newest run that counts.
 	Newest *Point `json:"newest,omitempty"`
 	// Good and Failing, the last good and the first failing run, are the interval in
-	// which it broke. A series that is good has Failing only if that is of a newer
-	// commit.
+	// which it broke. A good series has Failing only of a newer commit.
 	Good    *Point `json:"good,omitempty"`
 	Failing *Point `json:"failing,omitempty"`
-	// Untried is how many commits between the two were not run; absent if it is not
-	// known.
+	// Untried is how many commits between the two were not run; nil: it is not known.
 	Untried *int `json:"untried,omitempty"`
 	// New are the problems of the newest run that the last good one did not have; absent
 	// if the series is good.
 	New *News `json:"new,omitempty"`
-	// Running is the newest run that goes on, with the outcome that it has now.
+	// Running is the newest run that goes on, with its present outcome.
 	Running *Point `json:"running,omitempty"`
 	// Uncounted is how many newer runs than Newest do not count.
 	Uncounted int `json:"uncounted,omitempty"`
-	// Notes are sentences about what limits the verdict, such as a commit that was good
-	// and failing.
+	// Notes are about what limits the verdict, such as a commit that was good and failing.
 	Notes []string `json:"notes,omitempty"`
 }
 

@@ -206,7 +206,7 @@ func liveHead(ctx context.Context, client *localclient.Client) (*audit.Head, err
 type verified struct {
 	SchemaVersion int  `json:"schema_version"`
 	Intact        bool `json:"intact"`
-	Daemon        bool `json:"daemon"` // a running daemon was asked for the end of the log
+	Daemon        bool `json:"daemon"` // it was asked for the log's end
 	audit.Report
 }
 

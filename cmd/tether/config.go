@@ -88,7 +88,7 @@ type configKey struct {
 	Kind    string `json:"kind"`
 	Allowed string `json:"allowed,omitempty"`
 	From    string `json:"from"`               // flag, environment, file, allow-root or default
-	Env     string `json:"variable,omitempty"` // name of the environment variable; almost no key has one
+	Env     string `json:"variable,omitempty"` // environment variable, for few keys
 }
 
 func configView(path string, settings *config.Config, from map[string]config.Source) configuration {

@@ -206,6 +206,9 @@ func (s *schemas) fields(t *testing.T, name string, hide map[string]bool) (all [
 		if strings.HasPrefix(options, "omit") || strings.Contains(words, "absent") || strings.Contains(words, "only while") {
 			mark = "?"
 		}
+		for _, verb := range []string{" is ", " are ", " says that "} { // "Since is when": the page has the name
+			words = strings.TrimPrefix(words, f.Names[0].Name+verb)
+		}
 		kind := " " + s.kind(pkg, f.Type)
 		if kind == " string" {
 			kind = "" // the page says that

@@ -267,7 +267,7 @@ type hostTerminal struct {
 	URI       string    `json:"uri"`
 	Title     string    `json:"title"`
 	Awaits    string    `json:"awaits,omitempty"` // awaiting_input or awaiting_secret, while the program waits for typed input
-	Ready     string    `json:"ready,omitempty"`  // starting, ready, failed or stopped; absent if nobody has said when the terminal is ready
+	Ready     string    `json:"ready,omitempty"`  // starting, ready, failed or stopped
 	Exited    bool      `json:"exited"`
 	ExitCode  *int64    `json:"exit_code,omitempty"`
 	Target    string    `json:"execution_target,omitempty"`
