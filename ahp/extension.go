@@ -45,6 +45,9 @@ type ClientTerminals struct {
 	ParkMs int64 `json:"parkMs,omitempty"`
 	// Runs says that the host sends MethodRuns to machines that answer it.
 	Runs bool `json:"runs,omitempty"`
+	// Ports says that the host sends requests for lent ports to machines that take them,
+	// see PortsTerminal.
+	Ports bool `json:"ports,omitempty"`
 }
 
 // Forbids reports whether the host says that this connection may not create
@@ -100,19 +103,34 @@ func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
 // speaks.
 type ClientMarker struct {
 	Versions []int64 `json:"versions"`
-	Runs     bool    `json:"runs,omitempty"` // the client answers MethodRuns
+	Runs     bool    `json:"runs,omitempty"`  // the client answers MethodRuns
+	Ports    bool    `json:"ports,omitempty"` // the client takes requests for lent ports
+}
+
+// Meta returns the marker, with the version that this package speaks, as the _meta of an
+// InitializeParams.
+func (c ClientMarker) Meta() Meta {
+	c.Versions = []int64{ExtensionVersion}
+	return Meta{MarkerKey: marshal(c)}
 }
 
 // NewClientMeta returns the _meta of an InitializeParams that offers the extension.
-func NewClientMeta() Meta {
-	return Meta{MarkerKey: marshal(ClientMarker{Versions: []int64{ExtensionVersion}})}
+func NewClientMeta() Meta { return ClientMarker{}.Meta() }
+
+// FindClientMarker returns the marker in a client's _meta. It returns false if there is
+// none that offers the version that this package speaks.
+func FindClientMarker(m Meta) (c ClientMarker, ok bool) {
+	if json.Unmarshal(m[MarkerKey], &c) != nil || !slices.Contains(c.Versions, ExtensionVersion) {
+		return ClientMarker{}, false
+	}
+	return c, true
 }
 
 // OffersExtension reports whether a client's _meta offers the version that this package
 // speaks.
 func OffersExtension(m Meta) bool {
-	var c ClientMarker
-	return json.Unmarshal(m[MarkerKey], &c) == nil && slices.Contains(c.Versions, ExtensionVersion)
+	_, ok := FindClientMarker(m)
+	return ok
 }
 
 // NewAgentMeta returns the _meta of a tool call made by the agent of that name, nil for

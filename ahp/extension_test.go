@@ -73,6 +73,30 @@ func TestMarkersMeetEachOther(t *testing.T) {
 	}
 }
 
+// Each side says which requests it knows, or they are not sent.
+func TestMarkersOfRequests(t *testing.T) {
+	for text, want := range map[string]ahp.ClientMarker{
+		`{"versions":[1],"runs":true}`:    {Versions: []int64{1}, Runs: true},
+		`{"versions":[1],"ports":true}`:   {Versions: []int64{1}, Ports: true},
+		`{"versions":[1]}`:                {Versions: []int64{1}},
+		`{"versions":[2],"runs":true}`:    {},
+		`{"versions":[2],"ports":true}`:   {},
+		`{"versions":[1],"ports":"true"}`: {},
+		`null`:                            {},
+	} {
+		if got, ok := ahp.FindClientMarker(ahp.Meta{ahp.MarkerKey: []byte(text)}); !cmp.Equal(got, want) || ok != (want.Versions != nil) {
+			t.Errorf("%s: %+v, %t, want %+v", text, got, ok, want)
+		}
+	}
+	sent := ahp.ClientMarker{Runs: true, Ports: true}
+	if got, ok := ahp.FindClientMarker(sent.Meta()); !ok || !got.Runs || !got.Ports {
+		t.Errorf("the marker of a client comes as %+v, %t", got, ok)
+	}
+	if m, ok := ahp.FindClientTerminals(ahp.InitializeResult{Meta: ahp.Meta{ahp.MarkerKey: []byte(`{"version":1,"runs":true,"ports":true}`)}}); !ok || !m.Runs || !m.Ports {
+		t.Errorf("a host's marker: %+v, %t", m, ok)
+	}
+}
+
 // A terminal with any _meta from a host can be read, and the values read are valid.
 func FuzzTerminalMeta(f *testing.F) {
 	for _, seed := range []string{`{}`, `null`, `{"tether/formerTerminal":"ahp-terminal:/a","tether/missingBytes":7}`, `{"tether/formerTerminal":"\ud800:"}`,

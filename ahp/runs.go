@@ -101,15 +101,3 @@ func (r RunsResult) Validate() error {
 	}
 	return checkLength("error", r.Error, MaxRunsError)
 }
-
-// NewRunsMeta is NewClientMeta for a client that answers MethodRuns.
-func NewRunsMeta() Meta {
-	return Meta{MarkerKey: marshal(ClientMarker{Versions: []int64{ExtensionVersion}, Runs: true})}
-}
-
-// OffersRuns reports whether a client's _meta offers the extension, and to answer
-// MethodRuns.
-func OffersRuns(m Meta) bool {
-	var c ClientMarker
-	return OffersExtension(m) && json.Unmarshal(m[MarkerKey], &c) == nil && c.Runs
-}

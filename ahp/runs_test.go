@@ -8,27 +8,6 @@ import (
 	"tether/ahp"
 )
 
-// Both sides say that they know the request, or it is not sent.
-func TestMarkersOfRuns(t *testing.T) {
-	for text, want := range map[string]bool{
-		`{"versions":[1],"runs":true}`:   true,
-		`{"versions":[1]}`:               false,
-		`{"versions":[2],"runs":true}`:   false,
-		`{"versions":[1],"runs":"true"}`: false,
-		`null`:                           false,
-	} {
-		if got := ahp.OffersRuns(ahp.Meta{ahp.MarkerKey: []byte(text)}); got != want {
-			t.Errorf("%s: %t, want %t", text, got, want)
-		}
-	}
-	if !ahp.OffersRuns(ahp.NewRunsMeta()) || !ahp.OffersExtension(ahp.NewRunsMeta()) || ahp.OffersRuns(ahp.NewClientMeta()) || ahp.OffersRuns(nil) {
-		t.Error("the offer of a client is not understood")
-	}
-	if m, ok := ahp.FindClientTerminals(ahp.InitializeResult{Meta: ahp.Meta{ahp.MarkerKey: []byte(`{"version":1,"runs":true}`)}}); !ok || !m.Runs {
-		t.Errorf("a host's marker: %+v, %t", m, ok)
-	}
-}
-
 // Questions and answers about runs are bounded.
 func TestRunsAreValidated(t *testing.T) {
 	names := strings.Repeat(`"ann",`, ahp.MaxReaderNames)

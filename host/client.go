@@ -20,6 +20,7 @@ type client struct {
 	version   string    // negotiated by its last initialize
 	resume    bool      // it has sent our marker: it knows offsets, acknowledgements, and terminals that outlive a connection
 	runs      bool      // it answers ahp.MethodRuns
+	ports     bool      // it takes requests for lent ports
 	conn      *conn     // its newest connection; nil while it is away
 	left      time.Time
 	lends     bool // it has lent terminals, so its id is not free while it is away

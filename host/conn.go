@@ -66,6 +66,7 @@ type conn struct {
 	// client without the mutex.
 	client  *client // nil before the handshake
 	closing bool
+	ports   *portsWay                // nil before its first request
 	subs    map[string]*subscription // by URI
 	ready   []*subscription          // subscriptions with entries to deliver
 	later   []*later                 // replies with snapshots
@@ -98,7 +99,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
 		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
 	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
-		ControlBytes: maxReplies})
+		ControlBytes: maxReplies, Taken: ahp.MethodTaken})
 	c.pulse.limit, c.pulse.epoch, c.pulse.sending = h.opts.SilenceTime, h.epoch, func() bool { return c.peer.Sending() > 0 }
 	c.pulse.gone = func() { c.close(closeSilent, "the client sent nothing for too long") }
 	c.pulse.ch, _ = ch.(pinged)

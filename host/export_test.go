@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -417,4 +418,11 @@ func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }
 func GuestAsksForRuns(ctx context.Context, uri string) error {
 	_, err := (&Host{}).askRuns(ctx, Principal{Guest: uri, Role: RoleObserver}, runsQuestion{})
 	return err
+}
+
+// Ports is the way to the lent ports of the client with that id.
+func (h *Host) Ports(id string) (http.RoundTripper, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.clients[id].portsLocked()
 }

@@ -68,7 +68,8 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 		cl.machine = p.ClientInfo.Title
 	}
 	cl.anew = false
-	cl.version, cl.resume, cl.runs = version, ahp.OffersExtension(p.Meta), ahp.OffersRuns(p.Meta)
+	marker, resume := ahp.FindClientMarker(p.Meta)
+	cl.version, cl.resume, cl.runs, cl.ports = version, resume, marker.Runs, marker.Ports
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	h.absentLocked(cl)
 	c.laterLocked(subs, func() { c.welcome(r, subs) })
@@ -123,7 +124,8 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 // welcome answers initialize with the present state of the subscribed channels.
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
-	marker.MayLend, marker.Screens, marker.States, marker.Shares, marker.Runs = &mayLend, true, true, mayLend && !h.opts.NoShares, mayLend
+	marker.MayLend, marker.Screens, marker.States, marker.Shares = &mayLend, true, true, mayLend && !h.opts.NoShares
+	marker.Runs, marker.Ports = mayLend, mayLend
 	if mayLend {
 		marker.ParkMs = h.opts.Park.Milliseconds()
 	}

@@ -119,7 +119,7 @@ func (v *viewer) initialize(o viewOptions) {
 		p.Meta = ahp.NewClientMeta()
 	}
 	if o.runs {
-		p.Meta = ahp.NewRunsMeta()
+		p.Meta = ahp.ClientMarker{Runs: true}.Meta()
 	}
 	if err := v.call(ahp.MethodInitialize, p, &v.result); err != nil {
 		v.t.Fatalf("initialize as %s: %v", v.id, err)

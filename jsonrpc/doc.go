@@ -17,6 +17,9 @@
 // request gets -32600, both with a null id. Only the channel itself ends a peer: then
 // every call that waits fails with [ErrClosed] and every blocked sender returns.
 //
+// A channel with binary messages may carry a stream of bytes beside the messages, see
+// [Peer.Stream]: it has the lowest priority.
+//
 // Two rules are worth knowing before using it. Control may overtake bulk: messages that
 // must stay in order have to use the same queue. And the handler runs on the read
 // goroutine, so it answers at once or hands the [Request] to another goroutine; it must

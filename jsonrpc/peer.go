@@ -64,6 +64,17 @@ type Options struct {
 	// more reports that another message follows.
 	Source func() (msg []byte, more bool)
 
+	// Taken is the method of the notification with which each side tells the other how
+	// many bytes of [Peer.Stream] it has taken; the peer sends and handles it. "": there
+	// is no stream, and a binary message ends the connection.
+	Taken string
+
+	// Accept, if not nil, is called on the read goroutine for each stream that the other
+	// side begins, see [Peer.Stream]. It must not block, and the stream must be closed
+	// later. If nil, a message of a stream that this side has not begun ends the
+	// connection.
+	Accept func(net.Conn)
+
 	// MaxMessage is the size in bytes beyond which a message is refused with
 	// [ErrTooLarge] before it is sent: the most that the other side reads. Default 1 MiB.
 	MaxMessage int
@@ -108,11 +119,14 @@ func (o Options) withDefaults() Options {
 // it idle and does so itself.
 type Peer struct {
 	// Set once by NewPeer.
-	ch   Channel
-	opts Options
-	wake chan struct{} // 1 slot: tells an idle writeLoop to look again; nobody closes it
-	done chan struct{} // closed by shut, after cause is set
-	gone chan struct{} // closed by shut after it has closed the channel
+	ch     Channel
+	binary BinaryChannel // ch, nil if it is none
+	opts   Options
+	wake   chan struct{} // 1 slot: tells an idle writeLoop to look again; nobody closes it
+	done   chan struct{} // closed by shut, after cause is set
+	gone   chan struct{} // closed by shut after it has closed the channel
+
+	beside beside // the stream; has a lock of its own
 
 	// Owned by the read goroutine.
 	note    Request           // reused for every notification
@@ -142,8 +156,10 @@ type Peer struct {
 // [Peer.Run].
 func NewPeer(ch Channel, o Options) *Peer {
 	o = o.withDefaults()
-	return &Peer{
+	binary, _ := ch.(BinaryChannel)
+	p := &Peer{
 		ch:      ch,
+		binary:  binary,
 		opts:    o,
 		epoch:   time.Now(),
 		wake:    make(chan struct{}, 1),
@@ -154,6 +170,8 @@ func NewPeer(ch Channel, o Options) *Peer {
 		bulk:    queue{limit: o.QueueBytes},
 		calls:   map[int64]chan response{},
 	}
+	p.beside.room.L = &p.beside.mu
+	return p
 }
 
 // Run serves the connection until the channel ends, ctx is done or the peer is closed,
@@ -217,6 +235,7 @@ func (p *Peer) shut(cause error, closeChannel func() error) {
 	cancel := p.cancel
 	p.mu.Unlock()
 
+	p.beside.fail(cause)
 	close(p.done)
 	if cancel != nil {
 		cancel()

@@ -78,6 +78,25 @@ func (q *queue) push(data []byte) {
 	q.cost += len(data) + messageCost
 }
 
+// extend queues a copy of the first bytes of data, and returns how many: up to most in a
+// message. It adds them to the newest message, if that has room.
+func (q *queue) extend(data []byte, most int) int {
+	if c := q.tail; c != nil && !q.empty() {
+		last := &q.msgs[len(q.msgs)-1]
+		n := min(len(data), most-len(last.data), chunkSize-c.used)
+		if last.home == c && n > 0 && len(last.data) > 0 {
+			copy(c.buf[c.used:], data[:n])
+			c.used += n
+			last.data = last.data[:len(last.data)+n]
+			q.cost += n
+			return n
+		}
+	}
+	n := min(len(data), most)
+	q.push(data[:n])
+	return n
+}
+
 // pushOwned queues data itself; its caller must not use it any more.
 func (q *queue) pushOwned(data []byte) {
 	q.msgs = append(q.msgs, outgoing{data: data})

@@ -28,7 +28,12 @@ func (p *Peer) readLoop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.receive(ctx, data); err != nil {
+		if p.binary != nil && p.binary.Binary() {
+			err = p.beside.received(p, data)
+		} else {
+			err = p.receive(ctx, data)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -66,10 +71,18 @@ func (p *Peer) receive(ctx context.Context, data []byte) error {
 		p.refuse(nil, Errorf(CodeParse, "%s", strings.TrimPrefix(err.Error(), "jsonspan: ")))
 	case m.isResponse():
 		p.respond(&m)
+	case p.opts.Taken != "" && m.id == nil && p.isTaken(&m):
+		return p.beside.confirmed(p, m.params)
 	default:
 		p.request(ctx, &m)
 	}
 	return nil
+}
+
+// isTaken reports whether m is the notification of [Options.Taken].
+func (p *Peer) isTaken(m *message) bool {
+	n := len(m.method)
+	return n > 2 && string(m.method[1:n-1]) == p.opts.Taken && m.checkRequest() == nil
 }
 
 // refuse answers a message that is not a valid request.

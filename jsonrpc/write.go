@@ -22,6 +22,9 @@ func (p *Peer) writeLoop(ctx context.Context) {
 		case m.data == nil:
 			err = batch.Flush(ctx)
 			held = false
+		case q == &p.beside.out:
+			err = p.binary.SendBinary(ctx, m.data)
+			held = false
 		case more && gathers:
 			// The channel may gather messages while more are queued. It never waits for
 			// more to come.
@@ -81,7 +84,7 @@ func (p *Peer) beginDirect() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	running := p.cancel != nil && p.cause == nil
-	if !running || p.writing || p.late != nil || !p.control.empty() || !p.bulk.empty() {
+	if !running || p.writing || p.late != nil || !p.control.empty() || !p.bulk.empty() || !p.beside.overtaken() {
 		return false
 	}
 	p.writing, p.direct = true, true
@@ -122,9 +125,10 @@ func (p *Peer) endDirect(err error, late []byte, more bool) error {
 
 // next returns the next message, which counts as being written from now on: of the
 // control queue, else of the bulk queue, else what PullDirectly has left, else what the
-// source returns. q is where its cost is counted, nil when the peer has ended. If there
-// is no message, next waits for one or, if wait is false, returns one without data. more
-// reports that another message is likely to follow.
+// source returns, else of the stream, which does not wait for ever. q is where its cost
+// is counted, nil when the peer has ended. If there is no message, next waits for one or,
+// if wait is false, returns one without data. more reports that another message is likely
+// to follow.
 func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 	asked := p.opts.Source == nil // there is no source, or it has just returned no message
 	for {
@@ -138,6 +142,20 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			p.mu.Unlock()
 			p.awaitWake()
 			continue
+		}
+		if msg := p.beside.notice(p.opts.Taken); msg != nil {
+			p.writing = true
+			p.mu.Unlock()
+			return &p.pulled, p.pull(msg), false
+		}
+		others := !p.control.empty() || !p.bulk.empty() || p.late != nil || !asked
+		if m, ok := p.beside.next(others); ok {
+			p.writing = true
+			if !others && wait {
+				p.drainedLocked()
+			}
+			p.mu.Unlock()
+			return &p.beside.out, m, false
 		}
 		q = &p.control
 		if q.empty() {
@@ -157,9 +175,8 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 		}
 		idle := asked && wait
 		p.writing = !idle
-		if idle && p.drained != nil {
-			close(p.drained)
-			p.drained = nil
+		if idle {
+			p.drainedLocked()
 		}
 		p.mu.Unlock()
 		switch {
@@ -175,6 +192,14 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			}
 			asked = !more // look at the queues again before waiting: messages may have been queued meanwhile
 		}
+	}
+}
+
+// drainedLocked releases those who wait in Flush.
+func (p *Peer) drainedLocked() {
+	if p.drained != nil {
+		close(p.drained)
+		p.drained = nil
 	}
 }
 
@@ -200,7 +225,10 @@ func (p *Peer) Wake() { p.wakeWriter() }
 func (p *Peer) sent(q *queue, m outgoing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cause == nil {
+	switch {
+	case q == &p.beside.out:
+		p.beside.release(m)
+	case p.cause == nil:
 		q.release(m)
 	}
 	p.writing = false

@@ -52,7 +52,7 @@ type fakeHost struct {
 }
 
 func (f *fakeHost) serve(ctx context.Context, ch jsonrpc.Channel) {
-	p := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: f})
+	p := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: f, Taken: ahp.MethodTaken})
 	f.mu.Lock()
 	f.peer = p
 	if f.text == nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -60,6 +62,10 @@ type Options struct {
 	// Runs, if not nil, answers the host's questions about what terminals have printed
 	// before. It returns soon after ctx has ended.
 	Runs func(ctx context.Context, q Asked) ahp.RunsResult
+	// Ports, if not nil, serves the host's requests for lent ports, as HTTP/2, each for a
+	// terminal that is lent there. It returns soon after the request's context has ended,
+	// which the end of the connection does.
+	Ports func(w http.ResponseWriter, r *http.Request, id term.ID)
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is not
 	// answered within one Heartbeat is given up.
 	Heartbeat time.Duration
@@ -238,7 +244,7 @@ func (l *Link) Withdraw() { close(l.part) }
 func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1), made: time.Now(), asked: make(chan *question, askedAhead)}
+	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1), made: time.Now(), asked: make(chan *question, askedAhead), streams: make(chan net.Conn, 1)}
 	conn, err := l.dial(ctx, s, within)
 	if err != nil {
 		return err
@@ -258,6 +264,9 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version, Title: l.opts.Machine},
 		Meta:     l.marker(), OnEnvelope: s.onEnvelope, OnNotification: s.onNotification, OnRequest: s.onRequest,
 		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
+	}
+	if l.opts.Ports != nil {
+		o.OnStream = s.onStream
 	}
 	l.mu.Lock()
 	last, uris := l.resume, l.createdLocked()
@@ -290,10 +299,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 
 // marker returns the _meta of initialize.
 func (l *Link) marker() ahp.Meta {
-	if l.opts.Runs != nil {
-		return ahp.NewRunsMeta()
-	}
-	return ahp.NewClientMeta()
+	return ahp.ClientMarker{Runs: l.opts.Runs != nil, Ports: l.opts.Ports != nil}.Meta()
 }
 
 // overtaken is how long an attempt may continue after a move: packets sent before it may

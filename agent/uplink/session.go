@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,8 @@ import (
 // session is one connection to the host.
 //
 // Goroutines: run announces and withdraws as the pool changes; heartbeat and probe ping;
-// one publisher per lent terminal; two answer the host's questions. The connection's read
+// one publisher per lent terminal; two answer the host's questions, and servePorts its
+// requests for lent ports, once there are any. The connection's read
 // goroutine calls onEnvelope, onNotification and onRequest, which never block.
 type session struct {
 	link *Link
@@ -39,7 +41,8 @@ type session struct {
 	lastSeq atomic.Int64        // serverSeq of the last envelope
 	heard   atomic.Int64        // when something last arrived, in nanoseconds since made
 
-	asked chan *question // the host's questions; those that find no room are refused
+	asked   chan *question // the host's questions; those that find no room are refused
+	streams chan net.Conn  // 1 slot: one that the host has begun, for announce to serve
 
 	mu    sync.Mutex
 	ended []*lending    // by the host, and not settled yet
@@ -179,6 +182,8 @@ func (s *session) announce(ctx context.Context) {
 		select {
 		case <-part:
 			part = nil
+		case stream := <-s.streams:
+			s.takeStream(ctx, stream)
 		case <-changes:
 		case <-s.wake:
 		case <-ctx.Done():

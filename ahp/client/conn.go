@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,7 @@ type Options struct {
 	OnEnvelope     func(v ahp.EnvelopeView)           // also for replayed ones; Data is not checked to be a valid string
 	OnNotification func(method string, params []byte) // for all methods but MethodAction
 	OnRequest      func(r *jsonrpc.Request)           // a request of the host, once the handshake is done; it is replied to then or later
+	OnStream       func(stream net.Conn)              // for each stream of binary messages that the host begins, see jsonrpc.Options.Accept; nil: it may begin none
 	OnInvalid      func(err error)                    // for an envelope that could not be read and was skipped
 }
 
@@ -97,7 +99,11 @@ func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, 
 		o.Versions = ahp.Versions()
 	}
 	c := &Conn{opts: o, ch: ch, done: make(chan struct{})}
-	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle), Shortcut: c.shortcut, MaxValues: cmp.Or(o.MaxValues, DefaultMaxValues)})
+	po := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle), Shortcut: c.shortcut, MaxValues: cmp.Or(o.MaxValues, DefaultMaxValues), Accept: o.OnStream}
+	if o.OnStream != nil {
+		po.Taken = ahp.MethodTaken
+	}
+	c.peer = jsonrpc.NewPeer(ch, po)
 	go c.run()
 	handshake := c.initialize
 	if o.Resume != nil {

@@ -22,7 +22,7 @@ func TestRunsOfMachinesAtOtherNodes(t *testing.T) {
 	servers := testkit.StartJetStream(t, tools)
 	a, b := start(t, servers.URLs, host.Options{}), start(t, servers.URLs, host.Options{})
 	asked := make(chan string, 10)
-	conn := must.Get(client.Connect(t.Context(), client.Endpoint{URL: a.url, Token: own}, client.Options{ClientID: "workshop", Meta: ahp.NewRunsMeta(), OnRequest: func(r *jsonrpc.Request) {
+	conn := must.Get(client.Connect(t.Context(), client.Endpoint{URL: a.url, Token: own}, client.Options{ClientID: "workshop", Meta: ahp.ClientMarker{Runs: true}.Meta(), OnRequest: func(r *jsonrpc.Request) {
 		var p ahp.RunsParams
 		if err := ahp.DecodeParams(r.Params, &p); err != nil {
 			t.Error(err)

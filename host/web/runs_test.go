@@ -20,7 +20,7 @@ func TestPageShowsRuns(t *testing.T) {
 	s := newSite(t, host.Options{})
 	near, far := testkit.Channels()
 	go func() { _ = s.owner.ServeChannel(context.Background(), far) }() // ends with the host
-	c := must.Get(client.ConnectChannel(t.Context(), near, client.Options{ClientID: "tower-client", Info: ahp.Implementation{Name: "test", Title: "tower"}, Meta: ahp.NewRunsMeta(),
+	c := must.Get(client.ConnectChannel(t.Context(), near, client.Options{ClientID: "tower-client", Info: ahp.Implementation{Name: "test", Title: "tower"}, Meta: ahp.ClientMarker{Runs: true}.Meta(),
 		OnRequest: func(r *jsonrpc.Request) {
 			answer := `{"runs":[{"id":"pty-a.3","name":"build","command":"go test ./... <b>x</b>","cwd":"/src","checkout":{"repository":"/src","worktree":"/src","branch":"main","commit":"3f2a91c0000000000000000000000000000000ff"},"started":"2026-01-02T03:04:05Z","ended":"2026-01-02T03:04:15Z","outcome":"failing","why":"exit status 1","exitCode":1,"errors":2,"first":["a_test.go:7: error: want 1"],"bytes":700},
 				{"id":"pty-a.2","command":"go test ./...","started":"2026-01-02T02:04:05Z","outcome":"good","bytes":70}]}`

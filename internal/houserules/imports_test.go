@@ -69,7 +69,7 @@ const layers = `
 	screen, agent/verdict < agenttools;
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
-	agent/term, ahp/client < agent/uplink;
+	agent/term, ahp/client, internal/bounded < agent/uplink;
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/verdict < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;

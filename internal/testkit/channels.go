@@ -20,12 +20,17 @@ func Channels() (*ChannelEnd, *ChannelEnd) {
 
 // A oneWay is one direction of two channels.
 type oneWay struct {
-	full  chan []byte // messages, 1 slot; sent by one end, nobody closes it
+	full  chan message // 1 slot; sent by one end, nobody closes it
 	empty chan []byte // buffers to be used again, likewise from the other end; never more than 3 exist
 }
 
+type message struct {
+	data   []byte
+	binary bool
+}
+
 func newOneWay() oneWay {
-	return oneWay{full: make(chan []byte, 1), empty: make(chan []byte, 3)}
+	return oneWay{full: make(chan message, 1), empty: make(chan []byte, 3)}
 }
 
 // A ChannelEnd is one of the two channels that Channels returns.
@@ -36,11 +41,19 @@ type ChannelEnd struct {
 	once sync.Once
 	done chan struct{} // closed by Close
 
-	last []byte // owned by the receiver: the last message that Recv returned
+	last message // owned by the receiver: the last one that Recv returned
 }
 
 // Send implements jsonrpc.Channel.
-func (e *ChannelEnd) Send(ctx context.Context, msg []byte) error {
+func (e *ChannelEnd) Send(ctx context.Context, msg []byte) error { return e.send(ctx, msg, false) }
+
+// SendBinary implements jsonrpc.BinaryChannel.
+func (e *ChannelEnd) SendBinary(ctx context.Context, msg []byte) error { return e.send(ctx, msg, true) }
+
+// Binary implements jsonrpc.BinaryChannel.
+func (e *ChannelEnd) Binary() bool { return e.last.binary }
+
+func (e *ChannelEnd) send(ctx context.Context, msg []byte, binary bool) error {
 	select {
 	case <-e.done:
 		return net.ErrClosed
@@ -55,7 +68,7 @@ func (e *ChannelEnd) Send(ctx context.Context, msg []byte) error {
 	}
 	buf = append(buf[:0], msg...)
 	select {
-	case e.out.full <- buf:
+	case e.out.full <- message{buf, binary}:
 		return nil
 	case <-e.done:
 		return net.ErrClosed
@@ -68,25 +81,25 @@ func (e *ChannelEnd) Send(ctx context.Context, msg []byte) error {
 
 // Recv implements jsonrpc.Channel.
 func (e *ChannelEnd) Recv(ctx context.Context) ([]byte, error) {
-	if e.last != nil {
+	if e.last.data != nil {
 		select {
-		case e.in.empty <- e.last:
+		case e.in.empty <- e.last.data:
 		default:
 		}
-		e.last = nil
+		e.last = message{}
 	}
 	select {
 	case <-e.done:
 		return nil, net.ErrClosed
 	case e.last = <-e.in.full:
-		return e.last, nil
+		return e.last.data, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-e.other:
 	}
 	select {
 	case e.last = <-e.in.full: // sent before the other end closed
-		return e.last, nil
+		return e.last.data, nil
 	default:
 		return nil, io.EOF
 	}

@@ -113,6 +113,7 @@ type Conn struct {
 	ended  func()          // ends it
 	closed atomic.Bool     // by this side; decides what Recv reports
 	buf    *[]byte         // owned by the receiver: the last message that Recv returned
+	binary bool            // owned by the receiver: the last message that Recv returned was binary
 	longer bool            // owned by the receiver: the last message was longer than firstBuffer, and in a flood the next one will be too
 }
 
@@ -165,12 +166,28 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 // SendMore is [Conn.Send] that may keep its copy of the frame back until the Send or
 // Flush that must follow at once, so that both leave in one write.
 func (c *Conn) SendMore(ctx context.Context, msg []byte) error {
+	return c.sendMore(ctx, websocket.MessageText, msg)
+}
+
+func (c *Conn) sendMore(ctx context.Context, kind websocket.MessageType, msg []byte) error {
 	return c.write(ctx, func() error {
 		c.link.hold()
 		// Not with ctx: it would only cover the copy into the link.
-		return c.ws.Write(context.Background(), websocket.MessageText, msg)
+		return c.ws.Write(context.Background(), kind, msg)
 	})
 }
+
+// SendBinary is [Conn.Send] for a binary frame.
+func (c *Conn) SendBinary(ctx context.Context, msg []byte) error {
+	if err := c.sendMore(ctx, websocket.MessageBinary, msg); err != nil {
+		return err
+	}
+	return c.Flush(ctx)
+}
+
+// Binary reports whether the last message of Recv came in a binary frame. Only the
+// receiving goroutine may call it.
+func (c *Conn) Binary() bool { return c.binary }
 
 // Flush writes the messages that [Conn.SendMore] has kept back.
 func (c *Conn) Flush(ctx context.Context) error {
@@ -194,8 +211,8 @@ func (c *Conn) write(ctx context.Context, f func() error) error {
 	return fmt.Errorf("wsconn: send: %w", err)
 }
 
-// Recv returns the next message, valid until the next Recv. Text and binary frames are
-// treated alike. It blocks until there is one, until the connection ends or until ctx is
+// Recv returns the next message, valid until the next Recv; [Conn.Binary] tells its kind.
+// It blocks until there is one, until the connection ends or until ctx is
 // done, which closes the connection.
 //
 // It returns a [*CloseError] when the other side closed or vanished, an error for which
@@ -206,8 +223,9 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 		defer context.AfterFunc(ctx, c.abort)()
 	}
 	c.Free()
-	_, r, err := c.ws.Reader(context.Background()) // blocks until a frame begins
+	kind, r, err := c.ws.Reader(context.Background()) // blocks until a frame begins
 	if err == nil {
+		c.binary = kind == websocket.MessageBinary
 		if err = c.readAll(r); err == nil {
 			if c.mem != nil && cap(*c.buf) > firstBuffer {
 				c.mem.Arrived()

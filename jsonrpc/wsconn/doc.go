@@ -1,5 +1,6 @@
 // Package wsconn carries JSON-RPC messages over WebSocket: one message is one text frame,
-// in both directions, as AHP requires.
+// in both directions, as AHP requires. Binary frames are for the stream of package
+// jsonrpc.
 //
 // A [Conn] is a jsonrpc.Channel made by [Dial] or [Accept]. The protocol itself is
 // github.com/coder/websocket; this package adds the needs of a long-lived link: limits

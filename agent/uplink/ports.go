@@ -1,0 +1,136 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+
+	"tether/ahp"
+	"tether/internal/bounded"
+)
+
+// Bounds of a host's requests for lent ports.
+const (
+	portStreams      = 256       // requests of a link at a time
+	portStreamsEach  = 64        // requests for one port
+	portHeaderBytes  = 64 << 10  // of one request
+	portStreamBytes  = 256 << 10 // of a request's body that waits here to be read
+	portBodiesBytes  = 1 << 20   // of all bodies together
+	portHeadersTable = 4 << 10   // of compressed header fields
+)
+
+var errEarlyStream = errors.New("the host has sent requests for lent ports, although its marker does not say that it does")
+
+// onStream is called on the read goroutine when the host begins a stream.
+func (s *session) onStream(stream net.Conn) {
+	select {
+	case s.streams <- stream:
+	default: // one waits: the host begins and ends them faster than they are served
+		_ = stream.Close()
+	}
+}
+
+// takeStream starts to serve the host's requests on a stream.
+func (s *session) takeStream(ctx context.Context, stream net.Conn) {
+	if !s.marker.Ports {
+		_ = stream.Close()
+		s.fail(errEarlyStream)
+		return
+	}
+	s.wg.Go(func() { s.servePorts(ctx, stream) })
+}
+
+// servePorts serves HTTP/2 on a stream until that or ctx ends, and returns when no
+// request is being served any more.
+func (s *session) servePorts(ctx context.Context, stream net.Conn) {
+	p := &portServer{s: s, Conn: stream, slots: bounded.Slots{Each: portStreamsEach}, done: make(chan struct{})}
+	server := &http.Server{
+		Handler: p, Protocols: new(http.Protocols), MaxHeaderBytes: portHeaderBytes, ErrorLog: log.New(s.log, "", 0),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: portStreams, MaxReadFrameSize: 16 << 10,
+			MaxReceiveBufferPerStream: portStreamBytes, MaxReceiveBufferPerConnection: portBodiesBytes,
+			MaxDecoderHeaderTableSize: portHeadersTable, MaxEncoderHeaderTableSize: portHeadersTable},
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	defer context.AfterFunc(ctx, func() { _ = p.Close() })()
+	_ = server.Serve(p) // until the stream has ended
+	_ = server.Close()
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.serving.Wait()
+}
+
+// portServer serves one stream, as the handler of its requests, and as the listener that
+// accepts it once.
+type portServer struct {
+	net.Conn // the stream
+	s        *session
+	slots    bounded.Slots
+	once     sync.Once
+	done     chan struct{} // closed by Close
+	accepted bool          // owned by the caller of Accept
+
+	serving sync.WaitGroup
+	mu      sync.Mutex
+	ended   bool // nothing is served any more
+}
+
+// Accept implements net.Listener.
+func (p *portServer) Accept() (net.Conn, error) {
+	if p.accepted {
+		<-p.done
+		return nil, net.ErrClosed
+	}
+	p.accepted = true
+	return p, nil
+}
+
+// Addr implements net.Listener.
+func (p *portServer) Addr() net.Addr { return p.LocalAddr() }
+
+// Close implements net.Conn and net.Listener.
+func (p *portServer) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return p.Conn.Close()
+}
+
+// begins counts a request, and reports whether it is to be served.
+func (p *portServer) begins() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.serving.Add(1)
+	}
+	return !p.ended
+}
+
+// ServeHTTP serves one request.
+func (p *portServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.begins() {
+		return
+	}
+	defer p.serving.Done()
+	uri := r.Header.Get(ahp.PortsTerminal)
+	le := p.s.link.byURI(uri)
+	if le == nil {
+		refusePort(w, http.StatusNotFound, "no such terminal")
+		return
+	}
+	done, ok := p.slots.Try(uri + " " + r.Header.Get(ahp.PortsPort))
+	if !ok {
+		refusePort(w, http.StatusServiceUnavailable, "too many requests for this port at a time")
+		return
+	}
+	defer done()
+	p.s.link.opts.Ports(w, r, le.h.ID())
+}
+
+// refusePort answers a request for the machine itself.
+func refusePort(w http.ResponseWriter, status int, why string) {
+	w.Header().Set(ahp.PortsError, why)
+	http.Error(w, why, status)
+}
