@@ -28,6 +28,9 @@ type LentPort struct {
 	// UntilMs is when the lending ends, in Unix milliseconds by the owner's clock; 0: as
 	// the terminal's does.
 	UntilMs int64 `json:"untilMs,omitempty"`
+	// SinceMs is when the port was lent, likewise. It distinguishes this lending from
+	// later ones of the same port.
+	SinceMs int64 `json:"sinceMs,omitempty"`
 }
 
 // LentPortsParams is the params of MethodLentPorts.
@@ -52,8 +55,8 @@ func checkPorts(all []LentPort) error {
 		if p.Port < MinLentPort || p.Port > maxLentPort {
 			return fmt.Errorf("port is %d, want %d to %d", p.Port, MinLentPort, maxLentPort)
 		}
-		if p.UntilMs < 0 {
-			return fmt.Errorf("untilMs is %d, want 0 or more", p.UntilMs)
+		if p.UntilMs < 0 || p.SinceMs < 0 {
+			return fmt.Errorf("untilMs is %d and sinceMs %d, want 0 or more", p.UntilMs, p.SinceMs)
 		}
 		for _, before := range all[:i] {
 			if before.Port == p.Port {
