@@ -24,6 +24,14 @@ const adoptCause = "adopted panes"
 // adoptedPath is the file that says which panes are adopted.
 func adoptedPath(d dirs.Dirs) string { return filepath.Join(d.State, "adopted.json") }
 
+// reader returns how a pane's reader is started, nil if none can be.
+func (a *Agent) reader() []string {
+	if len(a.cfg.Reader) == 0 {
+		return nil
+	}
+	return append(slices.Clip(a.cfg.Reader), filepath.Join(a.cfg.Dirs.Runtime, "p"))
+}
+
 // openAdopted makes what keeps panes adopted. The starter must exist.
 func (a *Agent) openAdopted() {
 	a.adopting = adopted.New(adopted.Options{

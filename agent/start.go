@@ -33,7 +33,7 @@ func (a *Agent) openStarter() {
 	}
 	given := ports.New(ports.Options{Checkouts: &a.checkouts, Keep: filepath.Join(a.cfg.Dirs.State, "ports.json"), Report: func(trouble string) { a.degraded.report("ports", trouble) }})
 	a.starter = start.New(start.Options{
-		Access: a.pool.As, Policy: a.policy, Spec: specs.Spec, Environment: a.Environment, Confine: a.confiner.Confine, Ports: given, Reader: a.cfg.Reader, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout),
+		Access: a.pool.As, Policy: a.policy, Spec: specs.Spec, Environment: a.Environment, Confine: a.confiner.Confine, Ports: given, Reader: a.reader(), AgentIdle: time.Duration(a.settings.MCP.IdleTimeout),
 	})
 }
 

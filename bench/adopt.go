@@ -121,7 +121,7 @@ func (m *multiplexer) reader(ctx context.Context, pane int) (*pty.PTY, error) {
 	if err != nil {
 		return nil, err
 	}
-	argv := append([]string{m.own, "adopt-reader"}, adopt.ReaderArgs(p, false)...)
+	argv := append([]string{m.own, "adopt-reader", filepath.Dir(m.socket)}, adopt.ReaderArgs(p, false)...)
 	r, err := pty.Start(pty.Command{Path: argv[0], Args: argv, Env: adopt.ReaderEnv(os.Getenv, "bench"), Size: p.Size})
 	if err != nil {
 		return nil, err

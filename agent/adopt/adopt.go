@@ -138,18 +138,29 @@ func ReaderEnv(getenv func(string) string, nonce string) []string {
 	return env
 }
 
-// Main is the reader's program. It returns the status for the process to exit with: that
-// of the pane's program where it is known, otherwise 0 if the pane or its server has
-// ended, and 1 if the pane cannot be read. Call it before anything else: it switches the
-// process's terminal to raw mode.
+// Main is the reader's program. Its first argument is a directory of this user's for
+// sockets, the others are those of ReaderArgs. It returns the status for the process to
+// exit with: that of the pane's program where it is known, otherwise 0 if the pane or its
+// server has ended, and 1 if the pane cannot be read. Call it before anything else: it
+// switches the process's terminal to raw mode.
+//
+// A pane of tmux is read by another process, which this one starts if there is none: the
+// hub of the server. It ends a second after the last reader.
 func Main(args []string) int {
-	r, err := parseArgs(args)
+	if len(args) == 4 && args[1] == hubArg {
+		return hubMain(args)
+	}
+	var r *reader
+	err := errArgs
+	if len(args) > 0 && filepath.IsAbs(args[0]) {
+		r, err = parseArgs(args[1:])
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tether:", err)
 		return 1
 	}
-	r.nonce, r.in, r.out = os.Getenv(NonceVar), os.Stdin, os.Stdout
-	os.Unsetenv(NonceVar) // not for tmux's clients
+	r.nonce, r.out = os.Getenv(NonceVar), os.Stdout
+	os.Unsetenv(NonceVar) // not for other programs
 	if tty.Is(os.Stdout) {
 		restore, err := tty.Raw(os.Stdout)
 		if err != nil {
@@ -161,10 +172,7 @@ func Main(args []string) int {
 	if r.pictured.Target.Program != "" {
 		return r.pictures()
 	}
-	if r.typed {
-		go r.keys()
-	}
-	return r.run()
+	return relay(args, r)
 }
 
 func parseArgs(args []string) (*reader, error) {

@@ -1,10 +1,8 @@
 package adopt
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -15,26 +13,35 @@ import (
 	"time"
 )
 
-// pauseAfter is how far tmux's output to a reader may be behind, in seconds, before tmux
-// drops it and says so. It bounds tmux's memory for a reader that stands still.
+// pauseAfter is how far tmux's output to a client may be behind, in seconds, before tmux
+// drops it and says so. It bounds tmux's memory for a client that stands still.
 const pauseAfter = 3
 
-// client is the reader's connection to a tmux server: two clients in control mode.
+// client is a connection to one session, for the views of its panes: two clients of tmux
+// in control mode.
 //
 // The first one gets the output. The second one gets none and does nothing. tmux stops
 // reading a pane, and so its program, while all clients of the session are in control
 // mode and lag: a reader that stands still would stop the program after the person has
 // detached. A client without output never lags (server_client_check_pane_buffer in tmux's
 // server-client.c, 3.2 to 3.7).
+//
+// All panes share them, because each event in a tmux server takes a time that grows with
+// clients times panes, and each change of size one that grows with the clients' square.
 type client struct {
-	pane    string
-	session string // its id, as in "$1"
-	out     *lines
-	parser  parser
-	foreign int // output of other panes that has come, see ask
-
+	session  string // its id, as in "$1"
 	programs []*program
-	mu       sync.Mutex // held while a line is written to the first of them
+	asking   chan struct{} // 1 slot: one question at a time; freed with its reply
+	attached chan struct{} // closed when tmux has attached the first one
+	ended    chan struct{} // closed by read when err is set
+	err      error
+	write    sync.Mutex // held while a line is written to the first one
+
+	mu     sync.Mutex
+	parser parser
+	views  map[string]*view // by pane
+	asker  *view            // which gets the reply
+	mixed  bool             // another pane has printed since the question
 }
 
 // program is a process of tmux that is a client.
@@ -46,9 +53,10 @@ type program struct {
 }
 
 // attach connects to a session. It sends no size, changes no environment of the session
-// (-E), and starts no server (-N). idle is called before the client waits.
-func attach(socket, session, pane string, idle func()) (*client, error) {
-	c := &client{pane: pane, session: session}
+// (-E), and starts no server (-N). It waits until the client is attached: tmux executes
+// commands before, but their replies then stand before output that is not sent.
+func attach(socket, session string) (*client, error) {
+	c := &client{session: session, asking: make(chan struct{}, 1), attached: make(chan struct{}), ended: make(chan struct{}), views: map[string]*view{}}
 	for _, flags := range []string{fmt.Sprintf("ignore-size,pause-after=%d", pauseAfter), "ignore-size,no-output"} {
 		p, err := start("-u", "-N", "-S", socket, "-C", "attach-session", "-E", "-f", flags, "-t", session)
 		if err != nil {
@@ -58,13 +66,24 @@ func attach(socket, session, pane string, idle func()) (*client, error) {
 		c.programs = append(c.programs, p)
 	}
 	first, second := c.programs[0], c.programs[1]
-	c.out = newLines(first.out, idle)
+	go c.read()
 	go func() {
 		_, _ = io.Copy(io.Discard, second.out)
 		first.in.Close() // without the second one the first one must not stay
 	}()
-	return c, nil
+	err := errSilent
+	select {
+	case <-c.attached:
+		return c, nil
+	case <-c.ended:
+		err = c.err
+	case <-time.After(answerTime):
+	}
+	c.close()
+	return nil, err
 }
+
+var errSilent = errors.New("the tmux server does not answer")
 
 func start(args ...string) (*program, error) {
 	cmd := exec.Command("tmux", args...)
@@ -91,15 +110,17 @@ const leaveTime = time.Second
 //
 // No client may attach while another one detaches: until 3.6, the server writes to a
 // client in control mode whose start it has not completed, and crashes (issue 4980 of
-// tmux). So a reader attaches again only after this.
+// tmux). So a hub does one of the two at a time.
 func (c *client) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	for _, p := range c.programs {
 		p.in.Close()
-		go func() { _, _ = io.Copy(io.Discard, p.out) }() // the server waits until it has sent all
 	}
-	for _, p := range c.programs {
+	for i, p := range c.programs {
+		if i == 0 { // read may have returned early: the server waits until it has sent all
+			go func() { _, _ = io.Copy(io.Discard, p.out) }()
+		}
 		select {
 		case <-p.ended:
 		case <-ctx.Done(): // the server stands still
@@ -111,101 +132,100 @@ func (c *client) close() {
 
 // send writes whole lines of commands.
 func (c *client) send(text string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.write.Lock()
+	defer c.write.Unlock()
 	_, err := io.WriteString(c.programs[0].in, text)
 	return err
 }
 
-// next returns the next event. It pauses other panes: tmux then reads them, but keeps
-// nothing of them for this client. It never turns them off: without another client, tmux
-// then does not read them, and their programs stand still.
-func (c *client) next() (event, error) {
-	l, err := c.out.next()
-	if err != nil {
-		return event{}, err
+// read passes on what comes, until the client is detached or in another session.
+func (c *client) read() {
+	defer close(c.ended)
+	out := newLines(c.programs[0].out)
+	for c.err == nil {
+		var l []byte
+		if l, c.err = out.next(); c.err == nil {
+			c.err = c.line(l)
+		}
 	}
+}
+
+// line passes a line on to the views that it is about.
+func (c *client) line(l []byte) error {
+	c.mu.Lock()
 	e := c.parser.line(l)
-	if e.kind == kindOutput && e.pane != c.pane {
-		c.foreign++
-		err = c.send(pauseCommand(e.pane))
-		return event{}, err
+	v := c.views[e.pane]
+	stranger, full := false, false
+	var err error
+	switch e.kind {
+	case kindOutput:
+		c.mixed = c.mixed || c.asker != nil && c.asker != v
+		if stranger = v == nil; !stranger {
+			full = v.add(e)
+		}
+	case kindPause:
+		if v != nil {
+			v.add(e)
+		}
+	case kindLayout, kindWindow:
+		e.data = []byte(string(e.data))
+		for _, v := range c.views {
+			v.add(e)
+		}
+	case kindReply, kindFailed:
+		e.mixed = c.mixed
+		if c.asker != nil {
+			c.asker.add(e)
+			c.asker = nil
+			<-c.asking
+		}
+	case kindSession:
+		if id, _, _ := strings.Cut(string(e.data), " "); id != c.session {
+			err = errElsewhere
+		} else {
+			c.setAttachedLocked()
+		}
+	case kindExit:
+		err = io.EOF
 	}
-	return e, err
+	c.mu.Unlock()
+	if err == nil && full {
+		err = c.send(pauseCommand(e.pane) + "\n")
+	}
+	if err == nil && stranger {
+		err = c.hush(e.pane)
+	}
+	return err
 }
 
-func pauseCommand(pane string) string { return "refresh-client -A '" + pane + ":pause'\n" }
+var errElsewhere = errors.New("the client was switched to another session")
 
-var (
-	errFailed = errors.New("tmux refused a command")
-	errMixed  = errors.New("the output of another pane came between")
-)
-
-// ask returns the output of each of the commands, and gives earlier events to before. The
-// reply stands at its place in the pane's output, except after errMixed: a line waits for
-// all panes' output that is older, so that newer output of this pane may overtake it
-// while another one has some (control.c of tmux).
-func (c *client) ask(before func(event), commands ...string) ([]part, error) {
-	token := rand.Text()
-	c.parser.expect(token)
-	foreign := c.foreign
-	if err := c.send(ask(token, commands...)); err != nil {
-		return nil, err
-	}
-	for {
-		e, err := c.next()
-		if err != nil {
-			return nil, err
-		}
-		switch e.kind {
-		case kindReply:
-			if c.foreign != foreign {
-				return nil, errMixed
-			}
-			return e.parts, nil
-		case kindFailed:
-			return nil, errFailed
-		case kindExit:
-			return nil, io.EOF
-		default:
-			before(e)
-		}
-	}
-}
-
-// await waits until the client is attached. tmux executes commands before, but their
-// replies then stand before output that is not sent.
-func (c *client) await(before func(event)) error {
-	for {
-		e, err := c.next()
-		switch {
-		case err != nil:
-			return err
-		case e.kind == kindExit:
-			return io.EOF
-		case e.kind == kindSession:
-			return nil
-		}
-		before(e)
+func (c *client) setAttachedLocked() {
+	select {
+	case <-c.attached:
+	default:
+		close(c.attached)
 	}
 }
 
-// quiet pauses the session's other panes.
-func (c *client) quiet(before func(event)) error {
-	parts, err := c.ask(before, "list-panes -s -t '"+c.session+"' -F '#{pane_id}'")
-	if err != nil && !errors.Is(err, errMixed) {
-		return err
+// hush pauses a pane that nobody reads: tmux then reads it, but keeps nothing of it for
+// this client. Such a pane is never turned off: without another client, tmux then does
+// not read it, and its program stands still.
+func (c *client) hush(pane string) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	c.mu.Lock()
+	read := c.views[pane] != nil // its questions come later than this command would
+	c.mu.Unlock()
+	if read {
+		return nil
 	}
-	var b strings.Builder
-	for _, p := range parts {
-		for _, id := range p.lines {
-			if pane := string(id); pane != c.pane && IsTmuxPane(pane) {
-				b.WriteString(pauseCommand(pane))
-			}
-		}
-	}
-	return c.send(b.String())
+	_, err := io.WriteString(c.programs[0].in, pauseCommand(pane)+"\n")
+	return err
 }
+
+func pauseCommand(pane string) string    { return "refresh-client -A '" + pane + ":pause'" }
+func continueCommand(pane string) string { return "refresh-client -A '" + pane + ":continue'" }
 
 // IsTmuxPane reports whether a text is the id of a pane of tmux, such as %3, and no more:
 // it is safe in a command.
@@ -213,21 +233,3 @@ func IsTmuxPane(id string) bool {
 	digits, ok := strings.CutPrefix(id, "%")
 	return ok && digits != "" && len(digits) < 11 && strings.Trim(digits, "0123456789") == ""
 }
-
-// typeKeys sends what is typed to the pane. It blocks while tmux does not read.
-func (c *client) typeKeys(p []byte) error {
-	var b bytes.Buffer
-	for len(p) > 0 {
-		n := min(len(p), maxKeys)
-		fmt.Fprintf(&b, "send-keys -t '%s' -H", c.pane)
-		for _, k := range p[:n] {
-			fmt.Fprintf(&b, " %02x", k)
-		}
-		b.WriteByte('\n')
-		p = p[n:]
-	}
-	return c.send(b.String())
-}
-
-// maxKeys bounds the keys of one command.
-const maxKeys = 256

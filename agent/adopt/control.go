@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Bounds of what is read from tmux, in bytes.
@@ -21,23 +19,10 @@ const (
 // lines reads lines of any length with bounded memory.
 type lines struct {
 	r    *bufio.Reader
-	f    io.Reader
-	idle func() // called before a read that may block
 	long []byte
 }
 
-func newLines(f io.Reader, idle func()) *lines {
-	l := &lines{f: f, idle: idle}
-	l.r = bufio.NewReaderSize(reads(func(p []byte) (int, error) {
-		l.idle()
-		return l.f.Read(p)
-	}), readSize)
-	return l
-}
-
-type reads func([]byte) (int, error)
-
-func (f reads) Read(p []byte) (int, error) { return f(p) }
+func newLines(f io.Reader) *lines { return &lines{r: bufio.NewReaderSize(f, readSize)} }
 
 // next returns the next line without its end. It is valid until the next call.
 func (l *lines) next() ([]byte, error) {
@@ -56,23 +41,6 @@ func (l *lines) next() ([]byte, error) {
 	return s[:len(s)-1], nil
 }
 
-// wait reports whether there is something to read within d.
-func (l *lines) wait(d time.Duration) (bool, error) {
-	f, ok := l.f.(interface{ SetReadDeadline(time.Time) error })
-	if l.r.Buffered() > 0 || !ok {
-		return true, nil
-	}
-	if err := f.SetReadDeadline(time.Now().Add(d)); err != nil {
-		return false, err
-	}
-	_, err := l.r.Peek(1) // keeps what there is of a line
-	none := errors.Is(err, os.ErrDeadlineExceeded)
-	if err == nil || none {
-		err = f.SetReadDeadline(time.Time{})
-	}
-	return err == nil && !none, err
-}
-
 // kind is what a line of tmux's control mode says.
 type kind uint8
 
@@ -82,7 +50,7 @@ const (
 	kindPause        // %pause: tmux has dropped output that was not read in time
 	kindLayout       // %layout-change
 	kindSession      // %session-changed: the client is attached, or to another session
-	kindWindows      // panes or sessions have come, gone or moved
+	kindWindow       // a window has come or gone
 	kindExit         // %exit: the client is detached
 	kindReply        // all parts of a reply
 	kindFailed       // a command of the line failed, and those after it were not executed
@@ -94,6 +62,7 @@ type event struct {
 	pane  string // of kindOutput and kindPause
 	data  []byte // of kindOutput: bytes of the pane; otherwise what follows the first word
 	parts []part // of kindReply: the output of each command
+	mixed bool   // of kindReply, see answer
 }
 
 // part is the output of one command.
@@ -142,8 +111,8 @@ func (p *parser) line(l []byte) event {
 		return event{kind: kindLayout, data: rest}
 	case "%session-changed":
 		return event{kind: kindSession, data: rest}
-	case "%window-close", "%unlinked-window-close", "%window-add", "%sessions-changed":
-		return event{kind: kindWindows, data: rest}
+	case "%window-close", "%unlinked-window-close", "%window-add":
+		return event{kind: kindWindow, data: rest}
 	case "%exit":
 		return event{kind: kindExit, data: rest}
 	}

@@ -8,7 +8,7 @@
 // the reader leaves no trace there.
 //
 //	pane, err := adopt.Find(ctx, o, adopt.Target{Program: "tmux", Pane: "%3"})
-//	argv := append([]string{tether, "adopt-reader"}, adopt.ReaderArgs(pane, false)...)
+//	argv := append([]string{tether, "adopt-reader", dir}, adopt.ReaderArgs(pane, false)...)
 //	env := adopt.ReaderEnv(os.Getenv, nonce)
 //
 // Between the pane's bytes are marks of the reader, OSC 633;P with the terminal's nonce,

@@ -9,18 +9,15 @@ import (
 var Exactly = exact
 
 // Read runs a reader in this process until the pane ends or out fails.
-func Read(p Pane, nonce string, typed bool, in io.Reader, out io.Writer) int {
-	r := &reader{socket: p.Socket, pane: p.Target.Pane, pid: p.Pid, server: p.Server, typed: typed, nonce: nonce, in: in, out: out}
-	if typed {
-		go r.keys()
-	}
+func Read(p Pane, nonce string, out io.Writer) int {
+	r := &reader{socket: p.Socket, pane: p.Target.Pane, pid: p.Pid, server: p.Server, nonce: nonce, out: out, hub: &hub{socket: p.Socket}}
 	return r.run()
 }
 
 // Reply reads lines of the control mode in which a reply with the token is expected. It
 // returns the reply's parts, nil if there is none, and all output of panes.
 func Reply(token, text string) (parts []string, output string) {
-	l, p := newLines(strings.NewReader(text), func() {}), parser{}
+	l, p := newLines(strings.NewReader(text)), parser{}
 	p.expect(token)
 	for {
 		line, err := l.next()

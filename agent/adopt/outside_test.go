@@ -17,6 +17,7 @@ import (
 	"tether/agent/adopt"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
+	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/screen"
@@ -100,13 +101,21 @@ func (s *server) adopt(pane string) *terminal {
 	return startReader(s.t, s.find(pane), false)
 }
 
+// hubDir is where the readers of a pane's server find their hub: beside the server, which
+// the test removes.
+func hubDir(t testing.TB, p adopt.Pane) string {
+	dir := filepath.Join(filepath.Dir(filepath.Dir(p.Socket)), "hub")
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	return dir
+}
+
 const nonce = "5ca1ab1e"
 
 func startReader(t testing.TB, p adopt.Pane, typed bool) *terminal {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
 	return startTerminal(t, pty.Command{
-		Path: self, Args: append([]string{self, verb}, adopt.ReaderArgs(p, typed)...),
+		Path: self, Args: append([]string{self, verb, hubDir(t, p)}, adopt.ReaderArgs(p, typed)...),
 		Env: append(adopt.ReaderEnv(os.Getenv, nonce), "GORACE=atexit_sleep_ms=0"), Size: p.Size,
 	})
 }
@@ -263,12 +272,17 @@ func count(path string) int64 {
 // pid returns the reader's process.
 func (r *terminal) pid() int { return r.pty.Pid() }
 
-// tree returns the reader's process and its children.
-func (r *terminal) tree() []int {
-	all := must.Get(proc.List())(r.t)
-	pids := []int{r.pid()}
-	for _, p := range proc.Descendants(all, r.pid()) {
-		if p.Pid != r.pid() {
+// hub returns the process that reads the server's panes, and the clients of tmux that it
+// has started.
+func (s *server) hub() []int {
+	s.t.Helper()
+	locks := must.Get(filepath.Glob(filepath.Join(s.dir, "hub", "*.sock.lock")))(s.t)
+	if len(locks) != 1 {
+		s.t.Fatalf("the locks of hubs are %q", locks)
+	}
+	pids := []int{ipc.Holder(locks[0])}
+	for _, p := range proc.Descendants(must.Get(proc.List())(s.t), pids[0]) {
+		if p.Pid != pids[0] {
 			pids = append(pids, p.Pid)
 		}
 	}

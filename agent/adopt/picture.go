@@ -47,10 +47,10 @@ func stateCommands(pane string, alternate bool) []string {
 		text, capture + " -e -J -a -q", capture + " -e -N", capture + " -P -C"}
 }
 
-// parseState reads the parts of the reply to stateCommands. It returns nil if they cannot
-// be understood.
+// parseState reads the parts of the reply to stateCommands and perhaps others. It returns
+// nil if they cannot be understood.
 func parseState(parts []part) *state {
-	if len(parts) != 8 {
+	if len(parts) < 8 {
 		return nil
 	}
 	s := &state{title: parts[2].text(), dir: parts[3].text()}

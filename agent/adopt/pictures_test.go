@@ -251,7 +251,7 @@ func TestPictures(t *testing.T) {
 				t.Errorf("the pane is %+v", p)
 			}
 			self := must.Get(os.Executable())(t)
-			r := startTerminal(t, pty.Command{Path: self, Args: append([]string{self, verb}, adopt.ReaderArgs(p, false)...), Env: append(adopt.ReaderEnv(s.getenv, nonce), testkit.ForHang())})
+			r := startTerminal(t, pty.Command{Path: self, Args: append([]string{self, verb, t.TempDir()}, adopt.ReaderArgs(p, false)...), Env: append(adopt.ReaderEnv(s.getenv, nonce), testkit.ForHang())})
 			r.await(0, "ready")
 			s.print("error \x1b[31min\x1b[m main.go", "\x1b]52;c;eA==\x07\x1b]633;P;Gap=unknown;"+nonce+"\x07\x1b[6n%exit")
 			r.await(0, "%exit")

@@ -27,13 +27,14 @@ type reader struct {
 	pictured     Pane // the pane if only pictures of it are told; otherwise zero
 	again        bool // an earlier reader of the pane has ended
 	nonce        string
-	in           io.Reader
+	hub          *hub
+	gone         <-chan struct{} // closed when nobody wants the pane any more
 	out          io.Writer
 
-	keyed atomic.Pointer[client] // that gets what is typed
+	keyed atomic.Pointer[view] // that gets what is typed
 
 	// Owned by run.
-	c      *client
+	v      *view
 	buf    []byte // not written yet; it is written before the reader waits
 	err    error  // of out
 	state  *state // of the last picture
@@ -69,7 +70,7 @@ func (e *endedError) Error() string {
 const (
 	lookIdle  = 10 * time.Second // at least: tmux 3.2 does not tell that a pane is in another session now
 	lookEvery = 2 * time.Second  // how often it looks for a new directory and for the program's end
-	retryMost = 5 * time.Second  // longest wait before it attaches again
+	retryMost = 5 * time.Second  // longest wait before it joins a session again
 	retryMany = 30               // attempts without a picture
 
 	statusWithin = time.Second // for tmux to learn the status of a program that has ended
@@ -101,7 +102,7 @@ func (r *reader) run() int {
 		}
 		ended := (*endedError)(nil)
 		switch {
-		case r.err != nil:
+		case r.err != nil || errors.Is(err, errGone):
 			return 1 // the terminal has gone
 		case errors.As(err, &ended) && ended.unknown:
 			return r.end("the pane has ended")
@@ -110,7 +111,11 @@ func (r *reader) run() int {
 		case !r.serverRuns():
 			return r.end("the tmux server has ended")
 		}
-		time.Sleep(wait)
+		select {
+		case <-time.After(wait):
+		case <-r.gone:
+			return 1
+		}
 		wait = min(2*wait, retryMost)
 	}
 	return 1
@@ -126,12 +131,12 @@ func (r *reader) end(why string) int {
 func (r *reader) find() (session string, there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	panes, err := listServer(ctx, "tmux", r.socket)
+	panes, err := listServer(ctx, "tmux", r.socket, r.pane)
 	if err != nil {
 		return "", r.serverRuns(), err
 	}
 	for _, p := range panes {
-		if p.Target.Pane == r.pane && p.Pid == r.pid && p.Server.Pid == r.server.Pid {
+		if p.Pid == r.pid && p.Server.Pid == r.server.Pid {
 			return p.session, r.serverRuns(), nil
 		}
 	}
@@ -148,21 +153,15 @@ func runs(pid int) bool {
 	return err == nil && !info.Zombie
 }
 
-// follow attaches to the session and writes what comes, until an error.
+// follow writes what the pane prints in the session, until an error.
 func (r *reader) follow(session string) error {
-	c, err := attach(r.socket, session, r.pane, r.flush)
+	v, err := r.hub.join(session, r.pane, r.gone, r.flush)
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	r.c, r.redraw, r.paused, r.check, r.tail, r.window = c, true, false, false, nil, ""
-	r.keyed.Store(c)
-	if err := c.await(r.handle); err != nil {
-		return err
-	}
-	if err := c.quiet(r.handle); err != nil {
-		return err
-	}
+	defer r.hub.leave(v)
+	r.v, r.redraw, r.paused, r.check, r.tail, r.window = v, true, false, false, nil, ""
+	r.keyed.Store(v)
 	if r.shown || r.again {
 		r.gap()
 	}
@@ -170,32 +169,25 @@ func (r *reader) follow(session string) error {
 		if err := r.settle(); err != nil {
 			return err
 		}
-		ready, err := c.out.wait(lookEvery)
+		e, ok, err := v.within(time.After(lookEvery))
 		if err != nil {
 			return err
 		}
-		if !ready {
+		if !ok {
 			r.check = r.check || r.news || !runs(r.pid) || time.Since(r.looked) > lookIdle
 			continue
-		}
-		e, err := c.next()
-		if err != nil {
-			return err
-		}
-		if e.kind == kindExit {
-			return io.EOF
 		}
 		r.handle(e)
 	}
 }
 
-// keys sends what is typed to the pane, for as long as the process runs.
-func (r *reader) keys() {
+// keys reads what is typed, and sends it to the pane if it may.
+func (r *reader) keys(in io.Reader) {
 	buf := make([]byte, 4096)
 	for {
-		n, err := r.in.Read(buf)
-		if c := r.keyed.Load(); n > 0 && c != nil {
-			_ = c.typeKeys(buf[:n]) // a client that has ended: run attaches again
+		n, err := in.Read(buf)
+		if v := r.keyed.Load(); n > 0 && v != nil && r.typed {
+			_ = v.typeKeys(buf[:n]) // a client that has ended: run joins another one
 		}
 		if err != nil {
 			return
@@ -254,24 +246,20 @@ func (r *reader) handle(e event) {
 			r.resize(size)
 		}
 		r.check = r.check || !ok
-	case kindWindows, kindSession:
-		r.check = true
+	case kindWindow:
+		r.check = r.check || string(e.data) == r.window
 	}
 }
 
 // look finds out where the pane is, whether its program has ended, and its directory.
 func (r *reader) look() error {
 	r.check, r.news, r.looked = false, false, time.Now()
-	parts, err := r.c.ask(r.handle, "list-panes -s -t '"+r.c.session+"' -F '#{pane_id} #{window_id} #{pane_width} #{pane_height} #{pane_dead} 0#{pane_dead_status} 0#{pane_dead_signal} #{pane_pid}'",
+	a, err := r.v.ask(r.handle, "list-panes -s -t '"+r.v.c.session+"' -f '"+onlyPane(r.pane)+"' -F '#{pane_id} #{window_id} #{pane_width} #{pane_height} #{pane_dead} 0#{pane_dead_status} 0#{pane_dead_signal} #{pane_pid}'",
 		"display-message -p -t '"+r.pane+"' '#{pane_current_path}'")
-	if errors.Is(err, errMixed) {
-		r.check = true
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	for _, l := range parts[0].lines {
+	for _, l := range a.parts[0].lines {
 		f := strings.Fields(string(l))
 		if len(f) != 8 || f[0] != r.pane || f[7] != strconv.Itoa(r.pid) {
 			continue // another program may have taken the pane (respawn-pane)
@@ -297,7 +285,7 @@ func (r *reader) look() error {
 		}
 		r.window = f[1]
 		r.resize(sizeOf(n[0], n[1]))
-		r.directory(parts[1].text())
+		r.directory(a.parts[1].text())
 		return nil
 	}
 	return errLost
@@ -312,81 +300,89 @@ const soon = 20 * time.Millisecond
 
 // seam writes a picture of the pane, which ends exactly where the next output begins.
 //
-// tmux executes one line of commands at once, without reading the pane. But it does not
-// show an unfinished character, which must be known from the output before. If that has
-// not been seen, and what comes next begins within a character, another picture is taken.
+// tmux executes one line of commands at once, without reading the pane. The first picture
+// and one after a gap are taken while the pane is paused: whatever comes between its two
+// questions is newer. But tmux does not show an unfinished character, which must be known
+// from the output before. If that has not been seen, and what comes next begins within a
+// character, another picture is taken.
 func (r *reader) seam() error {
-	for range maxSeams {
-		if r.paused {
-			r.paused, r.tail = false, nil
-			if err := r.c.send("refresh-client -A '" + r.pane + ":continue'\n"); err != nil {
+	for n := range maxSeams {
+		redraw, alternate := r.redraw, r.state != nil && r.state.has("alternate_on")
+		commands, early, printed := stateCommands(r.pane, alternate), []byte(nil), false
+		if redraw {
+			if _, err := r.v.ask(r.handle, pauseCommand(r.pane)); err != nil {
 				return err
 			}
+			r.paused, r.tail = false, nil
+			commands = append(commands, continueCommand(r.pane))
 		}
-		alternate := r.state != nil && r.state.has("alternate_on")
-		parts, err := r.c.ask(r.handle, stateCommands(r.pane, alternate)...)
-		if errors.Is(err, errMixed) || r.paused {
-			continue
-		}
+		a, err := r.v.ask(func(e event) {
+			if redraw && e.kind == kindOutput {
+				early = append(early, e.data...)
+				return
+			}
+			printed = printed || e.kind == kindOutput
+			r.handle(e)
+		}, commands...)
 		if err != nil {
 			return err
 		}
-		s := parseState(parts)
+		s := parseState(a.parts)
 		if s == nil || s.numbers["pane_pid"] != r.pid || s.numbers["pid"] != r.server.Pid {
 			return errLost
 		}
 		r.state = s
-		if s.has("alternate_on") != alternate {
-			continue // the commands were those for the other screen
-		}
-		begun, known := unfinished(r.tail)
-		if len(s.pending) > 0 {
-			begun, known = nil, true // it has all bytes since the sequence began
-		}
-		s.pending = append(s.pending, begun...)
-		if !r.redraw { // every byte before was written
+		switch {
+		case r.paused || s.has("alternate_on") != alternate: // the commands were those for the other screen
+		case redraw:
+			if done, err := r.begin(early); done || err != nil {
+				return err
+			}
+		case a.mixed && printed: // the picture may be older than what was printed
+			if n > maxSeams/2 {
+				r.gap()
+				r.redraw = true
+			}
+		default: // every byte before was written
+			if len(s.pending) == 0 { // otherwise it has all bytes since the sequence began
+				s.pending = unfinished(r.tail)
+			}
 			r.resize(s.size())
 			r.buf, r.moved = append(r.buf, s.redraw()...), false
 			return nil
 		}
-		var next event
-		if !known {
-			var again bool
-			if next, again, err = r.ahead(); err != nil {
-				return err
-			}
-			if again {
-				continue
-			}
-		}
-		r.picture()
-		r.unsure = !known && next.data == nil
-		r.handle(next)
-		return nil
 	}
 	return errLost
 }
 
-// ahead returns the output that comes soon, if some does. again says that a picture
-// before it would not fit.
-func (r *reader) ahead() (next event, again bool, err error) {
-	for {
-		ready, err := r.c.out.wait(soon)
-		if !ready || err != nil {
-			return event{}, false, err
+// begin writes the picture, and early, which came after it, unless that begins within a
+// character which the picture does not have.
+func (r *reader) begin(early []byte) (done bool, err error) {
+	known := len(r.state.pending) > 0 // it has all bytes since the sequence began
+	next := event{kind: kindOutput, data: early}
+	if len(early) == 0 && !known {
+		if next, err = r.ahead(); err != nil {
+			return false, err
 		}
-		e, err := r.c.next()
-		switch {
-		case err != nil:
-			return event{}, false, err
-		case e.kind == kindOutput && utf8.RuneStart(e.data[0]):
-			return e, false, nil
-		case e.kind == kindExit:
-			return event{}, false, io.EOF
-		case e.kind != kindOther:
-			r.handle(e)
-			return event{}, true, nil
+	}
+	if r.paused || !known && len(next.data) > 0 && !utf8.RuneStart(next.data[0]) {
+		return false, nil
+	}
+	r.picture()
+	if r.unsure = !known && len(next.data) == 0; len(next.data) > 0 {
+		r.handle(next)
+	}
+	return true, nil
+}
+
+// ahead returns the output that comes soon, if some does.
+func (r *reader) ahead() (event, error) {
+	for late := time.After(soon); ; {
+		e, ok, err := r.v.within(late)
+		if !ok || err != nil || e.kind == kindOutput {
+			return e, err
 		}
+		r.handle(e)
 	}
 }
 
@@ -396,18 +392,17 @@ func last(tail, more []byte) []byte {
 	return tail[max(0, len(tail)-utf8.UTFMax+1):]
 }
 
-// unfinished returns the beginning of a character at the end of tail; known says that
-// tail tells.
-func unfinished(tail []byte) (begun []byte, known bool) {
+// unfinished returns the beginning of a character at the end of tail.
+func unfinished(tail []byte) []byte {
 	for n := 1; n <= len(tail); n++ {
 		if rest := tail[len(tail)-n:]; utf8.RuneStart(rest[0]) {
 			if utf8.FullRune(rest) {
-				return nil, true
+				return nil
 			}
-			return rest, true
+			return rest
 		}
 	}
-	return nil, len(tail) == utf8.UTFMax-1
+	return nil
 }
 
 // gapLine stands where output is missing, for whoever reads text.
@@ -468,8 +463,8 @@ func appendMark(b []byte, key, value, nonce string) []byte {
 	return append(b, ";"+nonce+"\a"...)
 }
 
-// flush writes what is to be written. It blocks while nobody reads the terminal: tmux
-// then pauses the pane for this client.
+// flush writes what is to be written. It blocks while nobody reads the terminal: output
+// then waits in the view.
 func (r *reader) flush() {
 	if len(r.buf) > 0 && r.err == nil {
 		_, r.err = r.out.Write(r.buf)

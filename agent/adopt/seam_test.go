@@ -77,7 +77,7 @@ func TestSeam(t *testing.T) {
 	p := m.find(m.tmux("new-window", "-P", "-F", "#{pane_id}", "stty raw; exec '"+os.Args[0]+"' "+countVerb+" 2ms"))
 	for round := range testkit.Rounds(t, testkit.Load(40, 10), 1000) {
 		s := &sink{lines: 20 + round%50}
-		adopt.Read(p, "N", false, nil, s)
+		adopt.Read(p, "N", s)
 		if !checkCount(t, s.String()) {
 			t.Fatalf("round %d", round)
 		}

@@ -69,7 +69,10 @@ func listTmux(ctx context.Context, o Options) (all []Pane, faults []error) {
 	var told sync.WaitGroup
 	for i, e := range entries {
 		if path := tmuxSocket(o, e.Name()); ipc.CheckOwn(path) == nil {
-			told.Go(func() { panes[i], errs[i] = listServer(ctx, program, path) })
+			told.Go(func() {
+				panes[i], errs[i] = listServer(ctx, program, path, "")
+				describe(panes[i])
+			})
 		}
 	}
 	told.Wait()
@@ -104,7 +107,7 @@ func findTmux(ctx context.Context, o Options, t Target) (Pane, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	panes, err := listServer(ctx, program, path)
+	panes, err := listServer(ctx, program, path, "") // tmux before 3.2 has no filter
 	if errors.Is(err, errNoServer) {
 		return Pane{}, &UnknownError{t}
 	}
@@ -115,6 +118,7 @@ func findTmux(ctx context.Context, o Options, t Target) (Pane, error) {
 	if i < 0 {
 		return Pane{}, &UnknownError{t}
 	}
+	describe(panes[i : i+1])
 	p := panes[i].Pane
 	p.Target = t
 	if p.Why != "" {
@@ -128,11 +132,19 @@ var errNoServer = errors.New("no server listens there")
 // listFields are the formats of a listing that have neither blanks nor controls.
 const listFields = "#{pane_id} #{pane_pid} #{pid} v#{version} #{pane_width} #{pane_height} #{session_id} #{session_attached} 0#{pane_dead} 0#{destroy-unattached}"
 
-// listServer returns the panes of one server, each once, in the order of their numbers.
-func listServer(ctx context.Context, program, socket string) ([]tmuxPane, error) {
+// onlyPane is a filter for list-panes, since tmux 3.2.
+func onlyPane(pane string) string { return "#{==:#{pane_id}," + pane + "}" }
+
+// listServer returns the panes of one server, each once, in the order of their numbers,
+// or only the one that is given.
+func listServer(ctx context.Context, program, socket, only string) ([]tmuxPane, error) {
 	// A title or a directory may hold anything. Only this listing knows its separator.
 	sep := rand.Text()
-	out, err := run(ctx, nil, program, "-u", "-S", socket, "list-panes", "-a", "-F", sep+listFields+sep+"#{pane_current_command}"+sep+"#{pane_current_path}"+sep+"#{pane_title}"+sep)
+	args := []string{"-u", "-S", socket, "list-panes", "-a", "-F", sep + listFields + sep + "#{pane_current_command}" + sep + "#{pane_current_path}" + sep + "#{pane_title}" + sep}
+	if only != "" {
+		args = append(args, "-f", onlyPane(only))
+	}
+	out, err := run(ctx, nil, program, args...)
 	if err != nil {
 		for _, none := range []string{"no server running", "error connecting", "no sessions"} {
 			if strings.Contains(err.Error(), none) {
@@ -157,7 +169,6 @@ func listServer(ctx context.Context, program, socket string) ([]tmuxPane, error)
 			panes[i] = p
 		}
 	}
-	describe(panes)
 	slices.SortFunc(panes, func(a, b tmuxPane) int { return number(a) - number(b) })
 	return panes, nil
 }

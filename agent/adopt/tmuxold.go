@@ -10,7 +10,7 @@ import (
 type oldTmux struct{ socket string }
 
 func (m oldTmux) panes(ctx context.Context) (all []Pane, err error) {
-	list, err := listServer(ctx, "tmux", m.socket)
+	list, err := listServer(ctx, "tmux", m.socket, "")
 	for _, p := range list {
 		all = append(all, p.Pane)
 	}

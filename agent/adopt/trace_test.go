@@ -73,6 +73,31 @@ func TestNoTrace(t *testing.T) {
 // seconds after it has attached, a mode for which it waited that the terminal answers.
 var cursor = regexp.MustCompile("\x1b\\[\\?(?:25[hl]|12l|7727h)")
 
+// TestHubIsKilled kills the process that reads two panes: their readers go on with
+// another one, after a gap.
+func TestHubIsKilled(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "exec sh")
+	s.tmux("split-window", "-d", "exec sh")
+	panes := []string{"%0", "%1"}
+	var readers []*terminal
+	for _, pane := range panes {
+		readers = append(readers, s.adopt(pane))
+		s.prints(pane, "echo before")
+		s.same(readers[len(readers)-1], pane, "the adoption")
+	}
+	first := s.hub()[0]
+	signal(t, "KILL", first)
+	for n, pane := range panes {
+		readers[n].await(0, gapMark)
+		s.prints(pane, "echo after")
+		s.same(readers[n], pane, "the hub's end")
+	}
+	if s.hub()[0] == first || len(strings.Fields(s.tmux("list-clients", "-F", "#{client_name}"))) != 2 {
+		t.Errorf("the clients are %q, of the hub %v", s.tmux("list-clients"), s.hub())
+	}
+}
+
 // TestFrozen stops the reader, and then what reads its terminal, while the session's
 // panes print. Nothing stands still, and the screen is right afterwards.
 func TestFrozen(t *testing.T) {
@@ -82,7 +107,7 @@ func TestFrozen(t *testing.T) {
 		frozen = time.Minute
 	}
 	for _, attached := range []bool{false, true} {
-		for _, what := range []string{"reader", "clients", "terminal"} {
+		for _, what := range []string{"reader", "hub", "clients", "terminal"} {
 			t.Run(fmt.Sprintf("%s attached=%v", what, attached), func(t *testing.T) {
 				t.Parallel()
 				s := startServer(t, "exec sh")
@@ -98,8 +123,10 @@ func TestFrozen(t *testing.T) {
 				r := s.adopt("%0")
 				r.await(0, "1999")
 				stopped := []int{r.pid()}
-				if what == "clients" {
-					stopped = r.tree()[1:]
+				if hub := s.hub(); what == "hub" {
+					stopped = hub[:1]
+				} else if what == "clients" {
+					stopped = hub[1:]
 				}
 				if what == "terminal" {
 					r.freeze(true)

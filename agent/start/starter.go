@@ -30,7 +30,7 @@ type Options struct {
 	// Ports gives ports to requests that ask for one; nil refuses them.
 	Ports *ports.Keeper
 	// Reader is the program that reads a pane of another program: its path, and arguments
-	// before those of adopt.ReaderArgs. Nil refuses adoptions.
+	// before those of adopt.ReaderArgs, see adopt.Main. Nil refuses adoptions.
 	Reader []string
 	// AgentIdle is how long an agent's terminal may be without output and input if
 	// Request.Idle is set, default 5 min.

@@ -52,7 +52,7 @@ const layers = `
 	internal/checkout, platform/secret, platform/socket < agent/ports;
 	agent/localapi, agent/policy, agent/ports, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
-	internal/clip, platform/ipc, platform/proc, platform/pty, platform/tty, screen < agent/adopt;
+	internal/change, internal/clip, internal/retry, platform/ipc, platform/proc, platform/pty, platform/tty, screen < agent/adopt;
 	agent/adopt, agent/config, agent/term, internal/jsonspan, platform/secret < agent/adopted;
 	agent/adopted < agent/start;
 	agent/adopt < agent/local, cmd/tether;
