@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tether/platform/ipc"
+	"tether/platform/proc"
 )
 
 // hub reads the panes of one tmux server. It is a process of its own, so that neither the
@@ -108,14 +109,22 @@ func hubPath(dir, socket string) string {
 	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock")
 }
 
-// serveHub serves readers until there has been none for a while.
+// serveHub serves readers until there has been none for a while, or until it is asked to
+// end. It survives hang-ups: detach-client -P sends them to the parents of all clients.
 func serveHub(path, socket string) int {
+	stop := proc.StopSignals()
 	l, err := ipc.Listen(path)
 	if err != nil {
 		return 1 // another hub was faster
 	}
 	defer l.Close()
 	h := &hub{socket: socket}
+	var stopped atomic.Bool
+	go func() {
+		<-stop
+		stopped.Store(true)
+		l.Close()
+	}()
 	var readers atomic.Int64
 	idle := time.AfterFunc(lingerTime, func() {
 		if readers.Load() == 0 {
@@ -126,7 +135,9 @@ func serveHub(path, socket string) int {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
-			serving.Wait()
+			if !stopped.Load() {
+				serving.Wait()
+			}
 			return 0
 		}
 		readers.Add(1)
