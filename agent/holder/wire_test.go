@@ -103,7 +103,7 @@ func plainWords(words []byte) []byte {
 	return words
 }
 
-// proof is a side's proof of the key, computed as docs/HOLDER.md describes.
+// proof is a side's proof of the key, computed as the package comment describes.
 func proof(label string, daemon, theHolder []byte) string {
 	mac := hmac.New(sha256.New, holder.Key())
 	for _, part := range [][]byte{[]byte(label), []byte("x"), daemon[atNonce:helloSize], theHolder[atNonce:helloSize]} {

@@ -18,7 +18,7 @@ import (
 // meta: everything that does not follow from the output.
 //
 // A newer or older daemon reads it. Each version writes only the fields that it knows; a
-// field never changes its meaning. See docs/HOLDER.md.
+// field never changes its meaning. See package holder.
 type record struct {
 	Version int      `json:"v"`
 	Name    string   `json:"name"`

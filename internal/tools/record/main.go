@@ -4,7 +4,15 @@
 // It installs the newest version of each tool, starts it in a terminal for a small
 // project, breaks files and repairs them as the output tells, and writes NAME.out, what
 // the terminal got, NAME.want, the truth about it, and its line in versions.tsv. The
-// tools are in the directory tools.
+// tools are in the directory tools, see tool.go. Addresses, names and directories of the
+// machine are replaced, and secrets masked.
+//
+// NAME.want begins with the directory and the command. Then come, in the order of the
+// output, errors (FILE:LINE[:COLUMN] MESSAGE, line 0 for a tool that names none) and
+// offsets: clean is the end of the clean start, run where the command ran again, broken
+// where the errors before must still be reported, repaired where they are gone. silent is
+// a repair after which the tool has printed nothing; its errors are not counted as
+// repaired.
 //
 //	go run ./internal/tools/record
 //	go run ./internal/tools/record -keep vite next
