@@ -343,7 +343,8 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Identity: &a.identity, Files: files, Stirred: a.idle.Stir, Expect: a.holders.expect,
 		Runs: a.runs, Checkouts: &a.checkouts, TellsCheckout: a.tellsCheckout,
 		Unseen: a.settings.Agents.Unseen, Never: a.never, Mask: func(text string) string { return a.mask(text, nil) }})
-	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
+	ports := a.newPorts(server)
+	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, ports, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"tether/agent/hosts"
+	"tether/agent/lentports"
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
@@ -15,6 +17,7 @@ import (
 	"tether/agent/uplink"
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/internal/clip"
 )
 
 // offered are the tools for agents at hosts, a subset of those for agents here: only
@@ -30,8 +33,9 @@ const showWithin = 5 * time.Second
 
 // toolsFor returns this machine's tools for the sessions of a host. The server carries
 // out their calls.
-func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
+func (a *Agent) toolsFor(server *local.Server, ports *lentports.Server, host string) hosts.Tools {
 	t := hosts.Tools{
+		Ports:       func(w http.ResponseWriter, r *http.Request, id term.ID) { ports.Serve(w, r, host, id) },
 		Definitions: definitions(server, host),
 		Run:         func(ctx context.Context, c toolcall.Call) toolcall.Answer { return a.runTool(ctx, server, host, c) },
 		Ended:       func(r toolcall.Record) { a.auditCall(host, r) },
@@ -49,6 +53,16 @@ func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
 		}
 	}
 	return t
+}
+
+// newPorts returns what answers the requests of hosts for lent ports.
+func (a *Agent) newPorts(server *local.Server) *lentports.Server {
+	return lentports.New(lentports.Options{Terminals: a.pool.As, Checkouts: &a.checkouts, Fetched: a.watched.fetched, Logger: &a.log,
+		Fetch: func(ctx context.Context, host string, id term.ID, port term.LentPort, q ahp.FetchParams) ahp.FetchResult {
+			r := server.FetchAt(ctx, host, id, port, q)
+			r.Error = clip.Text(a.shown.Redact(r.Error), ahp.MaxFetchError)
+			return r
+		}})
 }
 
 // definitions returns the descriptions of the tools for a host's sessions.

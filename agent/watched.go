@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -11,9 +12,10 @@ import (
 	"tether/vocab"
 )
 
-// watchLog records who watched which terminal at a host and when, and who asked about
-// earlier runs, according to hosts: at most one record per person, terminal and minute,
-// even if somebody comes and goes all the time. The zero value with audit set is ready.
+// watchLog records who watched which terminal at a host and when, who asked about
+// earlier runs, and who asked lent ports, according to hosts: at most one record per
+// person, terminal and minute, even if somebody comes and goes all the time. The zero
+// value with audit set is ready.
 type watchLog struct {
 	audit func(policy.Event) // set once
 
@@ -37,6 +39,7 @@ type watching struct {
 	until   time.Time // zero while the watcher is present
 	written time.Time // when the last record about it was written
 	ended   bool      // its end was written
+	more    int64     // requests that no record tells of
 }
 
 const (
@@ -116,6 +119,37 @@ func (l *watchLog) asked(host string, id term.ID, who string) {
 	l.sweepLaterLocked()
 }
 
+// fetched takes a request of somebody at a host to a lent port, of which the first one is
+// recorded, and once a minute the number of the others.
+func (l *watchLog) fetched(host string, id term.ID, port int, who string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key, now := watchKey{host, id, who, portKind + strconv.Itoa(port)}, time.Now()
+	if w := l.all[key]; w != nil {
+		w.more++
+		return
+	}
+	if !l.roomLocked() {
+		return
+	}
+	l.all[key] = &watching{since: now, until: now, written: now, ended: true}
+	l.writeRequests(key, "asks "+key.kind)
+	l.sweepLaterLocked()
+}
+
+// portKind begins watchKey.kind of requests to a lent port.
+const portKind = "port "
+
+func (l *watchLog) writeRequests(key watchKey, what string) {
+	l.audit(policy.Event{Type: policy.EventFetch, Actor: term.Host(key.host), Terminal: key.id, Host: key.host, Detail: fmt.Sprintf("%s %s, as the host says", cmp.Or(key.who, "somebody"), what)})
+}
+
+// moreLocked records the requests since the last record.
+func (l *watchLog) moreLocked(key watchKey, w *watching) {
+	l.writeRequests(key, fmt.Sprintf("has asked %s %d more times since %s", key.kind, w.more, stamp(w.written)))
+	w.more, w.written = 0, time.Now()
+}
+
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 func (l *watchLog) write(key watchKey, what string) {
@@ -132,6 +166,8 @@ func (l *watchLog) sweep() {
 	for key, w := range l.all {
 		switch due := now.Sub(w.written) >= watchEvery; {
 		case !due || w.until.IsZero():
+		case w.more > 0:
+			l.moreLocked(key, w)
 		case w.ended:
 			delete(l.all, key)
 		default:
@@ -160,6 +196,9 @@ func (l *watchLog) close() {
 		l.sweeper.Stop()
 	}
 	for key, w := range l.all {
+		if w.more > 0 {
+			l.moreLocked(key, w)
+		}
 		if !w.ended {
 			l.endLocked(key, w, cmp.Or(w.until, time.Now()))
 		}

@@ -95,3 +95,39 @@ func TestQuestionsAboutRunsAreRecorded(t *testing.T) {
 		}
 	})
 }
+
+// Requests to lent ports are recorded once, and then counted once a minute.
+func TestWatchLogOfPorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		l := watchLog{audit: func(ev policy.Event) {
+			lines = append(lines, fmt.Sprintf("%s %s %s@%s %s", time.Now().UTC().Format("15:04:05"), ev.Type, ev.Terminal, ev.Host, ev.Detail))
+		}}
+		l.fetched("lab", "pty-a", 3000, "ann")
+		time.Sleep(time.Second)
+		for range 60 { // 2 min
+			l.fetched("lab", "pty-a", 3000, "ann")
+			time.Sleep(2 * time.Second)
+		}
+		l.fetched("lab", "pty-a", 3001, "")
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		l.fetched("lab", "pty-a", 3000, "ann")
+		l.fetched("lab", "pty-a", 3000, "ann")
+		l.close()
+		want := []string{
+			"00:00:00 fetch pty-a@lab ann asks port 3000, as the host says",
+			"00:01:00 fetch pty-a@lab ann has asked port 3000 30 more times since 2000-01-01T00:00:00Z, as the host says",
+			"00:02:00 fetch pty-a@lab ann has asked port 3000 30 more times since 2000-01-01T00:01:00Z, as the host says",
+			"00:02:01 fetch pty-a@lab somebody asks port 3001, as the host says",
+			"00:07:01 fetch pty-a@lab ann asks port 3000, as the host says",
+			"00:07:01 fetch pty-a@lab ann has asked port 3000 1 more times since 2000-01-01T00:07:01Z, as the host says",
+		}
+		if !slices.Equal(lines, want) {
+			t.Errorf("written:\n%s", strings.Join(lines, "\n"))
+		}
+		if len(l.all) > 0 {
+			t.Errorf("%d are remembered", len(l.all))
+		}
+	})
+}

@@ -21,7 +21,7 @@ const (
 	// MaxFetchResult bounds a FetchResult as JSON.
 	MaxFetchResult = MaxFetchAnswer + MaxFetchBlob*4/3 + 16<<10
 
-	maxFetchError = 2 << 10
+	MaxFetchError = 2 << 10 // of FetchResult.Error
 	maxFetchType  = 128
 )
 
@@ -69,5 +69,5 @@ func (r FetchResult) Validate() error {
 	case b != nil && (len(b.Type) > maxFetchType || strings.ContainsFunc(b.Type, func(c rune) bool { return c <= ' ' || c >= 0x7f })):
 		return fmt.Errorf("type %.40q is no media type", b.Type)
 	}
-	return checkLength("error", r.Error, maxFetchError)
+	return checkLength("error", r.Error, MaxFetchError)
 }

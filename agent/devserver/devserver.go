@@ -18,6 +18,7 @@ import (
 	"tether/agent/fetch"
 	"tether/agent/term"
 	"tether/agenttools"
+	"tether/internal/checkout"
 	"tether/platform/proc"
 )
 
@@ -176,4 +177,15 @@ func (s Servers) hosts(port int) ([]string, error) {
 
 func (s Servers) foreign(port int) error {
 	return failed(Foreign, "no program of %s listens on port %d; another program has it, such as one that publishes a container's port", s.h.ID(), port)
+}
+
+// Dirs returns the directories whose files the servers may be asked for by absolute
+// paths, see fetch.Request: the terminal's, and the git work tree, as far as it is known.
+func (s Servers) Dirs(f *checkout.Finder) []string {
+	i := s.h.InfoAsIs()
+	dirs := []string{i.StartCwd, i.Cwd}
+	if c, ok := f.Known(i.Cwd)[i.Cwd]; ok && c.Worktree != "" {
+		dirs = append(dirs, c.Worktree)
+	}
+	return dirs
 }

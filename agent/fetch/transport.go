@@ -44,7 +44,7 @@ func NewTransport(dial Dial, o TransportOptions) *Transport {
 			}
 			return conn, nil
 		},
-		DisableKeepAlives: o.Keep == 0, IdleConnTimeout: o.Keep, MaxIdleConnsPerHost: maxIdle, ResponseHeaderTimeout: o.FirstByte,
+		DisableKeepAlives: o.Keep == 0, IdleConnTimeout: o.Keep, MaxIdleConnsPerHost: maxIdle, ResponseHeaderTimeout: o.FirstByte, TLSHandshakeTimeout: handshakeTimeout,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHead,
 		// Development servers have certificates that they have made themselves, and the
 		// connection does not leave this machine.
@@ -52,8 +52,12 @@ func NewTransport(dial Dial, o TransportOptions) *Transport {
 	}}
 }
 
-// maxIdle bounds the unused connections: browsers open six at a time.
-const maxIdle = 8
+const (
+	// maxIdle bounds the unused connections: browsers open six at a time.
+	maxIdle = 8
+	// handshakeTimeout is how long a server that answers nothing else may take for TLS.
+	handshakeTimeout = 10 * time.Second
+)
 
 // DialError is an error of a Dial.
 type DialError struct{ err error }

@@ -113,7 +113,7 @@ func (l *links) start(h host, e client.Endpoint) {
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: l.machine, OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 		Anew: anew, Tools: desk, Up: l.cameUp(h.Name), HostGrants: l.hostGrants, Park: l.park, Watched: l.watchedAt(h.Name),
-		Checkout: l.checkoutFor(h.Name), Runs: tools.Runs,
+		Checkout: l.checkoutFor(h.Name), Runs: tools.Runs, Ports: tools.Ports,
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r

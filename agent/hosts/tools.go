@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +26,8 @@ type Tools struct {
 	// Runs answers the host's questions about earlier runs; nil: none are kept. See
 	// uplink.Options.
 	Runs func(context.Context, uplink.Asked) ahp.RunsResult
+	// Ports answers the host's requests for lent ports. See uplink.Options.
+	Ports func(http.ResponseWriter, *http.Request, term.ID)
 }
 
 // partWithin is how long the end of a link waits for its tools to be withdrawn.

@@ -49,11 +49,7 @@ func (a *agentTerminals) Fetch(ctx context.Context, id string, r fetch.Request) 
 			return nil, err
 		}
 	}
-	i := h.InfoAsIs()
-	r.Dirs = []string{i.StartCwd, i.Cwd}
-	if c, ok := a.server.opts.Checkouts.Known(i.Cwd)[i.Cwd]; ok && c.Worktree != "" {
-		r.Dirs = append(r.Dirs, c.Worktree)
-	}
+	r.Dirs = s.Dirs(a.server.opts.Checkouts)
 	page, err := fetch.Get(ctx, func(ctx context.Context) (net.Conn, error) { return s.Dial(ctx, r.Port) }, r)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ const (
 	EventLend     EventType = "lend"     // a terminal was announced at a host
 	EventUnlend   EventType = "unlend"   // a terminal was withdrawn from a host
 	EventWatch    EventType = "watch"    // a watcher at a host came or went, according to the host
+	EventFetch    EventType = "fetch"    // somebody at a host has asked a lent port, according to the host
 	EventDispose  EventType = "dispose"  // a host ended the lending
 	EventPromote  EventType = "promote"  // an agent's terminal became the person's
 	EventRefusal  EventType = "refusal"  // an actor was refused an operation on a terminal

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math"
 	"os"
 	"runtime/debug"
@@ -81,6 +83,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	if err != nil {
 		return err
 	}
+	log.SetOutput(io.Discard) // net/http tells it what servers in terminals have sent unasked
 	err = daemon.Run(ctx)
 	if daemon.Kept() > 0 {
 		a.notice("%s", display.Kept(daemon.Kept()))

@@ -61,8 +61,10 @@ const layers = `
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
 	agent/fetch < agenttools, agent/local;
-	agent/term, agenttools, platform/proc < agent/devserver;
+	agent/term, agenttools, internal/checkout, platform/proc < agent/devserver;
 	agent/devserver < agent/local;
+	ahp, agent/devserver, internal/bounded, internal/clip, internal/loopback < agent/lentports;
+	agent/lentports < agent;
 	problems < agent/config;
 	problems, internal/clip, vocab < agent/verdict;
 	internal/escape < screen;
