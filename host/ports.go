@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 
 	"tether/jsonrpc"
 )
@@ -15,10 +18,15 @@ import (
 // package ahp. Nothing is started before the first one.
 
 const (
-	portStreamBytes  = 1 << 20   // of an answer's body that waits here to be read
-	portBodiesBytes  = 4<<20 - 1 // of all bodies from one machine
-	portHeaderBytes  = 256 << 10 // of one answer
-	portHeadersTable = 4 << 10   // of compressed header fields
+	portStreamBytes  = 1 << 20     // of an answer's body that waits here to be read
+	portBodiesBytes  = 4<<20 - 1   // of all bodies from one machine; net/http allows no more
+	portHeaderBytes  = 256 << 10   // of one answer
+	portHeadersTable = 4 << 10     // of compressed header fields
+	portsIdle        = time.Minute // the stream of a machine that is not asked ends after it
+	// A body that nobody has read for portStalled may keep portStreamBytes from all the
+	// others. Beyond stalledBodies of them, the one that waits longest is ended.
+	portStalled   = 10 * time.Second
+	stalledBodies = 2
 )
 
 var (
@@ -26,6 +34,7 @@ var (
 	errNoPorts = errors.New("the machine's tether does not lend ports: it is too old")
 	// ErrPortsCut: the connection to the machine ended before the answer did.
 	ErrPortsCut = errors.New("the connection to the machine was lost")
+	errStalled  = errors.New("nobody has read the answer for a while, and others wait for the machine")
 )
 
 // portsLocked returns the way to the machine's lent ports on its present connection. It
@@ -47,9 +56,12 @@ func (cl *client) portsLocked() (http.RoundTripper, error) {
 // portsWay sends requests for lent ports on one connection of a machine.
 type portsWay struct {
 	peer *jsonrpc.Peer
+	idle *time.Timer // calls rest; set by the first request
 
-	mu   sync.Mutex
-	conn *http.ClientConn // nil before the first request
+	mu     sync.Mutex
+	conn   *http.ClientConn       // nil before the first request
+	bodies map[*portBody]struct{} // of answers that are being read
+	look   *time.Timer            // calls relieve while there are many; nil before
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -62,15 +74,18 @@ func (w *portsWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, w.cut(err)
 	}
+	b := &portBody{ReadCloser: answer.Body, w: w, since: time.Now()}
+	answer.Body = b
+	w.add(b)
 	return answer, nil
 }
 
-// begin returns the HTTP/2 connection on the stream, and makes it if there is none or it
-// has ended.
+// begin returns the HTTP/2 connection on the stream, with a place for one request, if
+// there is one. It makes the connection if there is none or it has ended.
 func (w *portsWay) begin(ctx context.Context) (*http.ClientConn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.conn != nil && w.conn.Err() == nil {
+	if w.conn != nil && (w.conn.Reserve() == nil || w.conn.Err() == nil) { // without a place, the request waits for one
 		return w.conn, nil
 	}
 	if w.conn != nil {
@@ -84,16 +99,117 @@ func (w *portsWay) begin(ctx context.Context) (*http.ClientConn, error) {
 	}
 	t.Protocols.SetUnencryptedHTTP2(true)
 	conn, err := t.NewClientConn(ctx, "http", "machine:80")
-	if err == nil {
-		w.conn = conn
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	w.conn = conn
+	if w.idle == nil {
+		w.idle = time.AfterFunc(portsIdle, w.rest)
+	}
+	idle := w.idle
+	conn.SetStateHook(func(*http.ClientConn) { idle.Reset(portsIdle) })
+	return conn, conn.Reserve()
+}
+
+// rest ends the stream if nothing is asked.
+func (w *portsWay) rest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn.InFlight() == 0 {
+		_ = w.conn.Close()
+	}
 }
 
 // cut returns ErrPortsCut for an error that came from the end of the connection.
 func (w *portsWay) cut(err error) error {
-	if w.peer.Err() != nil {
+	if w.peer.Err() != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", ErrPortsCut, err)
 	}
 	return err
+}
+
+func (w *portsWay) add(b *portBody) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bodies == nil {
+		w.bodies = map[*portBody]struct{}{}
+	}
+	w.bodies[b] = struct{}{}
+	w.lookLocked()
+}
+
+// lookLocked makes relieve look in a while if there are many bodies.
+func (w *portsWay) lookLocked() {
+	switch {
+	case len(w.bodies) <= stalledBodies:
+	case w.look == nil:
+		w.look = time.AfterFunc(portStalled/2, w.relieve)
+	default:
+		w.look.Reset(portStalled / 2)
+	}
+}
+
+// relieve ends bodies that have not been read for long, if they are too many.
+func (w *portsWay) relieve() {
+	w.mu.Lock()
+	var stalled []*portBody
+	for b := range w.bodies {
+		if time.Since(b.since) >= portStalled && !b.reading {
+			stalled = append(stalled, b)
+		}
+	}
+	slices.SortFunc(stalled, func(a, b *portBody) int { return a.since.Compare(b.since) })
+	stalled = stalled[:max(0, len(stalled)-stalledBodies)]
+	for _, b := range stalled {
+		b.ended = true
+		delete(w.bodies, b)
+	}
+	w.lookLocked()
+	w.mu.Unlock()
+	for _, b := range stalled {
+		_ = b.ReadCloser.Close()
+	}
+}
+
+// A portBody is the body of an answer that is being read.
+type portBody struct {
+	io.ReadCloser
+	w *portsWay
+
+	// Guarded by w.mu.
+	reading bool
+	since   time.Time // when it was read last
+	ended   bool      // by relieve
+}
+
+// Read implements io.Reader.
+func (b *portBody) Read(p []byte) (int, error) {
+	b.note(true, nil)
+	n, err := b.ReadCloser.Read(p)
+	switch ended := b.note(false, err); {
+	case ended:
+		return n, errStalled
+	case err == io.EOF, err == nil:
+		return n, err
+	}
+	return n, b.w.cut(err)
+}
+
+// note records that a read begins, or has ended with err.
+func (b *portBody) note(reading bool, err error) (ended bool) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.reading, b.since = reading, time.Now()
+	if err != nil { // it holds nothing any more
+		delete(b.w.bodies, b)
+	}
+	return b.ended
+}
+
+// Close implements io.Closer.
+func (b *portBody) Close() error {
+	b.w.mu.Lock()
+	delete(b.w.bodies, b)
+	b.w.mu.Unlock()
+	return b.ReadCloser.Close()
 }

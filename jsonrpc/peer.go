@@ -75,6 +75,10 @@ type Options struct {
 	// connection.
 	Accept func(net.Conn)
 
+	// Typing, if not nil, reports whether somebody types at a terminal whose output goes
+	// through the peer. The stream then leaves slowly. It must not block.
+	Typing func() bool
+
 	// MaxMessage is the size in bytes beyond which a message is refused with
 	// [ErrTooLarge] before it is sent: the most that the other side reads. Default 1 MiB.
 	MaxMessage int

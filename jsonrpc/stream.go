@@ -45,7 +45,7 @@ var (
 	errStreamOpen   = errors.New("jsonrpc: the stream is open already")
 	errBinary       = errors.New("jsonrpc: received a binary message, which belongs to no stream")
 	errStreamWindow = errors.New("jsonrpc: received more of the stream than was allowed")
-	errTaken        = errors.New("jsonrpc: the other side has taken more of the stream than was sent")
+	errTaken        = errors.New("jsonrpc: the other side says that it has taken what was not sent")
 )
 
 // Stream begins a stream of bytes beside the messages, which the other side gets by
@@ -87,6 +87,7 @@ type beside struct {
 	sent, acked int64 // bytes so far, and of these what the other side has taken
 	taken, told int64 // bytes so far that this side has taken, and of these what the other side knows
 	passed      int   // messages that have overtaken the first of out
+	pace        pacer
 }
 
 // A stream is one end of a stream. Its fields are guarded by the lock of beside.
@@ -274,10 +275,13 @@ func (b *beside) confirmed(p *Peer, params []byte) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if taken.Bytes > b.sent {
+	if taken.Bytes < b.acked || taken.Bytes > b.sent {
 		return errTaken
 	}
-	b.acked = max(b.acked, taken.Bytes)
+	if n := taken.Bytes - b.acked; n > 0 {
+		b.pace.taken(taken.Bytes, n, b.sent-b.acked, time.Now())
+		b.acked = taken.Bytes
+	}
 	if !b.out.empty() {
 		p.wakeWriter()
 	}
@@ -285,24 +289,27 @@ func (b *beside) confirmed(p *Peer, params []byte) error {
 }
 
 // waitsLocked reports whether a message of the stream may be sent now.
-func (b *beside) waitsLocked() bool {
+func (b *beside) waitsLocked(p *Peer, now time.Time) bool {
 	if b.out.empty() {
 		return false
 	}
 	size := int64(len(b.out.msgs[b.out.head].data))
-	return size == 0 || b.sent+size-b.acked <= streamWindow
+	if size == 0 {
+		return true
+	}
+	return b.sent+size-b.acked <= b.pace.room() && !b.pace.pauses(now, p.wakeWriter)
 }
 
 // overtaken counts a message that leaves before one of the stream that could be sent. It
 // returns false if too many have.
-func (b *beside) overtaken() bool {
+func (b *beside) overtaken(p *Peer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.overtakenLocked()
+	return b.out.empty() || b.overtakenLocked(p, time.Now())
 }
 
-func (b *beside) overtakenLocked() bool {
-	if !b.waitsLocked() {
+func (b *beside) overtakenLocked(p *Peer, now time.Time) bool {
+	if !b.waitsLocked(p, now) {
 		return true
 	}
 	b.passed++
@@ -311,15 +318,21 @@ func (b *beside) overtakenLocked() bool {
 
 // next returns the stream's next message if it may be sent now. With others, messages
 // that are not of the stream wait, and go first unless too many have.
-func (b *beside) next(others bool) (m outgoing, ok bool) {
+func (b *beside) next(p *Peer, others bool) (m outgoing, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.waitsLocked() || others && b.overtakenLocked() {
+	if b.out.empty() {
+		return m, false
+	}
+	now := time.Now()
+	if !b.waitsLocked(p, now) || others && b.overtakenLocked(p, now) {
 		return m, false
 	}
 	b.passed = 0
 	m = b.out.pop()
-	b.sent += int64(len(m.data))
+	n := int64(len(m.data))
+	b.sent += n
+	b.pace.left(n, b.sent, now, p.opts.Typing != nil && p.opts.Typing())
 	return m, true
 }
 
@@ -342,6 +355,7 @@ func (b *beside) fail(cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = why
+	b.pace.stop()
 	b.out.drop()
 	b.stopLocked(why)
 }

@@ -84,7 +84,7 @@ func (p *Peer) beginDirect() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	running := p.cancel != nil && p.cause == nil
-	if !running || p.writing || p.late != nil || !p.control.empty() || !p.bulk.empty() || !p.beside.overtaken() {
+	if !running || p.writing || p.late != nil || !p.control.empty() || !p.bulk.empty() || !p.beside.overtaken(p) {
 		return false
 	}
 	p.writing, p.direct = true, true
@@ -149,7 +149,7 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			return &p.pulled, p.pull(msg), false
 		}
 		others := !p.control.empty() || !p.bulk.empty() || p.late != nil || !asked
-		if m, ok := p.beside.next(others); ok {
+		if m, ok := p.beside.next(p, others); ok {
 			p.writing = true
 			if !others && wait {
 				p.drainedLocked()

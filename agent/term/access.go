@@ -22,6 +22,9 @@ func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return a.pool.Changed(ctx, since)
 }
 
+// Typing reports whether somebody typed at any terminal of the pool within flow.Quiet.
+func (a Access) Typing() bool { return a.pool.inputs.Elsewhere(nil) }
+
 // handle returns the terminal as the actor sees it: agents see the view of hosts.
 func (a Access) handle(t *Terminal) Handle {
 	masked := a.actor.Role == RoleAgent && (a.actor.At() != "" || t.pool.opts.Unredacted == nil || !t.pool.opts.Unredacted(a.actor))

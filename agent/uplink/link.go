@@ -266,7 +266,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
 	}
 	if l.opts.Ports != nil {
-		o.OnStream = s.onStream
+		o.OnStream, o.Typing = s.onStream, l.opts.Terminals.Typing
 	}
 	l.mu.Lock()
 	last, uris := l.resume, l.createdLocked()

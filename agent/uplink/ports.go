@@ -18,7 +18,7 @@ const (
 	portStreamsEach  = 64        // requests for one port
 	portHeaderBytes  = 64 << 10  // of one request
 	portStreamBytes  = 256 << 10 // of a request's body that waits here to be read
-	portBodiesBytes  = 1 << 20   // of all bodies together
+	portBodiesBytes  = 4<<20 - 1 // of all bodies together; net/http allows no more
 	portHeadersTable = 4 << 10   // of compressed header fields
 )
 

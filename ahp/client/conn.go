@@ -51,6 +51,7 @@ type Options struct {
 	OnNotification func(method string, params []byte) // for all methods but MethodAction
 	OnRequest      func(r *jsonrpc.Request)           // a request of the host, once the handshake is done; it is replied to then or later
 	OnStream       func(stream net.Conn)              // for each stream of binary messages that the host begins, see jsonrpc.Options.Accept; nil: it may begin none
+	Typing         func() bool                        // see jsonrpc.Options; nil: nobody types
 	OnInvalid      func(err error)                    // for an envelope that could not be read and was skipped
 }
 
@@ -99,7 +100,7 @@ func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, 
 		o.Versions = ahp.Versions()
 	}
 	c := &Conn{opts: o, ch: ch, done: make(chan struct{})}
-	po := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle), Shortcut: c.shortcut, MaxValues: cmp.Or(o.MaxValues, DefaultMaxValues), Accept: o.OnStream}
+	po := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle), Shortcut: c.shortcut, MaxValues: cmp.Or(o.MaxValues, DefaultMaxValues), Accept: o.OnStream, Typing: o.Typing}
 	if o.OnStream != nil {
 		po.Taken = ahp.MethodTaken
 	}
