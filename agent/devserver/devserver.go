@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tether/agent/fetch"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/checkout"
+	"tether/internal/retry"
 	"tether/platform/proc"
 )
 
@@ -133,8 +135,19 @@ func (s Servers) Only() (int, error) {
 
 // Dial connects to a port if nothing but programs of the terminal can answer, and checks
 // that once more when the connection is there: a port may change hands. It returns an
-// *Error if something else could answer, or nothing.
+// *Error if something else could answer, or nothing. What seems foreign is looked at
+// twice: a program that is just being started has no marks for a moment.
 func (s Servers) Dial(ctx context.Context, port int) (net.Conn, error) {
+	conn, err := s.dial(ctx, port)
+	if e, is := errors.AsType[*Error](err); is && e.Kind == Foreign && retry.Wait(ctx, startWithin) {
+		return s.dial(ctx, port)
+	}
+	return conn, err
+}
+
+const startWithin = 100 * time.Millisecond
+
+func (s Servers) dial(ctx context.Context, port int) (net.Conn, error) {
 	hosts, err := s.hosts(port)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ func NewTransport(dial Dial, o TransportOptions) *Transport {
 			return conn, nil
 		},
 		DisableKeepAlives: o.Keep == 0, IdleConnTimeout: o.Keep, MaxIdleConnsPerHost: maxIdle, ResponseHeaderTimeout: o.FirstByte, TLSHandshakeTimeout: handshakeTimeout,
+		ReadBufferSize: headBuffer, WriteBufferSize: headBuffer,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHead,
 		// Development servers have certificates that they have made themselves, and the
 		// connection does not leave this machine.
@@ -55,6 +56,8 @@ func NewTransport(dial Dial, o TransportOptions) *Transport {
 const (
 	// maxIdle bounds the unused connections: browsers open six at a time.
 	maxIdle = 8
+	// headBuffer is for headers, in bytes: bodies are read past it.
+	headBuffer = 1 << 10
 	// handshakeTimeout is how long a server that answers nothing else may take for TLS.
 	handshakeTimeout = 10 * time.Second
 )

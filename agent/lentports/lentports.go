@@ -63,8 +63,8 @@ const atOnce = 64
 type Server struct {
 	opts    Options
 	slots   bounded.Slots // by port
-	buffers buffers
-	silence *log.Logger // of httputil
+	buffers sync.Pool     // see type buffers
+	silence *log.Logger   // of httputil
 
 	mu   sync.Mutex
 	ways map[wayKey]*way // to ports that are lent

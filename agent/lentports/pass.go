@@ -100,19 +100,22 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, q *request) {
 		}
 	}()
 	r.Body = &counted{r.Body, passed}
+	buffers := buffers{big: &s.buffers}
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) { q.rewrite(p.Out) },
 		Transport: roundTripper(func(out *http.Request) (*http.Response, error) {
 			resp, err := x.ask(out, q, r.Body, unblock)
-			if err == nil {
-				resp.Body = &counted{resp.Body, passed}
+			if err != nil {
+				return nil, err
 			}
-			return resp, err
+			buffers.small = q.upgraded || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+			resp.Body = &counted{resp.Body, passed}
+			return resp, nil
 		}),
 		ModifyResponse: func(resp *http.Response) error { q.outward(resp); return nil },
 		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, s.failed(ctx, q, err)) },
 		FlushInterval:  -1, // at once: events and the bytes of a WebSocket wait for no others
-		BufferPool:     &s.buffers,
+		BufferPool:     &buffers,
 		ErrorLog:       s.silence, // the reset tells what breaks off
 	}
 	proxy.ServeHTTP(final{w}, r.WithContext(ctx))
@@ -210,18 +213,32 @@ func (f final) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (f final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// buffers are for copies of bodies.
-type buffers struct{ pool sync.Pool }
+// The sizes of buffers for the copies of bodies, in bytes.
+const (
+	bigBuffer   = 32 << 10
+	smallBuffer = 2 << 10 // while events are waited for
+)
 
-const bufferSize = 32 << 10 // bytes
+// buffers are big ones for one answer after the other, or small ones.
+type buffers struct {
+	big   *sync.Pool
+	small bool
+}
 
 // Get implements httputil.BufferPool.
 func (b *buffers) Get() []byte {
-	if p, ok := b.pool.Get().(*[bufferSize]byte); ok {
+	if b.small {
+		return make([]byte, smallBuffer)
+	}
+	if p, ok := b.big.Get().(*[bigBuffer]byte); ok {
 		return p[:]
 	}
-	return new([bufferSize]byte)[:]
+	return new([bigBuffer]byte)[:]
 }
 
 // Put implements httputil.BufferPool.
-func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
+func (b *buffers) Put(p []byte) {
+	if len(p) == bigBuffer {
+		b.big.Put((*[bigBuffer]byte)(p))
+	}
+}

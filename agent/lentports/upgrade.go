@@ -49,7 +49,7 @@ type upgraded struct {
 }
 
 func (u *upgraded) send() {
-	_, err := io.Copy(u.ReadWriteCloser, u.from)
+	_, err := io.CopyBuffer(u.ReadWriteCloser, u.from, make([]byte, smallBuffer))
 	u.sent.Store(err == nil)
 	_ = u.ReadWriteCloser.Close() // a browser that has ended reads no more
 }

@@ -61,7 +61,7 @@ const layers = `
 	internal/plain < problems, events, agent/acp, cmd/tether/internal/view, cmd/tether/internal/tui;
 	problems, internal/change, internal/clip, internal/jsonspan, vocab < agenttools;
 	agent/fetch < agenttools, agent/local;
-	agent/term, agenttools, internal/checkout, platform/proc < agent/devserver;
+	agent/term, agenttools, internal/checkout, internal/retry, platform/proc < agent/devserver;
 	agent/devserver < agent/local;
 	ahp, agent/devserver, internal/bounded, internal/clip, internal/loopback < agent/lentports;
 	agent/lentports < agent;
