@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,8 @@ type fakeHost struct {
 	late map[string]chan struct{}  // by method: answered when this is closed
 	fail map[string]*jsonrpc.Error // by method: answered with this
 	odd  map[string]any            // a method is answered with this result
+
+	open net.Conn // the last stream; owned by the test
 
 	mu       sync.Mutex
 	peer     *jsonrpc.Peer // newest connection

@@ -18,9 +18,7 @@ import (
 )
 
 func keepsPorts() ahp.Meta {
-	m := ahp.NewClientTerminals(30_000)
-	m.Ports = true
-	return m.Meta()
+	return ahp.ClientTerminals{Version: ahp.ExtensionVersion, CommandActions: true, Ports: true}.Meta() // without resume, which the fake lacks
 }
 
 // stream begins a stream to the machine.
@@ -29,8 +27,13 @@ func (f *fakeHost) stream(t *testing.T) net.Conn {
 	f.mu.Lock()
 	peer := f.peer
 	f.mu.Unlock()
-	return must.Get(peer.Stream())(t)
+	c := must.Get(peer.Stream())(t)
+	f.open = c
+	return c
 }
+
+// closeStream closes the stream that was begun last.
+func (f *fakeHost) closeStream() { _ = f.open.Close() }
 
 // ports returns the way to the machine's ports.
 func (f *fakeHost) ports(t *testing.T) *http.ClientConn {
