@@ -31,6 +31,7 @@ type Metadata struct {
 	KeptUntil int64            `json:"keptUntil,omitempty"` // Unix time in ms at which the host forgets the terminal, if its machine is not back by then; only the host has it now
 	Dropped   string           `json:"dropped,omitempty"`   // why the host does not keep its output any more
 	Port      int              `json:"port,omitempty"`      // TCP port that it was given at its start
+	LentPorts []LentPort       `json:"lentPorts,omitempty"` // ports that fetch_page may ask
 	Adopted   string           `json:"adopted,omitempty"`   // the pane of another program that the terminal only reads, such as tmux:%3; then it was not started here
 	Picture   string           `json:"picture,omitempty"`   // "repeated picture" if not every byte of the pane is read: what was missed between two pictures is unknown
 	Notice    string           `json:"notice,omitempty"`    // something that is not as asked
@@ -71,7 +72,7 @@ func metadataOf(i Info) Metadata {
 	if i.Machine != "" {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
-	m.Ready, m.Notice, m.Port = i.Ready, i.Notice, i.Port
+	m.Ready, m.Notice, m.Port, m.LentPorts = i.Ready, i.Notice, i.Port, i.LentPorts
 	if a := i.Adopted; a != nil {
 		m.Adopted, m.Picture = screen.Clean(a.From), a.Picture()
 	}

@@ -128,6 +128,10 @@ type Info struct {
 	Detection   bool           // the shell reports its commands
 	Start, End  int64          // offsets of the readable output: [Start, End)
 	Exit        *vocab.Exit    // nil while it runs
+	// LentPorts are the ports of a terminal of another machine that are open to the
+	// principal. NoPorts says that the machine lends none.
+	LentPorts []LentPort
+	NoPorts   bool
 	// Checkout is the git work tree of Cwd as its machine reports it to a host; nil if it
 	// is in none or not told, and for terminals of this machine, see Placed.
 	Checkout *vocab.Checkout
@@ -146,6 +150,12 @@ type Info struct {
 	// Dropped says why the host does not keep the text of such a terminal any more; ""
 	// while it keeps the text, and for other terminals.
 	Dropped string
+}
+
+// LentPort is a port of a terminal that its person has opened to a host.
+type LentPort struct {
+	Port  int  `json:"port"`
+	Write bool `json:"write,omitempty"` // methods that change something are allowed, too
 }
 
 // Terminal is one terminal that the principal may read.

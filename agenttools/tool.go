@@ -52,7 +52,7 @@ type Set struct {
 // New returns a principal's tools. Tools that start and control terminals are among them
 // only if Options.Terminals is a Controller, restart_terminal only if it is a Restarter
 // whose MayRestart returns true, and fetch_page only if it is a Fetcher whose MayFetch
-// does.
+// does, or a FarFetcher.
 func New(o Options) *Set {
 	o.Waits = cmp.Or(o.Waits, 64)
 	s := &Set{opts: o, waits: make(chan struct{}, o.Waits), matching: NewMatching(o.Matchers, o.Bug)}
@@ -68,6 +68,9 @@ func New(o Options) *Set {
 	}
 	if f, ok := o.Terminals.(Fetcher); ok && f.MayFetch() {
 		s.tools = append(s.tools, s.fetchTool(f))
+	}
+	if f, ok := o.Terminals.(FarFetcher); ok {
+		s.tools = append(s.tools, s.farFetchTool(f))
 	}
 	if s.control != nil {
 		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())

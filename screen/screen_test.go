@@ -148,6 +148,9 @@ func TestClean(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+	if got, want := screen.CleanLines("a\tb\r\n\x1b[31mc\u202e\n"), "a\tb\n[31mc\n"; got != want {
+		t.Errorf("lines: %q, want %q", got, want)
+	}
 }
 
 // No part of any stream reaches a reader without a terminal as a control, or costs more

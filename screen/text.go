@@ -210,8 +210,16 @@ func (s *Screen) archiveAll() {
 
 // Clean returns s without controls and without the characters that Text leaves out. It is
 // for text of one line, such as titles.
-func Clean(s string) string {
+func Clean(s string) string { return clean(s, "") }
+
+// CleanLines is Clean for text of several lines: their ends and tabs stay.
+func CleanLines(s string) string { return clean(s, "\n\t") }
+
+func clean(s, but string) string {
 	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(but, r) {
+			return r
+		}
 		if r < ' ' || r >= 0x7f && r < 0xa0 || Hidden(r) {
 			return -1
 		}
