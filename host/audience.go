@@ -341,6 +341,7 @@ func (h *Host) recheckLocked(t *terminal) {
 			s.withdrawLocked()
 		}
 	}
+	h.recheckPortsLocked(t)
 	t.moved.Raise()
 }
 

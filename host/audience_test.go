@@ -156,6 +156,7 @@ type visitor struct {
 	ahp   *viewer
 	mcp   *sdk.ClientSession // nil: no way in
 	lent  *viewer            // the machine
+	p     host.Principal
 	round string
 }
 
@@ -215,6 +216,16 @@ var doors = map[string]func(v *visitor, x target) string{
 		return fmt.Sprint(err, slices.ContainsFunc(r.Terminals, func(one ahp.Parked) bool {
 			return one.Channel == x.uri || one.ID == x.id || one.Machine+"/"+one.Name == x.name
 		}))
+	},
+	"AHP lentPorts": func(v *visitor, x target) string {
+		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodLentPorts, ahp.LentPortsParams{Channel: x.uri, Ports: []ahp.LentPort{}}, nil)))
+	},
+	"port": func(v *visitor, x target) string {
+		_, err := v.h.Port(v.p, x.uri, 3000)
+		return fmt.Sprint(err)
+	},
+	"MCP fetch_page": func(v *visitor, x target) string {
+		return x.plain(v.tool("fetch_page", map[string]any{"terminalId": x.id, "port": 3000}))
 	},
 	"AHP audience": func(v *visitor, x target) string { return x.plain(fmt.Sprint(v.ahp.audience(x.uri, to()))) },
 	"AHP share": func(v *visitor, x target) string {
@@ -450,7 +461,7 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 			awaitParked(t, h, 1)
 		}
 		for token, when := range roles {
-			v := &visitor{t: t, h: h, url: url, token: token, lent: laptop, round: phase.name}
+			v := &visitor{t: t, h: h, url: url, token: token, lent: laptop, round: phase.name, p: s.of[token]}
 			v.ahp = as(t, url, token, "at-"+token+phase.name, viewOptions{})
 			v.mcp, _ = overLines(t, url, token, nil)
 			for door, open := range doors {
@@ -459,7 +470,9 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 				role, _, _ := strings.Cut(token, ".")
 				admin := role == "admin"
 				switch kind, _, _ := strings.Cut(door, " "); {
-				case door == "AHP park":
+				case door == "port":
+					want = want && role != "guest"
+				case door == "AHP park" || door == "AHP lentPorts":
 					want = false // it is another client's
 				case parked && door == "MCP read_terminal awaits":
 					want = false // nobody knows while the machine is away
@@ -591,7 +604,7 @@ var mayLook = map[string]string{
 	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
-	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.shareOf": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
+	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.shareOf": "of the client's own", "conn.lentPorts": "of the client's own", "Host.portLocked": "it asks it", "Host.machineHere": "another node has asked it", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
 	"conn.listParked": "it asks it", "Host.handOverParkedLocked": "of one machine, which is at another node", "conn.unparkLocked": "of the client's own, and for administrators", "conn.park": "of the client's own", "Host.parkedByLocked": "of the client's own",
 	"Host.leaveLocked": "the list itself", "Host.parkLocked": "a limit, and the list itself", "Host.unparkLocked": "the list itself", "Host.unlistParkedLocked": "the list itself", "Host.continueLocked": "the list itself", "Host.everyLocked": "the list itself", "Host.knownLocked": "the list itself",
 	"Host.shortName":             "a name that follows from the URI",
@@ -676,7 +689,7 @@ func TestEveryMethodIsADoor(t *testing.T) {
 		ahp.MethodPing: "names none", ahp.MethodInitialize: "AHP initialize", ahp.MethodReconnect: "AHP reconnect", ahp.MethodSubscribe: "AHP subscribe",
 		ahp.MethodListSessions: "names none", ahp.MethodCreateSession: "that another has the URI may be told", ahp.MethodDisposeSession: "names none",
 		ahp.MethodCreateTerminal: "AHP claim of a session", ahp.MethodDisposeTerminal: "AHP dispose", ahp.MethodAudience: "AHP audience",
-		ahp.MethodShare: "AHP share", ahp.MethodUnshare: "names none", ahp.MethodPark: "AHP park", ahp.MethodParked: "AHP parked",
+		ahp.MethodShare: "AHP share", ahp.MethodUnshare: "names none", ahp.MethodPark: "AHP park", ahp.MethodParked: "AHP parked", ahp.MethodLentPorts: "AHP lentPorts",
 	}
 	for _, method := range host.Methods() {
 		if door := want[method]; door == "" || strings.HasPrefix(door, "AHP") && doors[door] == nil {

@@ -345,6 +345,7 @@ var methods = map[string]method{
 	ahp.MethodShare:           {serve: (*conn).share},
 	ahp.MethodUnshare:         {serve: (*conn).unshare},
 	ahp.MethodPark:            {serve: (*conn).park},
+	ahp.MethodLentPorts:       {serve: (*conn).lentPorts},
 	ahp.MethodParked:          {serve: (*conn).listParked},
 }
 

@@ -104,6 +104,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		a := h.resolveLocked(said, nil)
 		a.declared = told
 		t = h.addTerminalLocked(p.Channel, c.client, state, a)
+		h.auditPortsLocked(t, nil)
 		h.claimedLocked(c.client, p.Channel)
 		t.marks.ended = ahp.FindCommands(p.Meta)
 		t.marks.base = t.marks.ended
@@ -142,6 +143,7 @@ func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	s := ahp.TerminalState{Title: p.Name, Cwd: p.Cwd, Claim: p.Claim, IsPty: &isPty, ExecutionTarget: ahp.TargetServer,
 		Meta: ahp.TerminalMeta{Former: ahp.FindFormer(p.Meta)}}
 	s.Meta.Adopted, s.Meta.Picture = ahp.FindAdopted(p.Meta)
+	s.Meta.Ports = ahp.FindPorts(p.Meta)
 	s.Title = cmp.Or(s.Title, defaultTitle)
 	if p.ExecutionTarget == ahp.TargetClient {
 		s.ExecutionTarget = ahp.TargetClient
@@ -165,6 +167,7 @@ func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	if now.Cwd != t.state.Cwd && now.Cwd != "" {
 		h.applyLocked(t, ahp.TerminalCwdChanged{Cwd: now.Cwd}, nil)
 	}
+	h.setPortsLocked(t, now.Meta.Ports)
 	cols, rows := cmp.Or(now.Cols, t.state.Cols), cmp.Or(now.Rows, t.state.Rows)
 	switch {
 	case cols == t.state.Cols && rows == t.state.Rows:

@@ -39,11 +39,15 @@ type Host struct {
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
 	messages     *messageMemory
-	renders      bounded.Slots // of downloads that render a terminal
-	asks         bounded.Slots // of requests under way at the doors for agents and people, by name
-	runAsks      bounded.Slots // of questions about earlier runs, by reader and by machine
-	problemLooks looks         // of people at the page, at problems
-	scripts      bool          // the page was built with everything that its scripts need; if not, it is the plain page
+	renders      bounded.Slots   // of downloads that render a terminal
+	asks         bounded.Slots   // of requests under way at the doors for agents and people, by name
+	runAsks      bounded.Slots   // of questions about earlier runs, by reader and by machine
+	fetches      bounded.Slots   // of pages that agents fetch, likewise
+	portAsks     bounded.Slots   // of requests for lent ports, by reader and by port
+	between      *http.Transport // to other nodes; nil if there are none
+	portLooks    looks           // of principals, at lent ports
+	problemLooks looks           // of people at the page, at problems
+	scripts      bool            // the page was built with everything that its scripts need; if not, it is the plain page
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
@@ -107,6 +111,8 @@ func New(o Options) *Host {
 		renders:   bounded.Slots{All: maxRenders},
 		asks:      bounded.Slots{Each: mostPerName(o)},
 		runAsks:   bounded.Slots{Each: runsAtOnce},
+		fetches:   bounded.Slots{Each: fetchesAtOnce},
+		portAsks:  bounded.Slots{Each: portsAtOnce},
 		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),
 		byID:      make(map[string]*terminal),
@@ -125,6 +131,7 @@ func New(o Options) *Host {
 	h.route()
 	if o.Nodes != nil {
 		h.untold.all = map[string]int{}
+		h.between = newBetween(o.Nodes)
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
@@ -174,6 +181,9 @@ func (h *Host) Close() {
 	h.agents.Close()
 	h.matching.Close()
 	h.logins.close()
+	if h.between != nil {
+		h.between.CloseIdleConnections()
+	}
 	h.work.Wait()
 }
 

@@ -92,7 +92,7 @@ func infosOf(terminals []*terminal) []ahp.TerminalInfo {
 		}
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,
 			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget,
-			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former, Adopted: t.state.Meta.Adopted, Picture: t.state.Meta.Picture, Awaits: t.awaitsLocked(), Ready: ahp.ReadinessOf(t.readyLocked())}})
+			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former, Adopted: t.state.Meta.Adopted, Picture: t.state.Meta.Picture, Ports: t.state.Meta.Ports, Awaits: t.awaitsLocked(), Ready: ahp.ReadinessOf(t.readyLocked())}})
 	}
 	return infos
 }

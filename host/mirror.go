@@ -103,6 +103,8 @@ func (e *NodeEntry) check() error {
 		return fmt.Errorf("the entry of %.80q is invalid", e.URI)
 	case !name(e.Title, ahp.MaxTitle) || !name(e.Announced, ahp.MaxTitle) || !name(e.Machine, ahp.MaxTitle) || !name(e.Name, ahp.MaxTitle):
 		return fmt.Errorf("a name in the entry of %s is too long", e.URI)
+	case len(e.Fetched) > ahp.MaxLentPorts:
+		return fmt.Errorf("the entry of %s counts too many ports", e.URI)
 	case e.Cols < 0 || e.Cols > ahp.MaxSize || e.Rows < 0 || e.Rows > ahp.MaxSize || e.Start < 0 || e.End < e.Start || e.End > maxPosition || e.Commands < 0 || e.Commands > maxCommandNumber:
 		return fmt.Errorf("a number in the entry of %s is out of range", e.URI)
 	}
@@ -154,7 +156,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	}
 	t.endGraceLocked()
 	t.holds = e.Holds
-	t.state.Meta = e.Meta
+	t.state.Meta, t.ports.fetched, t.creator.ports = e.Meta, e.Fetched, e.Ports
 	t.withdrawn = nil
 	for _, g := range e.Over {
 		kind := []rune(g.Kind)

@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 
@@ -33,6 +35,11 @@ type Nodes interface {
 	// Ask asks a node about a subject and returns its answer. ctx must have a deadline.
 	// The error is ErrNoNode if that node is gone.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
+	// Dial opens a stream of bytes to a node, which passes it to ServeNode. It ends with
+	// either node, or when one of them does not reach the cluster. Its two directions are
+	// buffered: whoever uses it bounds what is under way. The error is ErrNoNode if that
+	// node is gone.
+	Dial(ctx context.Context, node string) (net.Conn, error)
 	// Others returns the names of the other nodes.
 	Others() []string
 	// Wanted is called when somebody follows the terminal of another node. The caller
@@ -93,6 +100,8 @@ type NodeEntry struct {
 	End      int64            `json:"end"`
 	Commands int64            `json:"commands"` // finished ones
 	Watching int              `json:"watching,omitempty"`
+	Ports    bool             `json:"ports,omitempty"`   // its machine takes requests for lent ports
+	Fetched  map[int64]int64  `json:"fetched,omitempty"` // how often each lent port was asked
 	Audience ahp.Audience     `json:"audience,omitzero"`
 	Told     bool             `json:"told,omitempty"`   // the machine has sent an audience
 	Unsaid   bool             `json:"unsaid,omitempty"` // the machine has not answered yet whether it lends to a host that shows everything to everybody
@@ -293,7 +302,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	s, cl, i := &t.state, t.creator, t.infoLocked(0)
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
 		Announced: t.name, feedState: t.feedStateLocked(),
-		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture}, Created: t.created, Away: t.bound == nil, Holds: t.holds,
+		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.fetched), Created: t.created, Away: t.bound == nil, Holds: t.holds,
 		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" || in.checkout != (vocab.Checkout{}) {

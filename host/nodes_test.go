@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,6 +31,9 @@ func (e *engine) ID() string { return "this" }
 func (e *engine) Ask(context.Context, string, string, []byte) ([]byte, error) {
 	return nil, host.ErrNoNode
 }
+
+// Dial implements host.Nodes.
+func (e *engine) Dial(context.Context, string) (net.Conn, error) { return nil, host.ErrNoNode }
 
 // Others implements host.Nodes.
 func (e *engine) Others() []string { return nil }

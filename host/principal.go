@@ -65,6 +65,8 @@ type Principal struct {
 	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all
 	// others.
 	Guest string
+	// GuestPort is the lent port of that terminal that the link opens; 0 for none.
+	GuestPort int
 
 	steward bool              // an administrator with a browser's lesser rights: owns things without an owner
 	token   [sha256.Size]byte // hash of the token by which it was admitted; zero if unknown
@@ -194,6 +196,7 @@ const (
 	AuditSubscribed = "subscribed" // a principal watches a terminal
 	AuditSession    = "session"    // a session was created or disposed of
 	AuditCalled     = "called"     // an agent has called a machine's tool
+	AuditPort       = "port"       // a machine has opened or closed a port of a terminal, or a principal asks it for the first time
 	AuditWithdrawn  = "withdrawn"  // an administrator has ended a grant
 	AuditShared     = "shared"     // a machine has shared a terminal by a link
 	AuditRevoked    = "revoked"    // an entry was ended at the page

@@ -30,10 +30,12 @@ type Summary struct {
 	Cols     int    `json:"cols"`
 	Rows     int    `json:"rows"`
 	Watching int    `json:"watching"` // number of watchers
+
+	Ports []OpenPort `json:"ports,omitempty"` // open to those who see the terminal
 }
 
 func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) Summary {
-	s := Summary{ID: i.ID, Machine: i.Machine, Owner: h.roster.People[t.creator.principal.Owner], Name: t.name, State: "running", Cols: i.Cols, Rows: i.Rows, Watching: t.observersLocked()}
+	s := Summary{ID: i.ID, Machine: i.Machine, Owner: h.roster.People[t.creator.principal.Owner], Name: t.name, State: "running", Cols: i.Cols, Rows: i.Rows, Watching: t.observersLocked(), Ports: t.openPortsLocked()}
 	switch {
 	case i.Exit != nil:
 		s.State = "exited"

@@ -40,6 +40,8 @@ type terminal struct {
 
 	unwatched time.Time // when an agent last began or ended watching, or a subscription last ended
 
+	ports openPorts
+
 	proc ServerProcess // the process of a server-executed terminal; nil until it was started
 
 	audience  audience
@@ -120,6 +122,10 @@ func (h *Host) leaveLocked(t *terminal) {
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
+	if t.mirror == nil {
+		h.setPortsLocked(t, nil) // its owner says them when it announces the terminal again
+	}
+	h.recheckPortsLocked(t)
 }
 
 // unlistLocked removes t from all lists that show it.
@@ -155,6 +161,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	if _, ok := a.(ahp.TerminalExited); ok {
 		h.endStripLocked(t)
 		h.endInputLocked(t)
+		defer h.recheckPortsLocked(t)
 	}
 	before := t.state
 	t.reduceLocked(a)

@@ -18,9 +18,9 @@ func terminalsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "terminals", Short: "list the terminals at a running host: names, owners, sizes, and who may watch",
-		Long: `Lists the terminals that machines have lent to a running host, and its own shells, with their owners, their sizes, and who may watch
-them. What they print is not shown: that is for their audience. The token must have the role admin.`,
+		Use: "terminals", Short: "list the terminals at a running host: names, owners, sizes, who may watch, and open ports",
+		Long: `Lists the terminals that machines have lent to a running host, and its own shells, with their owners, their sizes, who may watch
+them, and their ports that are open to those, with the number of requests so far. What they print is not shown: that is for their audience. The token must have the role admin.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var got struct{ Terminals []host.Lent }
@@ -30,10 +30,10 @@ them. What they print is not shown: that is for their audience. The token must h
 			if asJSON {
 				return printJSON(stdout, map[string]any{"schema_version": 1, "terminals": append([]host.Lent{}, got.Terminals...)})
 			}
-			w := newTable(stdout, "ID\tNAME\tOWNER\tSTATE\tSIZE\tBYTES\tMAY WATCH\tWATCHING")
+			w := newTable(stdout, "ID\tNAME\tOWNER\tSTATE\tSIZE\tBYTES\tMAY WATCH\tWATCHING\tPORTS")
 			for _, t := range got.Terminals {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%dx%d\t%d\t%s\t%d\n", oneLine(t.ID), oneLine(t.Machine+"/"+t.Name), cmp.Or(oneLine(t.Owner), "-"), oneLine(t.State), t.Cols, t.Rows, t.Bytes,
-					cmp.Or(oneLine(strings.Join(t.May, ", ")), "-"), t.Watching)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%dx%d\t%d\t%s\t%d\t%s\n", oneLine(t.ID), oneLine(t.Machine+"/"+t.Name), cmp.Or(oneLine(t.Owner), "-"), oneLine(t.State), t.Cols, t.Rows, t.Bytes,
+					cmp.Or(oneLine(strings.Join(t.May, ", ")), "-"), t.Watching, openPorts(t.Ports))
 			}
 			return w.Flush()
 		},
@@ -55,4 +55,17 @@ them. What they print is not shown: that is for their audience. The token must h
 		},
 	})
 	return c
+}
+
+// openPorts describes a terminal's open ports: 3000 (5), 8080 write (0).
+func openPorts(all []host.OpenPort) string {
+	var said []string
+	for _, p := range all {
+		how := ""
+		if p.Write {
+			how = " write"
+		}
+		said = append(said, fmt.Sprintf("%d%s (%d)", p.Port, how, p.Fetched))
+	}
+	return cmp.Or(strings.Join(said, ", "), "-")
 }

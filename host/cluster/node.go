@@ -93,11 +93,13 @@ type Node struct {
 	unanswered atomic.Int64        // requests that were repeated
 
 	mu      sync.Mutex
-	kept    map[string]value // the copy of the bucket
-	host    *host.Host       // nil before Run
+	kept    map[string]value                // the copy of the bucket
+	host    *host.Host                      // nil before Run
+	streams func(context.Context, net.Conn) // serves what other nodes open; set before Run or by it
 	peers   map[string]*peer
 	wanted  map[string]bool // terminals that are followed, by URI
-	checked time.Time       // when it was last certain that kept has all changes of the bucket
+	conns   map[string]*conn
+	checked time.Time // when it was last certain that kept has all changes of the bucket
 	rights  host.Rights
 	leaving bool
 	closed  bool
@@ -115,7 +117,7 @@ func Join(ctx context.Context, o Options) (*Node, error) {
 	if !clusterName().MatchString(o.Name) {
 		return nil, refused("use 1 to 32 letters, digits, - and _", "--cluster: %.40q is no name", o.Name)
 	}
-	n := &Node{opts: o, log: zerolog.Nop(), id: strings.ToLower(rand.Text()[:10]), answers: map[string]Answerer{}, kept: map[string]value{}, peers: map[string]*peer{}, wanted: map[string]bool{}}
+	n := &Node{opts: o, log: zerolog.Nop(), id: strings.ToLower(rand.Text()[:10]), answers: map[string]Answerer{}, kept: map[string]value{}, peers: map[string]*peer{}, wanted: map[string]bool{}, conns: map[string]*conn{}}
 	if o.Logger != nil {
 		n.log = o.Logger.With().Str("node", n.id).Logger()
 	}
@@ -139,7 +141,10 @@ func (n *Node) connect(ctx context.Context) error {
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a silent connection counts as dead within six seconds
 		nats.NoCallbacksAfterClientClose(), // Close must not be logged as a lost connection
 		nats.ReconnectBufSize(-1),          // requests without a connection fail at once, and are repeated
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { n.log.Warn().Err(err).Msg("the connection to NATS is lost") }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			n.log.Warn().Err(err).Msg("the connection to NATS is lost")
+			n.endConns("", errConnOver)
+		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			n.log.Warn().Str("server", nc.ConnectedUrlRedacted()).Msg("connected to NATS again")
 		}),

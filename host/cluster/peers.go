@@ -59,6 +59,9 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	defer context.AfterFunc(n.ctx, cancel)()
 	n.mu.Lock()
 	n.host = h
+	if n.streams == nil {
+		n.streams = h.ServeNode
+	}
 	n.mu.Unlock()
 	n.Answer(host.AboutTools, h.AnswerTools)
 	n.Answer(host.AboutCall, h.AnswerCall)
@@ -69,6 +72,7 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 		n.subject("node." + n.id + ".list"): func(m *nats.Msg) { n.answerList(ctx, m) },
 		n.subject("node." + n.id + ".feed"): func(m *nats.Msg) { n.answerFeed(ctx, m) },
 	}
+	handlers[n.connSubject(n.id, "*")] = n.arrived
 	for about, by := range n.answers {
 		handlers[n.subject("node."+n.id+".ask."+about)] = func(m *nats.Msg) { n.answer(ctx, m, by) }
 	}
@@ -204,6 +208,7 @@ func (n *Node) drop(p *peer) {
 	case <-p.ended:
 	case <-n.ctx.Done():
 	}
+	n.endConns(p.id, host.ErrNoNode)
 	n.host.NodeSilent(p.id)
 	n.mu.Lock()
 	delete(n.peers, p.id)

@@ -278,6 +278,8 @@ export class View {
       link.onclick = e => { e.preventDefault(); this.ask(t.url); };
       add(link);
     }
+    for (const p of t.ports ?? [])
+      add("port " + p.port + " is open to all who see this terminal" + (p.write ? ", for writing too" : "") + (p.until ? ", until " + when(p.until) : "") + ", fetched " + p.fetched + "×");
     if (s?.cwd ?? t.cwd) add(place(s?.cwd ?? t.cwd));
     add((t.target === "client" ? "held by " : "a shell of the host, held by ") + clean(t.claim));
     add((s?.cols ?? t.cols) + "×" + (s?.rows ?? t.rows));

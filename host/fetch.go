@@ -1,0 +1,195 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/agenttools"
+	"tether/ahp"
+	"tether/internal/clip"
+	"tether/internal/jsonspan"
+	"tether/screen"
+)
+
+// Agents fetch pages of lent ports: their machine does it, masks the page and what the
+// terminal printed, and answers with both. Nothing of it is kept here.
+
+const (
+	fetchTime       = 45 * time.Second // bounds a call: a machine gives a server 30 s
+	fetchesAtOnce   = 6                // calls of one principal, and calls to one machine
+	maxFetchHeaders = 100              // header fields of an answer
+	maxFetchText    = 1 << 20          // bytes of a body, and of what was printed
+)
+
+// fetchError is an error for the model.
+type fetchError string
+
+func (e fetchError) Error() string { return string(e) }
+
+const (
+	errManyFetches = fetchError("too many pages are being fetched at a time: try again")
+	errBadFetch    = fetchError("the machine gave no usable answer")
+)
+
+// FarFetch implements agenttools.FarFetcher.
+func (w *watched) FarFetch(ctx context.Context, id string, port int, args json.RawMessage, shows int) (*agenttools.FetchAnswer, *agenttools.Blob, error) {
+	h := w.h
+	at, ok := catalogue{h, &w.p}.find(id)
+	if !ok {
+		return nil, nil, agenttools.ErrNotFound
+	}
+	i := at.Info()
+	port, err := choosePort(&i, port)
+	if err != nil {
+		return nil, nil, err
+	}
+	done, ok := h.fetches.Try("reader "+w.p.Key(), "machine "+i.Machine)
+	if !ok {
+		return nil, nil, errManyFetches
+	}
+	defer done()
+	h.mu.Lock()
+	uri := at.t.uri
+	h.mu.Unlock()
+	h.audit(AuditCalled, remote{principal: w.p}, AuditEvent{Terminal: uri, Detail: fmt.Sprintf("fetch_page, port %d", port)})
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	r, err := (&portTransport{h: h, p: w.p, uri: uri, port: port, call: ahp.CallFetch}).fetch(ctx, ahp.FetchParams{Arguments: args, Shows: int64(min(shows, ahp.MaxFetchAnswer))})
+	if err != nil {
+		return nil, nil, fetchWhy(&i, port, err)
+	}
+	a, blob, err := decodeFetch(r)
+	if err == nil && blob != nil {
+		blob.URI = a.URL
+	}
+	return a, blob, err
+}
+
+// choosePort returns the port that a call is about, 0 standing for the only one that is
+// lent, or says what the agent can do.
+func choosePort(i *agenttools.Info, port int) (int, error) {
+	lent := func(p agenttools.LentPort) bool { return p.Port == port }
+	switch n := len(i.LentPorts); {
+	case i.Exit != nil:
+		return 0, agenttools.ErrExited
+	case port == 0 && n == 1:
+		return i.LentPorts[0].Port, nil
+	case port == 0 && n > 1:
+		return 0, fetchError(fmt.Sprintf("%s has the lent ports %s; choose one with port", i.Name, portList(i)))
+	case n > 0 && !slices.ContainsFunc(i.LentPorts, lent):
+		return 0, notLent(i, port, ", only "+portList(i))
+	case n == 0 && i.Away.IsZero() && !i.NoPorts:
+		return 0, notLent(i, port, "")
+	}
+	return port, nil // Port says why not
+}
+
+// notLent tells an agent how it gets a port.
+func notLent(i *agenttools.Info, port int, others string) error {
+	_, name, _ := strings.Cut(i.Name, "/")
+	which, option := "no port of "+i.Name+" is lent", "PORT"
+	if port > 0 {
+		which, option = fmt.Sprintf("port %d of %s is not lent%s", port, i.Name, others), fmt.Sprint(port)
+	}
+	return fetchError(screen.Clean(fmt.Sprintf("%s: ask the person for it; on %s they say: tether lend %s --port %s", which, i.Machine, name, option)))
+}
+
+func portList(i *agenttools.Info) string {
+	var all []string
+	for _, p := range i.LentPorts {
+		all = append(all, fmt.Sprint(p.Port))
+	}
+	return strings.Join(all, ", ")
+}
+
+// fetchWhy returns an error of the way to a port in the words of the tools.
+func fetchWhy(i *agenttools.Info, port int, err error) error {
+	switch {
+	case errors.Is(err, ErrPortUnseen):
+		return agenttools.ErrNotFound
+	case errors.Is(err, ErrPortNotLent):
+		return notLent(i, port, "")
+	case errors.Is(err, ErrPortAway):
+		return fetchError(screen.Clean(cmp.Or(i.AwayWhy, "the machine is away") + ": " + i.Machine + " can be asked when it is back"))
+	case errors.Is(err, ErrPortOld):
+		return fetchError(screen.Clean("tether on " + i.Machine + " is too old to lend ports: ask the person to update it"))
+	case errors.Is(err, context.DeadlineExceeded):
+		return fetchError(fmt.Sprintf("the machine has not answered within %v", fetchTime))
+	}
+	return err
+}
+
+// fetch sends a call of fetch_page, and returns the machine's answer.
+func (w *portTransport) fetch(ctx context.Context, p ahp.FetchParams) (r ahp.FetchResult, err error) {
+	body, err := json.Marshal(p)
+	if err == nil {
+		err = p.Validate()
+	}
+	if err != nil {
+		return r, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://machine/", bytes.NewReader(body))
+	if err != nil {
+		return r, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := w.RoundTrip(req)
+	if err != nil {
+		return r, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, ahp.MaxFetchResult+1))
+	switch why := resp.Header.Get(ahp.PortsError); {
+	case err != nil:
+		return r, err
+	case why != "":
+		return r, fetchError(clip.Marked(screen.Clean(why), maxRunText))
+	case resp.StatusCode != http.StatusOK || len(data) > ahp.MaxFetchResult || ahp.DecodeParams(data, &r) != nil:
+		return r, errBadFetch
+	case r.Error != "":
+		return r, fetchError(screen.Clean(r.Error))
+	}
+	return r, nil
+}
+
+// decodeFetch decodes a machine's answer, and checks it.
+func decodeFetch(r ahp.FetchResult) (*agenttools.FetchAnswer, *agenttools.Blob, error) {
+	a := &agenttools.FetchAnswer{}
+	if jsonspan.Unmarshal(r.Answer, a) != nil {
+		return nil, nil, errBadFetch
+	}
+	// A body, and what a terminal has printed, may be long.
+	body, printed, headers := a.Body, "", a.Headers
+	a.Body, a.Headers = "", nil
+	if a.Printed != nil {
+		printed, a.Printed.Text = a.Printed.Text, ""
+	}
+	if !sane(reflect.ValueOf(a)) || len(body) > maxFetchText || len(printed) > maxFetchText || len(headers) > maxFetchHeaders {
+		return nil, nil, errBadFetch
+	}
+	a.Body = screen.CleanLines(body)
+	if a.Printed != nil {
+		a.Printed.Text = screen.CleanLines(printed)
+	}
+	a.Headers = make(map[string]string, len(headers))
+	for name, value := range headers {
+		if len(name) > maxRunText || len(value) > maxRunText {
+			return nil, nil, errBadFetch
+		}
+		a.Headers[screen.Clean(name)] = screen.Clean(value)
+	}
+	if r.Blob == nil {
+		return a, nil, nil
+	}
+	return a, &agenttools.Blob{Type: r.Blob.Type, Data: r.Blob.Data}, nil
+}
