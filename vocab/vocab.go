@@ -27,11 +27,11 @@ const (
 
 // Command is one command line of a shell with integration.
 type Command struct {
-	N          int       `json:"n"`              // counts from 1
+	N          int       `json:"n"`
 	Line       *string   `json:"line,omitempty"` // absent if the shell did not report it
 	Started    time.Time `json:"started"`
-	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
-	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, or unknown
+	DurationMs *float64  `json:"duration_ms,omitempty"`
+	Exit       *int      `json:"exit,omitempty"` // absent while it runs, or unknown
 	Running    bool      `json:"running"`
 	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration
 	Within     int       `json:"within,omitempty"` // n of the verified command, such as ssh, during which this one ran
@@ -165,7 +165,7 @@ type Lent struct {
 	There     bool      `json:"there"`         // the host has the terminal now
 	Problem   string    `json:"problem,omitempty"`
 	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may
-	Observers *int      `json:"observers,omitempty"` // if the host reports them
+	Observers *int      `json:"observers,omitempty"`
 	Watchers  *Watchers `json:"host_says,omitempty"`
 }
 

@@ -30,10 +30,10 @@ func (p Problem) String() string {
 
 // Report is the result of Verify.
 type Report struct {
-	Records  int64     `json:"records"`  // intact ones
-	First    int64     `json:"first"`    // number of the oldest
-	Last     Head      `json:"last"`     // number and hash of the newest
-	Problems []Problem `json:"problems"` // at most maxProblems
+	Records  int64     `json:"records"` // intact ones
+	First    int64     `json:"first"`
+	Last     Head      `json:"last"`
+	Problems []Problem `json:"problems"`
 }
 
 // Summary returns a text for people that says whether the log is intact. For an intact

@@ -15,16 +15,16 @@ type Pane struct {
 	Pane      string      `json:"pane"`    // for AdoptRequest
 	Program   string      `json:"program"` // in which it is: tmux, …
 	Title     string      `json:"title"`
-	Command   string      `json:"command"`             // of the program in its foreground
-	Directory string      `json:"directory,omitempty"` // absent if it is not known
-	Pid       int         `json:"pid,omitempty"`       // of its first program
+	Command   string      `json:"command"` // of the program in its foreground
+	Directory string      `json:"directory,omitempty"`
+	Pid       int         `json:"pid,omitempty"` // of its first program
 	Cols      int         `json:"cols"`
 	Rows      int         `json:"rows"`
-	Exact     bool        `json:"exact"`               // every byte is read; else repeated pictures
-	Why       string      `json:"why,omitempty"`       // why it cannot be adopted
+	Exact     bool        `json:"exact"` // every byte is read; else repeated pictures
+	Why       string      `json:"why,omitempty"`
 	Listening []Listening `json:"listening,omitempty"` // where the system tells
-	Terminal  string      `json:"terminal,omitempty"`  // id of the terminal that it is adopted as
-	Name      string      `json:"name,omitempty"`      // the terminal's
+	Terminal  string      `json:"terminal,omitempty"`
+	Name      string      `json:"name,omitempty"`
 }
 
 // PaneList is the answer to a list of panes.

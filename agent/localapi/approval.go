@@ -34,7 +34,7 @@ type Approval struct {
 type Script struct {
 	Path string `json:"path"`
 	Sum  string `json:"sha256,omitempty"` // SHA-256 of the contents; "" if the file could not be read
-	Size int64  `json:"size"`             // in bytes
+	Size int64  `json:"size"`
 }
 
 // The states of an Approval.

@@ -22,14 +22,14 @@ type Status struct {
 	History       *HistoryStatus `json:"history,omitempty"` // of runs on disk; for the person
 	Holders       Holders        `json:"holders"`
 	Hosts         []HostStatus   `json:"hosts"`
-	Waiting       int            `json:"approvals_waiting"`     // pending approval requests
-	Degraded      []Degraded     `json:"degraded"`              // oldest first
-	Secrets       *SecretStore   `json:"secrets,omitempty"`     // of tokens and keys, after the first pairing
-	Root          *Root          `json:"root,omitempty"`        // if the daemon runs as root
-	Agents        []AgentStatus  `json:"agents,omitempty"`      // known running ones
+	Waiting       int            `json:"approvals_waiting"`
+	Degraded      []Degraded     `json:"degraded"`          // oldest first
+	Secrets       *SecretStore   `json:"secrets,omitempty"` // of tokens and keys, after the first pairing
+	Root          *Root          `json:"root,omitempty"`
+	Agents        []AgentStatus  `json:"agents,omitempty"`
 	Connections   []Connections  `json:"connections,omitempty"` // by caller; agents see only their own
-	Sandbox       *SandboxStatus `json:"sandbox,omitempty"`     // if any agent has one
-	Unredacted    *Unredacted    `json:"unredacted,omitempty"`  // agents that are shown terminals without masks
+	Sandbox       *SandboxStatus `json:"sandbox,omitempty"`
+	Unredacted    *Unredacted    `json:"unredacted,omitempty"` // agents that are shown terminals without masks
 
 	Checkouts []CheckoutInUse `json:"checkouts,omitempty"` // of running terminals
 	Adopted   []AdoptedPane   `json:"adopted,omitempty"`   // running terminals that read another program's pane
@@ -41,7 +41,7 @@ type HistoryStatus struct {
 	Runs     int       `json:"runs"`
 	Bytes    int64     `json:"bytes"` // on disk
 	MaxBytes int64     `json:"max_bytes"`
-	Keep     string    `json:"keep"`               // how long, as the configuration says
+	Keep     string    `json:"keep"`
 	Oldest   time.Time `json:"oldest,omitzero"`    // when the oldest run began
 	RoundMs  int64     `json:"round_ms,omitempty"` // until output is safe on the disk, if more than 2 s
 }
@@ -88,9 +88,9 @@ type Root struct {
 
 // SecretStore is where secrets are kept.
 type SecretStore struct {
-	Store string `json:"store"`          // keyring or file
-	Path  string `json:"path,omitempty"` // path of the file
-	Why   string `json:"why,omitempty"`  // why the keyring is not used
+	Store string `json:"store"` // keyring or file
+	Path  string `json:"path,omitempty"`
+	Why   string `json:"why,omitempty"` // why the keyring is not used
 }
 
 // The places where secrets are kept, see [SecretStore].
@@ -102,7 +102,7 @@ const (
 // Degraded is a problem that does not stop the daemon.
 type Degraded struct {
 	Cause string    `json:"cause"` // stable identifier, such as "state directory"
-	Text  string    `json:"text"`  // problem and remedy
+	Text  string    `json:"text"`
 	Since time.Time `json:"since"`
 }
 

@@ -32,9 +32,9 @@ type Declared struct {
 	Restart  string    `json:"restart"`           // never, on-failure, always
 	Command  []string  `json:"command,omitempty"` // argv; absent if Line is set
 	Line     string    `json:"line,omitempty"`    // line for the system's shell
-	Next     time.Time `json:"next,omitzero"`     // time of the next start, while waiting
-	Restarts int       `json:"restarts"`          // since somebody last asked for the terminal
-	Error    string    `json:"error,omitempty"`   // why it could not be started
+	Next     time.Time `json:"next,omitzero"`
+	Restarts int       `json:"restarts"` // since somebody last asked for the terminal
+	Error    string    `json:"error,omitempty"`
 	ExitCode *int      `json:"exit_code,omitempty"`
 	Changed  bool      `json:"changed,omitempty"` // the running terminal was started by another declaration
 	Notice   string    `json:"notice,omitempty"`  // what is not as the person asked

@@ -44,18 +44,18 @@ type PairOffer struct {
 // HostStatus is one paired host and the link to it.
 type HostStatus struct {
 	Name       string       `json:"name"`
-	URL        string       `json:"url"`            // without credentials
-	Also       []string     `json:"also,omitempty"` // further URLs
-	At         string       `json:"at,omitempty"`   // the connected one of several URLs
+	URL        string       `json:"url"` // without credentials
+	Also       []string     `json:"also,omitempty"`
+	At         string       `json:"at,omitempty"` // the connected one of several URLs
 	Pin        string       `json:"pin,omitempty"`
 	Credential string       `json:"credential"`         // key (this machine's own), token or none
 	HostKey    string       `json:"host_key,omitempty"` // fingerprint, if paired by keys
 	Default    bool         `json:"default"`
 	State      string       `json:"state"` // connecting, online, waiting, refused, unsupported
 	Since      time.Time    `json:"since"`
-	DownSince  time.Time    `json:"down_since,omitzero"` // absent while online
+	DownSince  time.Time    `json:"down_since,omitzero"`
 	NextRetry  time.Time    `json:"next_retry,omitzero"`
-	Error      string       `json:"error,omitempty"`    // error of the last attempt; absent while online
+	Error      string       `json:"error,omitempty"`
 	Protocol   string       `json:"protocol,omitempty"` // only while online, as the next two
 	Server     string       `json:"server,omitempty"`
 	Resume     bool         `json:"resume"`

@@ -31,11 +31,11 @@ type UnlendRequest struct {
 type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"` // absent if there is no time limit
+	Until *time.Time `json:"until,omitempty"`
 	// State is there, pending (the host does not have it yet), offline or refused; absent
 	// if nothing is left to send, and for agents.
 	State     string          `json:"state,omitempty"`
-	Observers *int            `json:"observers,omitempty"` // if the host reports them
+	Observers *int            `json:"observers,omitempty"`
 	Audience  *Audience       `json:"audience,omitempty"`  // never for agents
 	Watchers  *vocab.Watchers `json:"host_says,omitempty"` // never for agents
 }

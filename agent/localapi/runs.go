@@ -12,18 +12,18 @@ import (
 type Run struct {
 	ID       string          `json:"id"` // of the terminal, or TERMINAL.N for its command N
 	Name     string          `json:"name,omitempty"`
-	Line     string          `json:"line,omitempty"` // the command line
-	Cwd      string          `json:"cwd,omitempty"`  // directory at its start
+	Line     string          `json:"line,omitempty"`
+	Cwd      string          `json:"cwd,omitempty"`
 	Owner    string          `json:"owner,omitempty"`
-	Checkout *vocab.Checkout `json:"checkout,omitempty"` // git work tree at its start
+	Checkout *vocab.Checkout `json:"checkout,omitempty"`
 	Started  time.Time       `json:"started"`
-	Ended    time.Time       `json:"ended,omitzero"` // absent while it runs
-	Outcome  string          `json:"outcome"`        // good, failing, running or uncounted
-	Why      string          `json:"why,omitempty"`  // why that is its outcome
+	Ended    time.Time       `json:"ended,omitzero"`
+	Outcome  string          `json:"outcome"` // good, failing, running or uncounted
+	Why      string          `json:"why,omitempty"`
 	Exit     *vocab.Exit     `json:"exit,omitempty"`
-	Ready    bool            `json:"ready"`                   // it has become ready
-	Errors   int             `json:"errors"`                  // that it printed
-	Warnings int             `json:"warnings"`                // that it printed
+	Ready    bool            `json:"ready"`
+	Errors   int             `json:"errors"`
+	Warnings int             `json:"warnings"`
 	First    []string        `json:"first,omitempty"`         // its first problems, a line each
 	Bytes    int64           `json:"bytes"`                   // of its text; 0 while it runs
 	Dropped  int64           `json:"dropped_bytes,omitempty"` // not kept, in the middle
@@ -33,7 +33,7 @@ type Run struct {
 type RunList struct {
 	SchemaVersion int   `json:"schema_version"`
 	Runs          []Run `json:"runs"`
-	More          bool  `json:"more"` // there are more runs than were requested
+	More          bool  `json:"more"`
 }
 
 // RunLine is one line of the answer to a list of runs. Run is absent in the last line.

@@ -50,7 +50,7 @@ type Terminal struct {
 type TerminalList struct {
 	SchemaVersion int           `json:"schema_version"`
 	Terminals     []Terminal    `json:"terminals"`
-	Waiting       int           `json:"approvals_waiting"`  // pending approval requests
+	Waiting       int           `json:"approvals_waiting"`
 	Declared      []Declared    `json:"declared,omitempty"` // the terminals of the configuration, in its order
 	Crowded       []Connections `json:"crowded,omitempty"`  // agents whose further connections are refused
 }
@@ -124,7 +124,7 @@ type CommandList struct {
 // Listening is a TCP port on which a program of a terminal listens.
 type Listening struct {
 	Port    int    `json:"port"`
-	Address string `json:"address"` // to which the port is bound
+	Address string `json:"address"`
 	Pid     int    `json:"pid"`
 	URL     string `json:"url,omitempty"` // for a browser here
 }
@@ -143,13 +143,13 @@ type UserPort struct {
 	Listening
 	Command   []string        `json:"command,omitempty"`   // argv, if the system tells; at most 50 words of 500 bytes
 	Directory string          `json:"directory,omitempty"` // the program's, else its terminal's
-	Checkout  *vocab.Checkout `json:"checkout,omitempty"`  // of the directory
-	Terminal  string          `json:"terminal,omitempty"`  // id of the terminal that the program is in
-	Name      string          `json:"name,omitempty"`      // the terminal's
-	Outside   bool            `json:"outside,omitempty"`   // the program is in no running terminal
-	Since     time.Time       `json:"since,omitzero"`      // when the program started
-	Adopt     string          `json:"adopt,omitempty"`     // what to give to tether adopt
-	Restart   []string        `json:"restart,omitempty"`   // what to give to tether run once it was ended
+	Checkout  *vocab.Checkout `json:"checkout,omitempty"`
+	Terminal  string          `json:"terminal,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Outside   bool            `json:"outside,omitempty"` // the program is in no running terminal
+	Since     time.Time       `json:"since,omitzero"`
+	Adopt     string          `json:"adopt,omitempty"`   // what to give to tether adopt
+	Restart   []string        `json:"restart,omitempty"` // what to give to tether run once it was ended
 }
 
 // Screen is a terminal's screen.
@@ -171,29 +171,29 @@ type Waited struct {
 	ID            string         `json:"id"`
 	Reason        string         `json:"reason"` // pattern, idle, command, port, url, exit or timeout
 	ElapsedMs     int64          `json:"elapsed_ms"`
-	Line          string         `json:"line,omitempty"`     // the line that matched
-	Command       *vocab.Command `json:"command,omitempty"`  // the command that has finished, if any
+	Line          string         `json:"line,omitempty"`
+	Command       *vocab.Command `json:"command,omitempty"`
 	Address       string         `json:"address,omitempty"`  // the address on which the port is open
 	Listener      string         `json:"listener,omitempty"` // "this terminal" or "another program", if known
 	Status        int            `json:"status,omitempty"`   // HTTP status of the URL's last answer
 	Detail        string         `json:"detail,omitempty"`   // why the URL was not answered with 2xx, or that another program has the port
-	Exit          *vocab.Exit    `json:"exit,omitempty"`     // if it has exited
-	Cursor        int64          `json:"cursor"`             // raw offset of what was examined
-	Masked        int            `json:"masked,omitempty"`   // places masked for an agent
+	Exit          *vocab.Exit    `json:"exit,omitempty"`
+	Cursor        int64          `json:"cursor"`           // raw offset of what was examined
+	Masked        int            `json:"masked,omitempty"` // places masked for an agent
 }
 
 // Problem is one complaint of a tool about a file.
 type Problem struct {
 	Tool      string `json:"tool"`
-	File      string `json:"file,omitempty"`       // relative to the command's directory
-	Line      int    `json:"line,omitempty"`       // from 1
-	Column    int    `json:"column,omitempty"`     // as the tool counts
-	EndLine   int    `json:"end_line,omitempty"`   // absent if the tool named none
-	EndColumn int    `json:"end_column,omitempty"` // absent if the tool named none
-	Package   string `json:"package,omitempty"`    // the runner's prefix of these lines
-	Severity  string `json:"severity"`             // error, warning or info
-	Code      string `json:"code,omitempty"`       // the tool's
-	Href      string `json:"href,omitempty"`       // the tool's page about the code
+	File      string `json:"file,omitempty"`   // relative to the command's directory
+	Line      int    `json:"line,omitempty"`   // from 1
+	Column    int    `json:"column,omitempty"` // as the tool counts
+	EndLine   int    `json:"end_line,omitempty"`
+	EndColumn int    `json:"end_column,omitempty"`
+	Package   string `json:"package,omitempty"` // the runner's prefix of these lines
+	Severity  string `json:"severity"`          // error, warning or info
+	Code      string `json:"code,omitempty"`    // the tool's
+	Href      string `json:"href,omitempty"`    // the tool's page about the code
 	Message   string `json:"message"`
 	First     int64  `json:"first"`           // raw offset of the first report
 	Last      int64  `json:"last"`            // raw offset after the last report
@@ -228,15 +228,15 @@ func (p *Problem) problem() problems.Problem {
 type ProblemList struct {
 	SchemaVersion int       `json:"schema_version"`
 	Problems      []Problem `json:"problems"`
-	Errors        int       `json:"errors"`       // among all known problems
-	Warnings      int       `json:"warnings"`     // among all known problems
-	Cursor        int64     `json:"cursor"`       // for since next time
-	More          bool      `json:"more"`         // there are more
+	Errors        int       `json:"errors"`   // among all known problems
+	Warnings      int       `json:"warnings"` // among all known problems
+	Cursor        int64     `json:"cursor"`   // for since next time
+	More          bool      `json:"more"`
 	Cleared       bool      `json:"cleared"`      // some were cleared after since
 	Dropped       int       `json:"dropped"`      // problems for which there was no room
 	Unseen        int64     `json:"unseen_bytes"` // bytes dropped before they could be examined
 	Masked        int       `json:"masked"`       // places in the output that are masked
-	Exited        bool      `json:"exited"`       // the terminal has exited
+	Exited        bool      `json:"exited"`
 	Succeeded     bool      `json:"succeeded"`    // a known tool has reported no errors
 	Unrecognised  []string  `json:"unrecognised"` // the last lines that look like errors and fit no known format
 }

@@ -56,7 +56,7 @@ type Comparison struct {
 type ProblemCounts struct {
 	New  int `json:"new"`
 	Gone int `json:"gone"`
-	Same int `json:"same"` // in both runs
+	Same int `json:"same"`
 }
 
 // LineCounts are numbers of different lines.

@@ -83,7 +83,7 @@ type configuration struct {
 
 type configKey struct {
 	Name    string `json:"name"`
-	Value   string `json:"value"` // the value in TOML
+	Value   string `json:"value"`
 	Default string `json:"default"`
 	Kind    string `json:"kind"`
 	Allowed string `json:"allowed,omitempty"`

@@ -57,8 +57,8 @@ is denied.`,
 type checked struct {
 	SchemaVersion int `json:"schema_version"`
 	policy.Decision
-	Commands []string `json:"commands"` // those that would run
-	Config   string   `json:"config"`   // with the rules
+	Commands []string `json:"commands"`
+	Config   string   `json:"config"`
 }
 
 func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error {

@@ -49,19 +49,22 @@ func documented(t *testing.T) map[string]*table {
 			}
 			continue
 		}
-		item, ok := strings.CutPrefix(line, "- ")
-		if !ok {
-			continue
-		}
-		item, _, _ = strings.Cut(item, ": ")
-		for one := range strings.SplitSeq(item, ", ") {
-			if name, ok := strings.CutPrefix(one, "the fields of "); ok {
-				now.embeds = append(now.embeds, name)
-				continue
+		item := strings.TrimPrefix(line, "- ")
+		for part := range strings.SplitSeq(item, "; ") {
+			part, _, _ = strings.Cut(part, ": ")
+			for one := range strings.SplitSeq(part, ", ") {
+				if name, ok := strings.CutPrefix(one, "the fields of "); ok {
+					now.embeds = append(now.embeds, name)
+					continue
+				}
+				name, ok := strings.CutPrefix(one, "`")
+				if !ok {
+					continue // more words about the field before
+				}
+				name, kind, _ := strings.Cut(name, "`")
+				name, maybe := strings.CutSuffix(name, "?")
+				now.kinds[name], now.maybe[name] = cmp.Or(strings.TrimSpace(kind), "string"), maybe
 			}
-			name, kind, _ := strings.Cut(strings.TrimPrefix(one, "`"), "`")
-			name, maybe := strings.CutSuffix(name, "?")
-			now.kinds[name], now.maybe[name] = cmp.Or(strings.TrimSpace(kind), "string"), maybe
 		}
 	}
 	for _, is := range all {

@@ -147,25 +147,31 @@ func (s *schemas) parse(t *testing.T, dir, name string) {
 	}
 }
 
-// table writes the fields of a struct, those without a comment on one line.
+// table writes the fields of a struct: of a small one on one line, otherwise those without
+// a comment together.
 func (s *schemas) table(t *testing.T, b *strings.Builder, name string) {
 	t.Helper()
-	var plain []string
-	end := func() {
-		if plain != nil {
-			fmt.Fprintf(b, "- %s\n", strings.Join(plain, ", "))
-		}
-		plain = nil
+	all := s.fields(t, name, map[string]bool{})
+	if len(all) > 8 {
+		b.WriteString("- ")
 	}
-	for _, f := range s.fields(t, name, map[string]bool{}) {
-		if f.words == "" {
-			plain = append(plain, f.name)
-			continue
+	for i, f := range all {
+		text := f.name
+		if f.words != "" {
+			text += ": " + f.words
 		}
-		end()
-		fmt.Fprintf(b, "- %s: %s\n", f.name, f.words)
+		switch {
+		case i == 0:
+		case len(all) <= 8:
+			b.WriteString("; ")
+		case f.words == "" && all[i-1].words == "":
+			b.WriteString(", ")
+		default:
+			b.WriteString("\n- ")
+		}
+		b.WriteString(text)
 	}
-	end()
+	b.WriteString("\n")
 }
 
 // A field of a struct: its name and kind as the page has them, and what it means.

@@ -52,9 +52,9 @@ const (
 type Check struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
-	Reason string `json:"reason"`        // the finding
-	Fix    string `json:"fix,omitempty"` // the suggested fix; not for ok and skip
-	Doc    string `json:"doc,omitempty"` // the documentation page
+	Reason string `json:"reason"`
+	Fix    string `json:"fix,omitempty"`
+	Doc    string `json:"doc,omitempty"`
 }
 
 // Examination is the output of doctor --json.
