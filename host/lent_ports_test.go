@@ -183,7 +183,7 @@ func TestPortsEndWithTheRight(t *testing.T) {
 			t.Parallel()
 			s := newStaff(true, "machine.laptop.ann", "agent.ci.bob")
 			h, url := serve(t, host.Options{Access: s, People: s})
-			l := lendPorts(t, url, "machine.laptop.ann", endless, 3000)
+			l := lendPorts(t, url, "machine.laptop.ann", download, 3000)
 			way := must.Get(h.Port(s.of["agent.ci.bob"], webURI, 3000))(t)
 			a := must.Get(askLent(t, way, "/"))(t)
 			defer a.Body.Close()
@@ -211,8 +211,8 @@ func TestPortsEndWithTheRight(t *testing.T) {
 	}
 }
 
-// endless is a dev server whose answer has no end.
-func endless(w http.ResponseWriter, r *http.Request) {
+// download is a dev server whose answer has no end.
+func download(w http.ResponseWriter, r *http.Request) {
 	for piece := make([]byte, 16<<10); r.Context().Err() == nil; {
 		if _, err := w.Write(piece); err != nil {
 			return
