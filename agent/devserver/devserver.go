@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"tether/agent/fetch"
@@ -104,15 +105,20 @@ func failed(kind Kind, format string, args ...any) error {
 	return &Error{kind, fmt.Sprintf(format, args...)}
 }
 
-// Servers are those of a terminal's own programs.
-type Servers struct{ h term.Handle }
+// Servers are those of a terminal's own programs. It is safe for concurrent use.
+type Servers struct {
+	h term.Handle
+
+	mu    sync.Mutex
+	looks map[int]*looks // by port
+}
 
 // Of returns the servers of a terminal.
-func Of(h term.Handle) Servers { return Servers{h} }
+func Of(h term.Handle) *Servers { return &Servers{h: h, looks: map[int]*looks{}} }
 
 // Only returns the one port from fetch.LeastPort on on which the terminal's programs
 // listen at a loopback address or at all, or an *Error.
-func (s Servers) Only() (int, error) {
+func (s *Servers) Only() (int, error) {
 	all, err := proc.Listeners(Running(s.h))
 	if err != nil {
 		return 0, fmt.Errorf("listening ports: %w", err)
@@ -137,7 +143,7 @@ func (s Servers) Only() (int, error) {
 // that once more when the connection is there: a port may change hands. It returns an
 // *Error if something else could answer, or nothing. What seems foreign is looked at
 // twice: a program that is just being started has no marks for a moment.
-func (s Servers) Dial(ctx context.Context, port int) (net.Conn, error) {
+func (s *Servers) Dial(ctx context.Context, port int) (net.Conn, error) {
 	conn, err := s.dial(ctx, port)
 	if e, is := errors.AsType[*Error](err); is && e.Kind == Foreign && retry.Wait(ctx, startWithin) {
 		return s.dial(ctx, port)
@@ -147,7 +153,7 @@ func (s Servers) Dial(ctx context.Context, port int) (net.Conn, error) {
 
 const startWithin = 100 * time.Millisecond
 
-func (s Servers) dial(ctx context.Context, port int) (net.Conn, error) {
+func (s *Servers) dial(ctx context.Context, port int) (net.Conn, error) {
 	hosts, err := s.hosts(port)
 	if err != nil {
 		return nil, err
@@ -169,8 +175,20 @@ func (s Servers) dial(ctx context.Context, port int) (net.Conn, error) {
 	return nil, errors.Join(errs...)
 }
 
-// hosts returns the loopback addresses at which only programs of the terminal can answer.
-func (s Servers) hosts(port int) ([]string, error) {
+// hosts is look, which it shares with others who ask at the same time.
+func (s *Servers) hosts(port int) ([]string, error) {
+	s.mu.Lock()
+	l := s.looks[port]
+	if l == nil {
+		l = new(looks)
+		s.looks[port] = l
+	}
+	s.mu.Unlock()
+	return l.find(func() ([]string, error) { return s.look(port) })
+}
+
+// look returns the loopback addresses at which only programs of the terminal can answer.
+func (s *Servers) look(port int) ([]string, error) {
 	if port < fetch.LeastPort {
 		return nil, failed(None, "port %d: ports below %d are not asked", port, fetch.LeastPort)
 	}
@@ -188,13 +206,13 @@ func (s Servers) hosts(port int) ([]string, error) {
 	return hosts, err
 }
 
-func (s Servers) foreign(port int) error {
+func (s *Servers) foreign(port int) error {
 	return failed(Foreign, "no program of %s listens on port %d; another program has it, such as one that publishes a container's port", s.h.ID(), port)
 }
 
 // Dirs returns the directories whose files the servers may be asked for by absolute
 // paths, see fetch.Request: the terminal's, and the git work tree, as far as it is known.
-func (s Servers) Dirs(f *checkout.Finder) []string {
+func (s *Servers) Dirs(f *checkout.Finder) []string {
 	i := s.h.InfoAsIs()
 	dirs := []string{i.StartCwd, i.Cwd}
 	if c, ok := f.Known(i.Cwd)[i.Cwd]; ok && c.Worktree != "" {

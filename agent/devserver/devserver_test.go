@@ -2,7 +2,10 @@ package devserver_test
 
 import (
 	"net/netip"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,4 +37,32 @@ func TestReachable(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
 	}
+}
+
+// Those who need a look at the same time share one, which begins after they have asked.
+func TestLooksAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l devserver.Looks
+		n := 0
+		look := func() ([]string, error) {
+			n++
+			began := time.Now().String()
+			time.Sleep(300 * time.Millisecond)
+			return []string{began}, nil
+		}
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				asked := time.Now().String()
+				if got, _ := l.Find(look); got[0] < asked {
+					t.Errorf("a look of %s for who asks at %s", got, asked)
+				}
+			})
+		}
+		all.Wait()
+		if n > 4 {
+			t.Errorf("%d looks in 590 ms that take 300 ms each", n)
+		}
+	})
 }

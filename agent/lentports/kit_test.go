@@ -46,7 +46,7 @@ func run(t *testing.T, o lentports.Options, port term.LentPort, test func(t *tes
 		must.Do(t, w.h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{port}, Audience: term.AudienceChange{Grant: []string{"bob"}}}))
 		var servers sync.WaitGroup
 		o.Terminals = pool.As
-		o.Dial = func(context.Context, term.Handle, int) (net.Conn, error) {
+		o.Dial = func(context.Context, int) (net.Conn, error) {
 			w.dials.Add(1)
 			if w.dialErr != nil {
 				return nil, w.dialErr

@@ -23,7 +23,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/agent/devserver"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/bounded"
@@ -49,9 +48,8 @@ type Options struct {
 	FirstByte time.Duration
 	// Idle is how long nothing may pass in either direction, default 10 min.
 	Idle time.Duration
-	// Dial replaces the connections to servers in tests. Its errors are as those of
-	// devserver.Servers.Dial.
-	Dial   func(ctx context.Context, h term.Handle, port int) (net.Conn, error)
+	// Dial replaces devserver.Servers.Dial in tests.
+	Dial   func(ctx context.Context, port int) (net.Conn, error)
 	Logger *zerolog.Logger // nil means silence
 }
 
@@ -79,11 +77,6 @@ func New(o Options) *Server {
 	if o.Logger == nil {
 		nop := zerolog.Nop()
 		o.Logger = &nop
-	}
-	if o.Dial == nil {
-		o.Dial = func(ctx context.Context, h term.Handle, port int) (net.Conn, error) {
-			return devserver.Of(h).Dial(ctx, port)
-		}
 	}
 	return &Server{opts: o, slots: bounded.Slots{Each: atOnce}, silence: log.New(io.Discard, "", 0), ways: map[wayKey]*way{}}
 }

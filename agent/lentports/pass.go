@@ -49,8 +49,11 @@ func (s *Server) way(q *request) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := q.h
-	x := &way{fetch.NewTransport(func(ctx context.Context) (net.Conn, error) { return s.opts.Dial(ctx, h, key.port) },
+	dial := s.opts.Dial
+	if dial == nil {
+		dial = devserver.Of(q.h).Dial
+	}
+	x := &way{fetch.NewTransport(func(ctx context.Context) (net.Conn, error) { return dial(ctx, key.port) },
 		fetch.TransportOptions{Keep: keep, FirstByte: s.opts.FirstByte})}
 	s.ways[key] = x
 	context.AfterFunc(lent, func() {
