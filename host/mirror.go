@@ -156,6 +156,9 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	}
 	t.endGraceLocked()
 	t.holds = e.Holds
+	if !slices.Equal(t.state.Meta.Ports, e.Meta.Ports) {
+		h.listChangedLocked(t)
+	}
 	t.state.Meta, t.ports.fetched, t.creator.ports = e.Meta, e.Fetched, e.Ports
 	t.withdrawn = nil
 	for _, g := range e.Over {

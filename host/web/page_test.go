@@ -21,6 +21,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	s.lend(desktop, "desktop", "build")
 	two := int64(2)
 	s.act(s.lend(s.machine, "laptop", "tests"), print("2 failing\r\n"), ahp.TerminalExited{ExitCode: &two})
+	must.Do(t, s.machine.Peer().Call(t.Context(), ahp.MethodLentPorts, ahp.LentPortsParams{Channel: dev, Ports: []ahp.LentPort{{Port: 3000}, {Port: 8080, Write: true}}}, nil))
 	s.act(dev, print("\x1b[32mready\x1b[0m at http://localhost:3000/\r\n"))
 	s.act(shell, ahp.TerminalCommandDetectionAvailable{}, ahp.TerminalCwdChanged{Cwd: "file:///home/me/shop/api"}, print("$ make test\r\n"))
 	s.act(shell, command("1", "make test", "\x1b[31mFAIL\x1b[0m cart_test.go:17\r\nok  others\r\n", 1, 1500)...)
@@ -42,7 +43,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.wait("tetherPage.screen().includes('GET /cart 200')")
 	b.wait("document.querySelector('#facts').innerText.includes('1 watching')")
 	facts := b.text("document.querySelector('#machine').innerText + document.querySelector('#state').innerText + document.querySelector('#facts').innerText")
-	for _, want := range []string{"laptop", "running", "/home/me/shop", "held by laptop", "80×24", "http://localhost:3000"} {
+	for _, want := range []string{"laptop", "running", "/home/me/shop", "held by laptop", "80×24", "http://localhost:3000", "port 3000 is open to all who see this terminal, fetched 0×", "port 8080 is open to all who see this terminal, for writing too, fetched 0×"} {
 		if !strings.Contains(facts, want) {
 			t.Errorf("what is said of the terminal has no %q: %s", want, facts)
 		}
