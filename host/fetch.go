@@ -38,6 +38,7 @@ func (e fetchError) Error() string { return string(e) }
 
 const (
 	errManyFetches = fetchError("too many pages are being fetched at a time: try again")
+	errShellPorts  = fetchError("the terminal is a shell of the host, which lends no ports")
 	errBadFetch    = fetchError("the machine gave no usable answer")
 )
 
@@ -49,18 +50,21 @@ func (w *watched) FarFetch(ctx context.Context, id string, port int, args json.R
 		return nil, nil, agenttools.ErrNotFound
 	}
 	i := at.Info()
+	h.mu.Lock()
+	uri, machine, lent := at.t.uri, at.t.creator.id, at.t.remote()
+	h.mu.Unlock()
+	if !lent {
+		return nil, nil, errShellPorts
+	}
 	port, err := choosePort(&i, port)
 	if err != nil {
 		return nil, nil, err
 	}
-	done, ok := h.fetches.Try("reader "+w.p.Key(), "machine "+i.Machine)
+	done, ok := h.fetches.Try("reader "+w.p.Key(), "machine "+machine)
 	if !ok {
 		return nil, nil, errManyFetches
 	}
 	defer done()
-	h.mu.Lock()
-	uri := at.t.uri
-	h.mu.Unlock()
 	h.audit(AuditCalled, remote{principal: w.p}, AuditEvent{Terminal: uri, Detail: fmt.Sprintf("fetch_page, port %d", port)})
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -97,11 +101,24 @@ func choosePort(i *agenttools.Info, port int) (int, error) {
 // notLent tells an agent how it gets a port.
 func notLent(i *agenttools.Info, port int, others string) error {
 	_, name, _ := strings.Cut(i.Name, "/")
+	name = shellWord(name)
 	which, option := "no port of "+i.Name+" is lent", "PORT"
 	if port > 0 {
 		which, option = fmt.Sprintf("port %d of %s is not lent%s", port, i.Name, others), fmt.Sprint(port)
 	}
 	return fetchError(screen.Clean(fmt.Sprintf("%s: ask the person for it; on %s they say: tether lend %s --port %s", which, i.Machine, name, option)))
+}
+
+// shellWord returns a terminal's name as a word for a shell.
+func shellWord(name string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:-"
+	switch {
+	case name == "" || strings.ContainsAny(name, "'\n"):
+		return "ID"
+	case strings.Trim(name, plain) == "" && name[0] != '-':
+		return name
+	}
+	return "'" + name + "'"
 }
 
 func portList(i *agenttools.Info) string {

@@ -36,9 +36,15 @@ func lendPorts(t *testing.T, url, token string, handler http.HandlerFunc, ports 
 	o := client.Options{ClientID: "laptop-id", Meta: ahp.ClientMarker{Ports: true}.Meta(), OnStream: serveStreams(t, handler)}
 	l := &lender{t, must.Get(client.Connect(t.Context(), client.Endpoint{URL: url, Token: token}, o))(t)}
 	t.Cleanup(func() { l.conn.Close() })
-	meta := ahp.AddAudience(ahp.AddPorts(ahp.NewTerminalMeta("", false), lent(ports...)), to("everyone"))
-	must.Do(t, l.conn.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: webURI, Name: "web", Claim: ahp.ClientClaim("laptop-id"), ExecutionTarget: ahp.TargetClient, Meta: meta}))
+	l.create(webURI, "web", ports...)
 	return l
+}
+
+// create announces a terminal with ports, for everybody.
+func (l *lender) create(uri, name string, ports ...int64) {
+	l.t.Helper()
+	meta := ahp.AddAudience(ahp.AddPorts(ahp.NewTerminalMeta("", false), lent(ports...)), to("everyone"))
+	must.Do(l.t, l.conn.CreateTerminal(l.t.Context(), ahp.CreateTerminalParams{Channel: uri, Name: name, Claim: ahp.ClientClaim("laptop-id"), ExecutionTarget: ahp.TargetClient, Meta: meta}))
 }
 
 func lent(ports ...int64) (all []ahp.LentPort) {
@@ -359,6 +365,8 @@ func TestFetchPageSaysWhatToDo(t *testing.T) {
 	says(`{"terminalId":"laptop/web","port":3000}`, "port 3000 of laptop/web is not lent: ask the person for it; on laptop they say: tether lend web --port 3000")
 	says(`{"terminalId":"laptop/web","port":80}`, "port 80 is out of range, it must be 1024 to 65535")
 	says(`{"terminalId":"`+host.IDOf("ahp-terminal:/old")+`"}`, "tether on old is too old to lend ports: ask the person to update it")
+	l.create("ahp-terminal:/odd", "npm run; x")
+	says(`{"terminalId":"laptop/npm run; x","port":3000}`, "port 3000 of laptop/npm run; x is not lent: ask the person for it; on laptop they say: tether lend 'npm run; x' --port 3000")
 	l.opens(lent(3000, 8080)...)
 	says(`{"terminalId":"laptop/web"}`, "laptop/web has the lent ports 3000, 8080; choose one with port")
 	says(`{"terminalId":"laptop/web","port":3001}`, "port 3001 of laptop/web is not lent, only 3000, 8080: ask the person for it; on laptop they say: tether lend web --port 3001")
