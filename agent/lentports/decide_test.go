@@ -160,39 +160,6 @@ func TestOneRequestArrives(t *testing.T) {
 	})
 }
 
-// A port has a bound of requests at a time.
-func TestBound(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
-		w.serve = handles(func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		ctx, cancel := context.WithCancel(t.Context())
-		ends := make(chan error, 64)
-		for range 64 {
-			go func() { ends <- asked(w, ctx) }()
-		}
-		synctest.Wait()
-		if got := text(w.ask("GET", "/")); !strings.HasPrefix(got, "503 ") {
-			t.Errorf("the 65th gets %q", got)
-		}
-		cancel()
-		for range 64 {
-			<-ends
-		}
-		synctest.Wait()
-		w.serve = says("HTTP/1.1 204 No Content\r\n\r\n")
-		if got := text(w.ask("GET", "/")); got != "204 No Content" {
-			t.Errorf("afterwards: %q", got)
-		}
-	})
-}
-
-func asked(w *world, ctx context.Context) error {
-	resp, err := w.link.RoundTrip(w.request("GET", "/", nil).WithContext(ctx))
-	if err == nil {
-		resp.Body.Close()
-	}
-	return err
-}
-
 // Whatever ends the lending ends an answer in its middle, and the connection to the
 // server, also of a reader who takes nothing.
 func TestTheEndOfTheLending(t *testing.T) {

@@ -25,7 +25,6 @@ import (
 
 	"tether/agent/term"
 	"tether/ahp"
-	"tether/internal/bounded"
 	"tether/internal/checkout"
 	"tether/internal/clip"
 )
@@ -53,16 +52,12 @@ type Options struct {
 	Logger *zerolog.Logger // nil means silence
 }
 
-// atOnce bounds the requests that are answered at a time for one port at one host. A
-// link has a bound for all of its ports.
-const atOnce = 64
-
-// Server answers requests of all hosts. It is safe for concurrent use.
+// Server answers requests of all hosts. It is safe for concurrent use. The links bound how
+// many there are at a time.
 type Server struct {
 	opts    Options
-	slots   bounded.Slots // by port
-	buffers sync.Pool     // see type buffers
-	silence *log.Logger   // of httputil
+	buffers sync.Pool   // see type buffers
+	silence *log.Logger // of httputil
 
 	mu   sync.Mutex
 	ways map[wayKey]*way // to ports that are lent
@@ -78,7 +73,7 @@ func New(o Options) *Server {
 		nop := zerolog.Nop()
 		o.Logger = &nop
 	}
-	return &Server{opts: o, slots: bounded.Slots{Each: atOnce}, silence: log.New(io.Discard, "", 0), ways: map[wayKey]*way{}}
+	return &Server{opts: o, silence: log.New(io.Discard, "", 0), ways: map[wayKey]*way{}}
 }
 
 // Serve answers a request of a host for a port of a terminal, see ahp.PortsPort. It
@@ -91,12 +86,6 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, host string, id t
 		return
 	}
 	defer q.done()
-	done, ok := s.slots.Try(q.key().String())
-	if !ok {
-		refuse(w, refusedf(http.StatusServiceUnavailable, "%d requests to port %d are being answered already, the maximum", atOnce, q.port.Port))
-		return
-	}
-	defer done()
 	if q.call {
 		s.fetch(w, r, q)
 		return

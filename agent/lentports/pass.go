@@ -3,7 +3,6 @@ package lentports
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,8 +30,6 @@ type wayKey struct {
 	id   term.ID
 	port int
 }
-
-func (k wayKey) String() string { return fmt.Sprintf("%s %s %d", k.host, k.id, k.port) }
 
 // way is the way to a lent port, with the connections that are kept for the next request.
 type way struct{ *fetch.Transport }

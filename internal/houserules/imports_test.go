@@ -63,7 +63,7 @@ const layers = `
 	agent/fetch < agenttools, agent/local;
 	agent/term, agenttools, internal/checkout, internal/retry, platform/proc < agent/devserver;
 	agent/devserver < agent/local;
-	ahp, agent/devserver, internal/bounded, internal/clip, internal/loopback < agent/lentports;
+	ahp, agent/devserver, internal/clip, internal/loopback < agent/lentports;
 	agent/lentports < agent;
 	problems < agent/config;
 	problems, internal/clip, vocab < agent/verdict;
