@@ -349,6 +349,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener, matchers *pro
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed
 	defer a.keepSmall(ctx)()
+	defer a.findPorts(ctx)()
 	defer a.askLoginAgain(ctx)()
 	defer a.notifyQuestions(ctx, server)()
 	stopNotifier := a.runNotifier(ctx, notifier)

@@ -14,6 +14,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/declared"
+	"tether/agent/devserver"
 	"tether/agent/holder"
 	"tether/agent/localapi"
 	"tether/agent/policy"
@@ -183,7 +184,7 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 	if d.Port != 0 {
 		port = d.Port.String()
 	}
-	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{Actor: term.User, Audience: d.Audience, SpawnRequest: localapi.SpawnRequest{
+	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{Actor: term.User, Audience: d.Audience, Ports: lentPorts(d), SpawnRequest: localapi.SpawnRequest{
 		Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Limits: limits, ForwardBrowser: d.ForwardBrowser, Port: port,
 	}})
 	if err != nil {
@@ -196,6 +197,28 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 		}
 		return &declaredTerminal{starter: s, id: id, handle: h}, nil
 	}, nil
+}
+
+// lentPorts returns the ports that a declaration opens.
+func lentPorts(d config.Declared) (all []int) {
+	for _, port := range d.Ports {
+		if port == config.AutoPort {
+			port = term.AutoPort
+		}
+		all = append(all, int(port))
+	}
+	return all
+}
+
+// findPorts opens ports on which terminals' programs listen, where the person has asked
+// for that. stop ends it.
+func (a *Agent) findPorts(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var finding sync.WaitGroup
+	finding.Go(func() {
+		devserver.Find(ctx, a.pool.As(term.User), func(h term.Handle) ([]int, error) { return devserver.Of(h).Listening() })
+	})
+	return func() { cancel(); finding.Wait() }
 }
 
 // homeward makes a directory from the configuration absolute: a leading "~", and "",

@@ -158,15 +158,16 @@ type Watcher struct {
 
 // Lent is one terminal at one host.
 type Lent struct {
-	ID        string    `json:"id"`
-	URI       string    `json:"uri"`
-	Unacked   int64     `json:"unacked_bytes"` // not known to be at the host
-	Lost      int64     `json:"lost_bytes"`    // dropped unsent
-	There     bool      `json:"there"`         // the host has the terminal now
-	Problem   string    `json:"problem,omitempty"`
-	KeptUntil time.Time `json:"kept_until,omitzero"` // until when an offline host may
-	Observers *int      `json:"observers,omitempty"`
-	Watchers  *Watchers `json:"host_says,omitempty"`
+	ID        string     `json:"id"`
+	URI       string     `json:"uri"`
+	Unacked   int64      `json:"unacked_bytes"` // not known to be at the host
+	Lost      int64      `json:"lost_bytes"`    // dropped unsent
+	There     bool       `json:"there"`         // the host has the terminal now
+	Problem   string     `json:"problem,omitempty"`
+	KeptUntil time.Time  `json:"kept_until,omitzero"` // until when an offline host may
+	Observers *int       `json:"observers,omitempty"`
+	Watchers  *Watchers  `json:"host_says,omitempty"`
+	Ports     []LentPort `json:"ports,omitempty"` // open there, or closed
 }
 
 // Who sees a terminal at a host if nobody is named.

@@ -68,8 +68,11 @@ func mustNumber(t reflect.Type, s string) int64 {
 	return n
 }
 
-// allowed describes the values that the field accepts.
+// allowed describes the values that the field accepts, each of them if it is a list.
 func (f *field) allowed(t reflect.Type) string {
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
 	switch {
 	case t == typePort:
 		return f.words[0] + ", or " + literal(t, f.bounds.lo) + " to " + literal(t, f.bounds.hi)

@@ -37,6 +37,9 @@ type Declared struct {
 	ForwardBrowser bool `toml:"forward_browser"`
 	// Port is the TCP port that the terminal gets; AutoPort stands for a free one.
 	Port Port `toml:"port" range:"1..65535" oneof:"auto"`
+	// Ports are open to those at the hosts of Lend who may watch, for reading; AutoPort
+	// stands for those on which its programs will listen.
+	Ports []Port `toml:"ports" range:"1024..65535" oneof:"auto"`
 	// Needs names declared terminals that must be ready before this one starts.
 	Needs []string `toml:"needs"`
 	// Agents lists what agents on this machine may do with it: AgentsRestart.
@@ -126,6 +129,17 @@ func (d *Declared) problems(at string) []Problem {
 	for _, name := range d.Audience {
 		if err := ahp.CheckAudienceName(name, false); err != nil {
 			problem("audience", "%s", printable(err.Error()))
+		}
+	}
+	if len(d.Ports) > 0 && len(d.Lend) == 0 {
+		problem("ports", `name the hosts whose users may fetch from them beside it: lend = ["NAME"]`)
+	}
+	if len(d.Ports) > ahp.MaxLentPorts {
+		problem("ports", "there may be at most %d", ahp.MaxLentPorts)
+	}
+	for i, port := range d.Ports {
+		if slices.Contains(d.Ports[:i], port) {
+			problem("ports", "%s is there twice", port)
 		}
 	}
 	if d.Private && len(d.Agents) > 0 {

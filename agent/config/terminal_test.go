@@ -28,6 +28,12 @@ lend = []
 private = true
 
 [[terminal]]
+name = "api"
+line = "air"
+lend = ["lab"]
+ports = ["auto", 3000]
+
+[[terminal]]
 name = "docs"
 line = "mkdocs serve"
 audience = ["bob", "group:web", "agent:ci", "everyone"]
@@ -36,6 +42,7 @@ audience = ["bob", "group:web", "agent:ci", "everyone"]
 	want.Terminal = []config.Declared{
 		{Name: "web", Command: []string{"npm", "run", "dev"}, Cwd: "~/src/site", Env: []string{"PORT=3000"}, Restart: config.RestartOnFailure},
 		{Name: "logs", Line: "tail -f *.log | grep -v debug", Lend: []string{}, Private: true},
+		{Name: "api", Line: "air", Lend: []string{"lab"}, Ports: []config.Port{config.AutoPort, 3000}},
 		{Name: "docs", Line: "mkdocs serve", Audience: []string{"bob", "group:web", "agent:ci", "everyone"}},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -69,6 +76,12 @@ func TestProblemsOfDeclaredTerminals(t *testing.T) {
 		{"for somebody and private", good + "private = true\naudience = [\"bob\"]", "f:5: terminal.0.audience: a private terminal is lent to nobody"},
 		{"for a name that is none", good + "audience = [\"team:web\"]", `f:4: terminal.0.audience: "team:web" is not a name: NAME, group:NAME, agent:NAME or everyone, of letters, digits and . _ - @`},
 		{"for too many", good + "audience = [" + strings.Repeat(`"bob",`, 65) + "]", "f:4: terminal.0.audience: there may be at most 64 names"},
+		{"ports for nobody", good + "ports = [3000]", `f:4: terminal.0.ports: name the hosts whose users may fetch from them beside it: lend = ["NAME"]`},
+		{"a port of the system", good + "lend = [\"lab\"]\nports = [80]", "f:5: terminal.0.ports.0: 80 is out of range: auto, or 1024 to 65535 (the ports that are open to those at the hosts of lend who may watch, for reading)"},
+		{"no port", good + "lend = [\"lab\"]\nports = [\"web\"]", `f:5: terminal.0.ports.0: "web" must be auto, or 1024 to 65535 (the ports that are open to those at the hosts of lend who may watch, for reading)`},
+		{"one port", good + "lend = [\"lab\"]\nports = 3000", "f:5: terminal.0.ports: 3000 is not a list of ports: auto, or 1024 to 65535 (the ports that are open to those at the hosts of lend who may watch, for reading)"},
+		{"a port twice", good + "lend = [\"lab\"]\nports = [3000, 3000]", "f:5: terminal.0.ports: 3000 is there twice"},
+		{"too many ports", good + "lend = [\"lab\"]\nports = [1024, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040]", "f:5: terminal.0.ports: there may be at most 16"},
 		{"a NUL", "[[terminal]]\nname = \"web\"\nline = \"x\\u0000\"", "f:1: terminal.0.command: a NUL byte is in its values"},
 		{"another restart", good + "restart = \"often\"", `f:4: terminal.0.restart: "often" must be one of never, on-failure, always (when to restart the terminal after it exits)`},
 		{"a line as command", "[[terminal]]\nname = \"web\"\ncommand = \"npm run dev\"", `f:3: terminal.0.command: "npm run dev" is not a list of strings (the program and its arguments)`},

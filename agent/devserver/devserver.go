@@ -119,18 +119,11 @@ func Of(h term.Handle) *Servers { return &Servers{h: h, looks: map[int]*looks{}}
 // Only returns the one port from fetch.LeastPort on on which the terminal's programs
 // listen at a loopback address or at all, or an *Error.
 func (s *Servers) Only() (int, error) {
-	all, err := proc.Listeners(Running(s.h))
+	found, err := s.Listening()
 	if err != nil {
-		return 0, fmt.Errorf("listening ports: %w", err)
+		return 0, err
 	}
-	var found []int
-	for _, l := range all[string(s.h.ID())] {
-		if addr, port := l.Addr.Addr(), int(l.Addr.Port()); (addr.IsLoopback() || addr.IsUnspecified()) && port >= fetch.LeastPort {
-			found = append(found, port)
-		}
-	}
-	slices.Sort(found)
-	switch found = slices.Compact(found); len(found) {
+	switch len(found) {
 	case 0:
 		return 0, failed(None, "no program of %s listens on a port of this machine", s.h.ID())
 	case 1:
@@ -173,6 +166,29 @@ func (s *Servers) dial(ctx context.Context, port int) (net.Conn, error) {
 		return conn, nil
 	}
 	return nil, errors.Join(errs...)
+}
+
+// Listening returns the ports from fetch.LeastPort on on which the terminal's programs
+// listen at a loopback address or at all.
+func (s *Servers) Listening() ([]int, error) {
+	all, err := proc.Listeners(Running(s.h))
+	if err != nil {
+		return nil, fmt.Errorf("listening ports: %w", err)
+	}
+	var found []int
+	for _, l := range all[string(s.h.ID())] {
+		if addr, port := l.Addr.Addr(), int(l.Addr.Port()); (addr.IsLoopback() || addr.IsUnspecified()) && port >= fetch.LeastPort {
+			found = append(found, port)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// Check returns an *Error if nothing of the terminal's would answer on a port now.
+func (s *Servers) Check(port int) error {
+	_, err := s.hosts(port)
+	return err
 }
 
 // hosts is look, which it shares with others who ask at the same time.

@@ -57,6 +57,18 @@ func (p *Paired) TakesTerminal(ctx context.Context, host string, h term.Handle) 
 	return e
 }
 
+// TakesPorts implements local.Hosts.
+func (p *Paired) TakesPorts(host string) error {
+	r := p.links.find(host)
+	if r == nil {
+		return NotPaired(host)
+	}
+	if err := r.link.TakesPorts(); errors.Is(err, uplink.ErrNoPorts) {
+		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s takes no ports of dev servers, only terminals", host)}
+	}
+	return nil // it may be offline
+}
+
 // TakesShares implements local.Hosts.
 func (p *Paired) TakesShares(host string) error {
 	r := p.links.find(host)

@@ -242,7 +242,11 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 func (s *Server) person(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if actor := ActorFrom(r.Context()); actor != term.User {
-			return s.refused(r, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path), Hint: callerFrom(r).hint()})
+			does := r.Method + " " + r.URL.Path
+			if needed := powers[r.Pattern]; len(needed) == 1 && needed[0].when == nil {
+				does = needed[0].does
+			}
+			return s.refused(r, &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("%s may not %s", actor, does), Hint: callerFrom(r).hint()})
 		}
 		return h(w, r)
 	}

@@ -251,6 +251,7 @@ func (noReceivers) Test(context.Context, string) error { return nil }
 type real struct {
 	pool   *term.Pool
 	server *local.Server
+	daemon *fakeDaemon
 	socket string
 	env    []string // of programs that ask it
 }
@@ -261,6 +262,7 @@ func openReal(t *testing.T, o local.Options, terms ...term.Options) *real {
 	testkit.Leaks(t)
 	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(terms[0])}
 	daemon := &fakeDaemon{}
+	d.daemon = daemon
 	o.Access, o.Daemon, o.Hosts, o.Notifier = d.pool.As, daemon, daemon, noReceivers{}
 	addStarter(t, &o, daemon, nil)
 	d.server = local.NewServer(o)

@@ -50,7 +50,7 @@ func errorFor(err error) *localapi.Error {
 		e.Code = localapi.CodeLimit
 	case errors.As(err, &spec):
 		e.Code = localapi.CodeBadRequest
-	case errors.Is(err, term.ErrTooManyNames), errors.Is(err, term.ErrNotLent), errors.Is(err, term.ErrTooManyShares), errors.Is(err, term.ErrNoShare):
+	case errors.Is(err, term.ErrTooManyNames), errors.Is(err, term.ErrNotLent), errors.Is(err, term.ErrTooManyShares), errors.Is(err, term.ErrTooManyPorts), errors.Is(err, term.ErrNoShare):
 		e.Code = localapi.CodeBadRequest
 	case errors.Is(err, term.ErrPrivate):
 		e.Code, e.Hint = localapi.CodeDenied, "it was started with --private, which cannot be changed"

@@ -40,6 +40,7 @@ type fakeDaemon struct {
 	refuses error
 	told    int   // calls of AudienceTold
 	takes   error // the answer to TakesTerminal
+	noPorts error // the answer to TakesPorts
 	err     error // the answer to Pair and Unpair
 }
 
@@ -246,6 +247,8 @@ func (d *fakeDaemon) CheckAudience(_ context.Context, host string, names []strin
 }
 
 func (d *fakeDaemon) TakesTerminal(context.Context, string, term.Handle) error { return d.takes }
+
+func (d *fakeDaemon) TakesPorts(string) error { return d.noPorts }
 
 func (d *fakeDaemon) TakesShares(string) error { return d.refuses }
 

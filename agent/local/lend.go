@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/devserver"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
@@ -33,14 +34,19 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 	if req.FromNow && len(req.To) == 0 {
 		return localapi.BadRequest("from_now needs names in to")
 	}
-	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: new(false)}}
-	if req.ForMs > 0 || len(req.To) == 0 { // names without a time do not change the end
-		var until time.Time
-		if req.ForMs > 0 {
-			until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
-		}
-		change.Until = &until
+	ports, err := portsFrom(req.Ports)
+	if err != nil {
+		return err
 	}
+	if req.Write && len(ports) == 0 {
+		return localapi.BadRequest("write needs ports")
+	}
+	if len(ports) > 0 {
+		if err := s.checkPorts(r, h, host, ports); err != nil {
+			return err
+		}
+	}
+	change := loanChange(req, ports, h.Info().LentToHost(host))
 	if len(req.To) > 0 {
 		if err := s.checkNames(r.Context(), host, req.To, false); err != nil {
 			return err
@@ -56,10 +62,39 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 		}
 		return err
 	}
-	if len(req.To) > 0 {
+	if len(req.To)+len(ports) > 0 {
 		s.awaitAudience(r.Context(), host, h)
 	}
-	return reply(w, s.terminal(h, s.views(r)))
+	if len(ports) == 0 {
+		return reply(w, s.terminal(h, s.views(r)))
+	}
+	if found, err := devserver.Of(h).Listening(); err == nil && slices.Contains(ports, term.AutoPort) {
+		h.FoundPorts(found) // as the daemon does again and again
+	}
+	t := s.terminal(h, s.views(r))
+	listens, _ := listening(h) // on error, nobody is told
+	t.Listening = listens[h.ID()]
+	return reply(w, t)
+}
+
+// loanChange returns the change that a request asks for. Ports have the loan's audience
+// and a time of their own: if the terminal is lent already, they change neither.
+func loanChange(req localapi.LendRequest, ports []int, lent bool) term.LoanChange {
+	c := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: new(false)}}
+	var until time.Time
+	if req.ForMs > 0 {
+		until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
+	}
+	for _, port := range ports {
+		c.Ports = append(c.Ports, term.LentPort{Port: port, Write: req.Write, Until: until})
+	}
+	switch add := lent && len(ports) > 0; {
+	case add && len(req.To) == 0:
+		c.Audience.GuestsOnly = nil
+	case !add && (req.ForMs > 0 || len(req.To) == 0): // names without a time do not change the end
+		c.Until = &until
+	}
+	return c
 }
 
 // triedWithin bounds how long an answer waits for a host that does not say whether it
@@ -98,7 +133,10 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request, req localapi.Unl
 			return err
 		}
 	}
-	if len(req.From) > 0 {
+	switch {
+	case len(req.Ports) > 0:
+		return s.unlendPorts(w, r, h, req)
+	case len(req.From) > 0:
 		return s.unlendFrom(w, r, h, req)
 	}
 	kept := s.keptAt(r, h, req.Host)
@@ -129,8 +167,8 @@ func (s *Server) keptAt(r *http.Request, h term.Handle, host string) (all []loca
 // unlendAll ends the lending of every terminal and answers with the terminals that were
 // lent.
 func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request, req localapi.UnlendRequest) error {
-	if len(req.From) > 0 {
-		return localapi.BadRequest("from needs a terminal")
+	if len(req.From)+len(req.Ports) > 0 {
+		return localapi.BadRequest("from and ports need a terminal")
 	}
 	if req.Host != "" {
 		if _, err := s.hostFor(req.Host); err != nil {
@@ -214,7 +252,7 @@ func (s *Server) terminal(h term.Handle, seen hostViews) localapi.Terminal {
 func loansFrom(loans []term.Loan) []localapi.Loan {
 	all := make([]localapi.Loan, 0, len(loans))
 	for _, l := range loans {
-		one := localapi.Loan{Host: l.Host, Since: l.Since}
+		one := localapi.Loan{Host: l.Host, Since: l.Since, Ports: l.Ports}
 		if !l.Until.IsZero() {
 			one.Until = &l.Until
 		}

@@ -69,6 +69,9 @@ type Hosts interface {
 	// TakesTerminal says why a host does not take a terminal that is lent to it, if that
 	// is known or found out before ctx ends. If the host is offline, it returns nil.
 	TakesTerminal(ctx context.Context, host string, h term.Handle) error
+	// TakesPorts returns an error if the host takes no lent ports. If the host is
+	// offline, it returns nil.
+	TakesPorts(host string) error
 	// TakesShares returns an error if the host is offline or accepts no links for guests.
 	TakesShares(host string) error
 	// ShareTold waits until the host knows a share, and returns the beginning of its

@@ -16,7 +16,16 @@ type LendRequest struct {
 	// They see all retained output; with FromNow, only output from now on.
 	To      []string `json:"to,omitempty"`
 	FromNow bool     `json:"from_now,omitempty"`
+	// Ports are opened to those who may watch: numbers, or AutoPort. ForMs is then only
+	// theirs if the terminal is lent already. Write allows requests that change
+	// something.
+	Ports []string `json:"ports,omitempty"`
+	Write bool     `json:"write,omitempty"`
 }
+
+// AutoPort in LendRequest.Ports stands for the ports on which the terminal's programs
+// will listen.
+const AutoPort = "auto"
 
 // UnlendRequest ends the lending of a terminal to a host. An empty Host means all hosts.
 type UnlendRequest struct {
@@ -25,6 +34,9 @@ type UnlendRequest struct {
 	// continues. NAME and agent:NAME may not watch even if something else lets them;
 	// group:NAME and everyone lose their access if the terminal was lent to them.
 	From []string `json:"from,omitempty"`
+	// Ports, if it is not empty, lists the ports that are closed, while the lending
+	// continues.
+	Ports []string `json:"ports,omitempty"`
 }
 
 // Loan is the lending of a terminal to one host.
@@ -34,10 +46,11 @@ type Loan struct {
 	Until *time.Time `json:"until,omitempty"`
 	// State is there, pending (the host does not have it yet), offline or refused; absent
 	// if nothing is left to send, and for agents.
-	State     string          `json:"state,omitempty"`
-	Observers *int            `json:"observers,omitempty"`
-	Audience  *Audience       `json:"audience,omitempty"`  // never for agents
-	Watchers  *vocab.Watchers `json:"host_says,omitempty"` // never for agents
+	State     string           `json:"state,omitempty"`
+	Observers *int             `json:"observers,omitempty"`
+	Audience  *Audience        `json:"audience,omitempty"`  // never for agents
+	Watchers  *vocab.Watchers  `json:"host_says,omitempty"` // never for agents
+	Ports     []vocab.LentPort `json:"ports,omitempty"`     // open there to those who may watch, or closed
 }
 
 // KeptAt is a host that may still keep the text of a terminal although its sharing was

@@ -187,6 +187,11 @@ func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string
 	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, From: from})
 }
 
+// UnlendPorts closes ports of the terminal at that host, or at all hosts if host is "".
+func (c *Client) UnlendPorts(ctx context.Context, ref, host string, ports []string) (localapi.Terminal, error) {
+	return ask[localapi.Terminal](ctx, c, http.MethodPost, terminalPath(ref, "/unlend"), localapi.UnlendRequest{Host: host, Ports: ports})
+}
+
 // UnlendAll does what Unlend does, for every terminal. It returns the terminals that were
 // lent.
 func (c *Client) UnlendAll(ctx context.Context, host string) (localapi.TerminalList, error) {

@@ -22,7 +22,8 @@ type Request struct {
 	Idle       bool
 	Again      bool     // the caller repeats the request when told so, see policy.Request
 	Unsigned   bool     // the person asks, but without a sign of a person
-	Audience   []string // see term.Spec
+	Audience   []string // see term.Spec, as for Ports
+	Ports      []int
 }
 
 // agentEnv tells programs that nobody watches: a pager would wait for a key.

@@ -85,7 +85,7 @@ func (s *Specs) Spec(ctx context.Context, r Request) (term.Spec, error) {
 	}
 	spec := term.Spec{
 		Command: command, Env: environment(shell.Merge(env, setEnv)), Name: r.Name, Cwd: r.Cwd,
-		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Leased: r.Leased, Door: r.Door, Notice: notice,
+		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Audience: r.Audience, Ports: r.Ports, Leased: r.Leased, Door: r.Door, Notice: notice,
 		Feed: r.Feed, Attaches: r.Attaches,
 	}
 	if r.Name == "" || r.Door == policy.DoorACP { // over ACP a name is the command line, which the proxy has made

@@ -155,7 +155,7 @@ func (c *LoanChange) text(a *Audience) string {
 		parts = append(parts, "to a guest with the link "+c.Share.ID+" until "+c.Share.Until.UTC().Format(time.RFC3339))
 	}
 	for _, p := range c.Ports {
-		what := p.name()
+		what := portName(p.Port)
 		if p.Write {
 			what += " for writing, too"
 		}
@@ -165,7 +165,7 @@ func (c *LoanChange) text(a *Audience) string {
 		parts = append(parts, what)
 	}
 	for _, port := range c.DropPorts {
-		parts = append(parts, (&LentPort{Port: port}).name())
+		parts = append(parts, portName(port))
 	}
 	add("to", c.Audience.Grant)
 	if c.Audience.FromNow && len(c.Audience.Grant) > 0 {

@@ -216,8 +216,8 @@ func (h Handle) Unlend(host string) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	if _, was := h.t.withdraw(host); was {
-		return h.did(Act{Kind: ActUnlend, Host: host}, nil)
+	if _, ports, was := h.t.withdraw(host); was {
+		return h.did(Act{Kind: ActUnlend, Host: host, Detail: ended("", ports...)}, nil)
 	}
 	return nil
 }

@@ -6,27 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tether/internal/clip"
+	"tether/vocab"
 )
 
-// LentPort is a TCP port that the terminal's programs listen on, or will, and that the
-// person has opened to the host of a loan, for its audience. It is part of a Loan.
-type LentPort struct {
-	// Port is AutoPort for the ports on which the terminal's programs will listen.
-	// FoundPorts adds each of those, with Auto.
-	Port  int
-	Auto  bool
-	Write bool // methods that change something are allowed, too
-	Since time.Time
-	Until time.Time // zero: for as long as the loan
-	// Closed says why nobody may use the port any more, "" if it is open. It stays here
-	// so that the person sees it.
-	Closed  string
-	Fetched int64     // requests so far
-	Latest  time.Time // when the last request came; zero: none
-}
+// LentPort is a port of a Loan. FoundPorts adds those on which the programs listen to a
+// loan with AutoPort.
+type LentPort = vocab.LentPort
 
 // AutoPort is LentPort.Port for ports that are not known yet.
 const AutoPort = 0
@@ -48,20 +37,33 @@ var (
 	ErrNoPort = errors.New("the port is not shared")
 )
 
-func (p *LentPort) over() bool {
+func portOver(p LentPort) bool {
 	l := Loan{Until: p.Until}
 	return l.over()
 }
 
-// IsOpen reports whether the port can be used.
-func (p *LentPort) IsOpen() bool { return p.Port != AutoPort && p.Closed == "" && !p.over() }
-
-// name names the port in the audit log.
-func (p *LentPort) name() string {
-	if p.Port == AutoPort {
+// portName names a port in the audit log.
+func portName(port int) string {
+	if port == AutoPort {
 		return "the ports on which its programs will listen"
 	}
-	return "port " + strconv.Itoa(p.Port)
+	return "port " + strconv.Itoa(port)
+}
+
+// ended describes the end of ports in the audit log, with how often each was used.
+func ended(what string, ports ...LentPort) string {
+	var parts []string
+	if what != "" {
+		parts = append(parts, what)
+	}
+	for _, p := range ports {
+		text := portName(p.Port)
+		if p.Port != AutoPort {
+			text += fmt.Sprintf(", fetched %d times", p.Fetched)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // portUse is a use of a lent port, such as a request. Guarded by the terminal's mutex.
@@ -115,12 +117,17 @@ func (t *Terminal) openPortLocked(host string, port int, may func(*Loan) bool) (
 	}
 	p := loan.port(port)
 	switch {
-	case p == nil || port == AutoPort || p.over():
+	case p == nil || port == AutoPort || portOver(*p):
 		return LentPort{}, ErrNoPort
 	case p.Closed != "":
 		return LentPort{}, fmt.Errorf("%w any more: %s", ErrNoPort, p.Closed)
 	}
 	return *p, nil
+}
+
+// OpenPorts returns the ports that the host may use now.
+func (l *Loan) OpenPorts() []LentPort {
+	return slices.DeleteFunc(slices.Clone(l.Ports), func(p LentPort) bool { return !p.IsOpen() || portOver(p) })
 }
 
 // port returns a port of the loan, or nil.
@@ -163,7 +170,7 @@ func (l *Loan) changedPorts(open []LentPort, drop []int) (all []LentPort, other 
 	})
 	other = len(all) != len(l.Ports)
 	for _, p := range open {
-		p.Since, p.Auto, p.Closed, p.Fetched, p.Latest = time.Now(), false, "", 0, time.Time{}
+		p.Since, p.Auto, p.Closed, p.Fetched, p.Latest = time.Now(), p.Port == AutoPort, "", 0, time.Time{}
 		i := slices.IndexFunc(all, func(old LentPort) bool { return old.Port == p.Port })
 		if i < 0 {
 			all, other = append(all, p), true
@@ -190,13 +197,13 @@ func (h Handle) DropPorts(host string, ports ...int) error {
 				return nil, ErrNoPort
 			}
 		}
-		change := LoanChange{DropPorts: ports}
 		left, _, err := loan.changedPorts(nil, ports)
 		if err != nil {
 			return nil, err
 		}
+		gone := slices.DeleteFunc(slices.Clone(loan.Ports), func(p LentPort) bool { return slices.Contains(left, p) })
 		t.setPortsLocked(loan, left)
-		return &Act{Kind: ActUnlend, Detail: change.text(&loan.Audience)}, nil
+		return &Act{Kind: ActUnlend, Detail: ended("", gone...)}, nil
 	})
 }
 
@@ -215,11 +222,12 @@ func (h Handle) ClosePort(host string, port int, why string) {
 		all := slices.Clone(l.Ports)
 		all[i].Closed = clip.Text(why, maxClosed)
 		t.setPortsLocked(l, all)
+		why = ended(all[i].Closed, all[i])
 	}
 	t.mu.Unlock()
 	if i >= 0 {
 		t.changed()
-		t.observe(Act{Kind: ActUnlend, Host: host, Detail: fmt.Sprintf("port %d: %s", port, why)})
+		t.observe(Act{Kind: ActUnlend, Host: host, Detail: why})
 	}
 }
 
@@ -254,14 +262,15 @@ func (h Handle) FoundPorts(ports []int) {
 		if auto == nil || len(fresh) == 0 || t.ending.exit != nil {
 			continue
 		}
-		all := slices.DeleteFunc(slices.Clone(l.Ports), func(p LentPort) bool { return p.Auto && !slices.Contains(ports, p.Port) })
-		for _, port := range fresh[:min(len(fresh), MaxPorts-len(all))] {
+		all := slices.DeleteFunc(slices.Clone(l.Ports), func(p LentPort) bool { return p.Auto && p.Port != AutoPort && !slices.Contains(ports, p.Port) })
+		fresh = fresh[:min(len(fresh), MaxPorts-len(all))]
+		for _, port := range fresh {
 			p := *auto
 			p.Port, p.Auto, p.Since = port, true, time.Now()
 			all = append(all, p)
-			acts = append(acts, Act{Kind: ActLend, Host: l.Host, Detail: p.name()})
+			acts = append(acts, Act{Kind: ActLend, Host: l.Host, Detail: portName(p.Port)})
 		}
-		if len(acts) > 0 {
+		if len(fresh) > 0 {
 			t.setPortsLocked(l, all)
 		}
 	}
@@ -279,16 +288,18 @@ func (h Handle) FoundPorts(ports []int) {
 func (t *Terminal) endPortsLocked() (acts []Act) {
 	for i := range t.lending.loans {
 		l := &t.lending.loans[i]
-		all := slices.DeleteFunc(slices.Clone(l.Ports), func(p LentPort) bool {
-			over := p.over()
-			if over && !p.Auto {
-				acts = append(acts, Act{Kind: ActUnlend, Host: l.Host, Detail: p.name() + ", whose time was up"})
-			}
-			return over || t.ending.exit != nil
-		})
-		if len(all) != len(l.Ports) {
-			t.setPortsLocked(l, all)
+		over := func(p LentPort) bool { return portOver(p) || t.ending.exit != nil }
+		left := slices.DeleteFunc(slices.Clone(l.Ports), over)
+		if len(left) == len(l.Ports) {
+			continue
 		}
+		why := "the time was up"
+		if t.ending.exit != nil {
+			why = "the terminal has ended"
+		}
+		gone := slices.DeleteFunc(slices.Clone(l.Ports), func(p LentPort) bool { return !over(p) })
+		acts = append(acts, Act{Kind: ActUnlend, Host: l.Host, Detail: ended(why, gone...)})
+		t.setPortsLocked(l, left)
 	}
 	return acts
 }

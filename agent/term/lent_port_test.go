@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -163,14 +166,14 @@ func TestPortsThatAreFound(t *testing.T) {
 	want("nothing is asked for")
 	open(t, h, term.LentPort{Port: term.AutoPort, Write: true})
 	h.FoundPorts([]int{22, 3000, 70000})
-	want("found", "0 write", "3000 found write")
+	want("found", "0 found write", "3000 found write")
 	h.FoundPorts(nil)
-	want("the server restarts", "0 write", "3000 found write")
+	want("the server restarts", "0 found write", "3000 found write")
 	h.ClosePort("lab", 3000, "taken")
 	h.FoundPorts([]int{3000})
-	want("it is another's", "0 write", "3000 found write: taken")
+	want("it is another's", "0 found write", "3000 found write: taken")
 	h.FoundPorts([]int{5173})
-	want("it listens elsewhere", "0 write", "5173 found write")
+	want("it listens elsewhere", "0 found write", "5173 found write")
 	many := []int{}
 	for i := range 2 * term.MaxPorts {
 		many = append(many, 4000+i)
@@ -196,7 +199,7 @@ func TestPortsSurviveTheDaemon(t *testing.T) {
 		time.Sleep(time.Second)
 		l.leave(pool)
 		pool, h, l = adopting(t, v, term.Options{})
-		if got, want := portsOf(h), []string{"3000 write", "3001: taken", "0"}; !slices.Equal(got, want) {
+		if got, want := portsOf(h), []string{"3000 write", "3001: taken", "0 found"}; !slices.Equal(got, want) {
 			t.Fatalf("the next daemon has %q, want %q", got, want)
 		}
 		if loan, _ := h.Loan("lab"); loan.Ports[0].Fetched != 2 || loan.Ports[0].Latest.IsZero() || loan.Ports[0].Since.IsZero() || !loan.Ports[0].IsOpen() {
@@ -204,7 +207,7 @@ func TestPortsSurviveTheDaemon(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got, want := portsOf(h), []string{"3001: taken", "0"}; !slices.Equal(got, want) {
+		if got, want := portsOf(h), []string{"3001: taken", "0 found"}; !slices.Equal(got, want) {
 			t.Errorf("after the port's time: %q, want %q", got, want)
 		}
 		l.leave(pool)
@@ -226,4 +229,47 @@ func TestPortsInARecord(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The audit log has who opened and ended what, and how often it was used.
+func TestPortsAreAudited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var acts []string
+		h, child, _ := start(t, term.Options{Observe: func(a term.Act) {
+			mu.Lock()
+			defer mu.Unlock()
+			acts = append(acts, fmt.Sprintf("%s %s %s: %s", a.Actor, a.Kind, a.Host, a.Detail))
+		}}, term.Spec{})
+		until := time.Now().Add(time.Hour)
+		open(t, h, term.LentPort{Port: 3000, Write: true, Until: until}, term.LentPort{Port: 3001}, term.LentPort{Port: 3002}, term.LentPort{Port: 3003})
+		h.CountFetch("lab", 3001)
+		h.CountFetch("lab", 3001)
+		h.CountFetch("lab", 9999)
+		must.Do(t, h.DropPorts("lab", 3001))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		h.ClosePort("lab", 3002, "another program has it")
+		h.ClosePort("lab", 3002, "again")
+		must.Do(t, h.LendTo("other", term.LoanChange{Ports: []term.LentPort{{Port: 3003}}}))
+		must.Do(t, h.Unlend("other"))
+		child.End(0)
+		<-h.Done()
+		synctest.Wait()
+		want := []string{
+			"user lend lab: port 3000 for writing, too until " + until.UTC().Format(time.RFC3339) + "; port 3001; port 3002; port 3003",
+			"user unlend lab: port 3001, fetched 2 times",
+			"nobody unlend lab: the time was up; port 3000, fetched 0 times",
+			"nobody unlend lab: another program has it; port 3002, fetched 0 times",
+			"user lend other: port 3003",
+			"user unlend other: port 3003, fetched 0 times",
+			"nobody unlend lab: the terminal has ended; port 3002, fetched 0 times; port 3003, fetched 0 times",
+			"nobody exit : ",
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if diff := cmp.Diff(want, acts); diff != "" {
+			t.Error(diff)
+		}
+	})
 }

@@ -194,17 +194,21 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	return *t.lending.loan(host), changed, nil
 }
 
-// withdraw ends the lending to host. It returns whether there was a loan and how many
-// people were attached at that moment: the effect of a disposal depends on both.
-func (t *Terminal) withdraw(host string) (attached int, was bool) {
+// withdraw ends the lending to host. It returns whether there was a loan, with which
+// ports, and how many people were attached at that moment: the effect of a disposal
+// depends on that.
+func (t *Terminal) withdraw(host string) (attached int, ports []LentPort, was bool) {
 	t.mu.Lock()
+	if l := t.lending.loan(host); l != nil {
+		ports = l.Ports
+	}
 	was = t.withdrawLocked(host)
 	attached = t.ownership.attached
 	t.mu.Unlock()
 	if was {
 		t.changed()
 	}
-	return attached, was
+	return attached, ports, was
 }
 
 // withdrawLocked is withdraw for a caller that calls changed afterwards.
@@ -262,8 +266,8 @@ func (t *Terminal) expire() {
 	over := t.lending.over()
 	t.mu.Unlock()
 	for _, host := range over {
-		if _, was := t.withdraw(host); was {
-			t.observe(Act{Kind: ActUnlend, Host: host, Detail: "the lending time was up"})
+		if _, ports, was := t.withdraw(host); was {
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: ended("the lending time was up", ports...)})
 		}
 	}
 	t.mu.Lock()
@@ -300,8 +304,8 @@ func (t *Terminal) recheckLending(i Info) {
 		if t.pool.mayLend(i, host) == nil {
 			continue
 		}
-		if _, was := t.withdraw(host); was {
-			t.observe(Act{Kind: ActUnlend, Host: host, Detail: forbiddenDirectory})
+		if _, ports, was := t.withdraw(host); was {
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: ended(forbiddenDirectory, ports...)})
 		}
 	}
 }
@@ -367,12 +371,12 @@ func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err er
 	if err := h.allow(OpDispose); err != nil {
 		return false, err
 	}
-	attached, was := h.t.withdraw(h.actor.Name)
+	attached, ports, was := h.t.withdraw(h.actor.Name)
 	if !was {
 		return false, ErrNotFound // withdrawn by another call meanwhile
 	}
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
-		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal runs on here"}, nil)
+		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: ended("the terminal runs on here", ports...)}, nil)
 	}
-	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal was killed"}, h.t.terminate(ctx, vocab.ExitKilled))
+	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: ended("the terminal was killed", ports...)}, h.t.terminate(ctx, vocab.ExitKilled))
 }

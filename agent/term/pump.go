@@ -44,9 +44,12 @@ func (t *Terminal) run() bool {
 	}
 	<-t.life.pumped
 	t.finish()
-	t.recordExit(how, status, at)
+	ended := t.recordExit(how, status, at)
 	close(t.life.done)
 	t.pool.changed()
+	for _, a := range ended {
+		t.observe(a)
+	}
 	return true
 }
 
@@ -66,8 +69,8 @@ func (t *Terminal) closeReaders() {
 }
 
 // recordExit records the exit behind all output and stops what only a running child
-// needs.
-func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) {
+// needs. It returns what ends with it.
+func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended []Act) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	exit := t.ending.exitOf(how, status, at)
@@ -79,13 +82,14 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) {
 		t.staleLocked()
 		t.chargeLocked()
 	}
-	t.endPortsLocked()
+	ended = t.endPortsLocked()
 	t.input.shut()
 	t.activity.stopIdle()
 	t.endReadyLocked()
 	t.stopAttendingLocked()
 	t.wakeLocked()
 	t.tellLocked()
+	return ended
 }
 
 // drain waits for the end of output. It gives up when the pty has been quiet for

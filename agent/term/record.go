@@ -191,7 +191,8 @@ func portsFrom(all []recordedPort) (out []LentPort) {
 			continue
 		}
 		known[p.Port] = true
-		out = append(out, LentPort{p.Port, p.Auto && p.Port != AutoPort, p.Write, at(p.Since), at(p.Until), clip.Text(p.Closed, maxClosed), max(p.Fetched, 0), at(p.Latest)})
+		out = append(out, LentPort{Port: p.Port, Auto: p.Auto || p.Port == AutoPort, Write: p.Write, Since: at(p.Since), Until: at(p.Until),
+			Closed: clip.Text(p.Closed, maxClosed), Fetched: max(p.Fetched, 0), Latest: at(p.Latest)})
 	}
 	return out
 }

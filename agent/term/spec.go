@@ -46,6 +46,8 @@ type Spec struct {
 	// Audience lists who else may watch at each of these hosts, besides the owner of this
 	// machine there; at most MaxNames.
 	Audience []string
+	// Ports are open at each of these hosts, see LentPort; at most MaxPorts.
+	Ports []int
 	// Door is stored for Info; at most 16 bytes.
 	Door string
 	// Unsigned is stored for Info.
@@ -128,6 +130,9 @@ func (s *Spec) check() error {
 	}
 	if len(s.Audience) > MaxNames || len(s.Audience)*len(s.LendTo) > maxAllNames {
 		return &SpecError{"audience", ErrTooManyNames}
+	}
+	if len(s.Ports) > MaxPorts {
+		return &SpecError{"ports", ErrTooManyPorts}
 	}
 	if !filepath.IsAbs(s.Cwd) {
 		return &SpecError{"directory", fmt.Errorf("%q is not an absolute path", s.Cwd)}

@@ -125,6 +125,9 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		for _, to := range s.Audience {
 			loan.Audience.Grants = append(loan.Audience.Grants, Grant{To: to})
 		}
+		for _, port := range s.Ports {
+			loan.Ports = append(loan.Ports, LentPort{Port: port, Auto: port == AutoPort, Since: loan.Since})
+		}
 		t.beginLoanLocked(loan)
 	}
 	return t

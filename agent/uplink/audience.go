@@ -20,6 +20,8 @@ var (
 	ErrOffline = errors.New("the host is offline")
 	// ErrOpen: the host does not keep audiences apart.
 	ErrOpen = errors.New("this host shows shared terminals to everybody there")
+	// ErrNoPorts: the host takes no lent ports.
+	ErrNoPorts = errors.New("this host takes no ports of dev servers")
 	// ErrNoShares: the host lets no guests in.
 	ErrNoShares = errors.New("this host takes no links for guests")
 	// errHeldBack is why a terminal is not announced.
@@ -96,8 +98,9 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	if err := p.s.suits(&loan.Audience); err != nil {
 		return nil, err
 	}
+	ports := p.s.ports(&loan)
 	p.s.link.update(p.le, func(le *lending) {
-		le.version, le.sentVersion, le.shares = loan.Version, loan.Version, nil
+		le.version, le.sentVersion, le.shares, le.ports = loan.Version, loan.Version, nil, ports
 		if len(loan.Shares) > 0 {
 			le.sentVersion = 0 // make the publisher's first step send the shares
 		}
@@ -105,6 +108,7 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	if p.s.parkFor() > 0 {
 		m = ahp.AddPark(m, p.s.park(&loan))
 	}
+	m = ahp.AddPorts(m, ports)
 	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // even an empty audience: a host that gets one reports who watches
 }
 
@@ -166,6 +170,9 @@ func (s *session) tellAudience(ctx context.Context, le *lending) error {
 		return err
 	}
 	if err := s.tellPark(ctx, le, &loan); err != nil {
+		return err
+	}
+	if err := s.tellPorts(ctx, le, &loan); err != nil {
 		return err
 	}
 	s.link.mu.Lock()

@@ -43,8 +43,10 @@ func newAudienceHost(w *world, unknown ...string) *audienceHost {
 	return f
 }
 
-func (f *audienceHost) serve(ctx context.Context, ch jsonrpc.Channel) {
-	p := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: f})
+func (f *audienceHost) serve(ctx context.Context, ch jsonrpc.Channel) { f.serveAs(ctx, ch, f) }
+
+func (f *audienceHost) serveAs(ctx context.Context, ch jsonrpc.Channel, as jsonrpc.Handler) {
+	p := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: as})
 	f.fakeHost.mu.Lock()
 	f.peer = p
 	if f.text == nil {

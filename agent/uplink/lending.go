@@ -33,6 +33,7 @@ type lending struct {
 	version     uint64                 // of the loan's audience, as of the last noteAudience
 	sentVersion uint64                 // of the audience that the host was told on this connection
 	shares      map[string]shareAnswer // the host's answers about shares on this connection, by id; nil before
+	ports       []ahp.LentPort         // as the host was told on this connection
 
 	watchers  *vocab.Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int            // as the host said on this connection, nil if it did not; replaced, never changed

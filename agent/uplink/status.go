@@ -102,6 +102,8 @@ func (l *Link) Status() Status {
 	for i, h := range lent { // a terminal's lock may be held for a while
 		t := &s.Terminals[i]
 		t.Unacked = max(t.Unacked+h.TextEnd(), 0)
+		loan, _ := h.LoanHere()
+		t.Ports = loan.Ports
 	}
 	s.Terminals = slices.DeleteFunc(s.Terminals, func(t TerminalStatus) bool { return t.Over }) // nothing of it is on its way any more
 	for _, t := range s.Terminals {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,17 +20,22 @@ import (
 func lendCommand(a *app) *cobra.Command {
 	var host string
 	var during time.Duration
-	var to []string
-	var fromNow bool
+	var to, ports []string
+	var fromNow, write bool
 	c := &cobra.Command{
-		Use: "lend ID… [--host NAME] [--to NAME,… [--from-now]] [--for TIME]", Short: "share terminals with a host", Args: someArgs(1, -1, "the id or name of a terminal"),
+		Use: "lend ID… [--host NAME] [--to NAME,… [--from-now]] [--port PORT,… [--write]] [--for TIME]", Short: "share terminals with a host", Args: someArgs(1, -1, "the id or name of a terminal"),
 		Long: `share terminals with a host, read-only: the host's users see the retained and the new
 output, and cannot type. For a terminal that is already shared, the command changes
 when the sharing ends.
 
 At a host that keeps people apart (tether status says so), only the owner of this machine
 there sees it, and whoever --to names: NAME, group:NAME, agent:NAME, or everyone with a
-token or a login. They see all retained output, unless --from-now is given.`,
+token or a login. They see all retained output, unless --from-now is given.
+
+With --port, whoever may watch may also fetch pages of a dev server that runs in the
+terminal: on that port, or on all on which its programs will listen (auto). --for is
+then the port's time, if the terminal is shared already. Without --write, only GET, HEAD
+and OPTIONS are let through. See docs/DEV-SERVERS.md.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			if c.Flags().Changed("to") && len(to) == 0 {
 				return usage(c, "--to is empty: name people, or leave it out")
@@ -37,13 +43,22 @@ token or a login. They see all retained output, unless --from-now is given.`,
 			if fromNow && len(to) == 0 {
 				return usage(c, "--from-now needs --to")
 			}
+			if c.Flags().Changed("port") && len(ports) == 0 {
+				return usage(c, "--port is empty: give numbers, or auto")
+			}
+			if write && len(ports) == 0 {
+				return usage(c, "--write needs --port")
+			}
 			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
 			return a.each(refs, func(client *localclient.Client, ref string) (localapi.Terminal, error) {
-				t, err := client.Lend(c.Context(), ref, localapi.LendRequest{Host: host, ForMs: during.Milliseconds(), To: to, FromNow: fromNow})
+				t, err := client.Lend(c.Context(), ref, localapi.LendRequest{Host: host, ForMs: during.Milliseconds(), To: to, FromNow: fromNow, Ports: ports, Write: write})
 				if err == nil && len(to) > 0 {
 					a.sayGranted(t, to, fromNow)
+				}
+				if err == nil && len(ports) > 0 {
+					a.sayPorts(t, ports, write)
 				}
 				a.sayOffline(t)
 				a.sayRefused(t)
@@ -54,6 +69,8 @@ token or a login. They see all retained output, unless --from-now is given.`,
 	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default host")
 	c.Flags().StringSliceVar(&to, "to", nil, "let `NAMES` at the host watch: NAME, group:NAME, agent:NAME or everyone")
 	c.Flags().BoolVar(&fromNow, "from-now", false, "show them only later output")
+	c.Flags().StringSliceVar(&ports, "port", nil, "let them fetch from the dev server on `PORT`, or auto for those on which its programs will listen")
+	c.Flags().BoolVar(&write, "write", false, "let requests through that change something, such as POST")
 	c.Flags().DurationVar(&during, "for", 0, "stop sharing after this `TIME`, such as 1h or 30m")
 	return c
 }
@@ -61,25 +78,34 @@ token or a login. They see all retained output, unless --from-now is given.`,
 func unlendCommand(a *app) *cobra.Command {
 	var host string
 	var all bool
-	var from []string
+	var from, ports []string
 	c := &cobra.Command{
-		Use: "unlend ID…|--all [--host NAME] [--from NAME,…]", Short: "stop sharing terminals", Args: someArgs(0, -1, ""),
+		Use: "unlend ID…|--all [--host NAME] [--from NAME,…|--port PORT,…]", Short: "stop sharing terminals", Args: someArgs(0, -1, ""),
 		Long: `stop sharing terminals. The daemon sends no more of their output and asks the hosts to
 delete the output that they have. The terminals keep running. A host that is offline hears
 of it when it reconnects; what it may keep until then is set by lend.park.
 
 With --from, the sharing goes on without those that it names: NAME and agent:NAME cannot
-watch any more, whoever let them; group:NAME and everyone lose what lend --to gave them.`,
+watch any more, whoever let them; group:NAME and everyone lose what lend --to gave them.
+With --port, only those ports are closed, also for responses that are under way.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			switch {
 			case c.Flags().Changed("from") && len(from) == 0:
 				return usage(c, "--from is empty: name people, or leave it out")
-			case all && len(from) > 0:
-				return usage(c, "--from needs terminals, not --all")
+			case c.Flags().Changed("port") && len(ports) == 0:
+				return usage(c, "--port is empty: give numbers, or auto")
+			case len(ports) > 0 && len(from) > 0:
+				return usage(c, "--port and --from cannot be combined: a port is open to everybody who may watch")
+			case all && len(from)+len(ports) > 0:
+				return usage(c, "--from and --port need terminals, not --all")
 			case all && len(refs) > 0:
 				return usage(c, "name terminals or pass --all, not both")
 			case !all && len(refs) == 0:
 				return usage(c, "missing argument: the id or name of a terminal, or --all")
+			case len(ports) > 0:
+				return a.each(refs, func(client *localclient.Client, ref string) (localapi.Terminal, error) {
+					return client.UnlendPorts(c.Context(), ref, host, ports)
+				})
 			case len(from) > 0:
 				return a.each(refs, func(client *localclient.Client, ref string) (localapi.Terminal, error) {
 					t, err := client.UnlendFrom(c.Context(), ref, host, from)
@@ -110,6 +136,7 @@ watch any more, whoever let them; group:NAME and everyone lose what lend --to ga
 	}
 	c.Flags().StringVar(&host, "host", "", "only the paired host `NAME`")
 	c.Flags().StringSliceVar(&from, "from", nil, "only from `NAMES` at the host: NAME, group:NAME, agent:NAME or everyone")
+	c.Flags().StringSliceVar(&ports, "port", nil, "only `PORT` of them, or auto")
 	c.Flags().BoolVar(&all, "all", false, "all terminals")
 	return c
 }
@@ -197,6 +224,22 @@ func (a *app) sayGranted(t localapi.Terminal, to []string, fromNow bool) {
 		shown = "only later output"
 	}
 	a.notice("%s may watch %s: %s is shown, and nobody can type", display.Names(to), display.NameOf(t), shown)
+}
+
+// sayPorts describes the effect of opening ports: what a person may not expect of reading
+// alone, and on which of them nothing listens.
+func (a *app) sayPorts(t localapi.Terminal, ports []string, write bool) {
+	methods := "a dev server acts on GET, too, and serves its source"
+	if write {
+		methods = "requests of every method go through, and a dev server serves its source"
+	}
+	a.notice("%s; people get what it sends exactly as it is, agents with secrets masked", methods)
+	for _, port := range ports {
+		listens := func(l localapi.Listening) bool { return strconv.Itoa(l.Port) == port }
+		if port != localapi.AutoPort && !slices.ContainsFunc(t.Listening, listens) {
+			a.notice("nothing listens on port %s yet; only a program of %s can answer there", port, display.NameOf(t))
+		}
+	}
 }
 
 // sayStill names the hosts that do not yet know who may no longer watch.

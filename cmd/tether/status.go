@@ -209,6 +209,9 @@ func printHost(w io.Writer, h localapi.HostStatus) {
 		if claim := display.Claim(l.Watchers); claim != "" {
 			fmt.Fprintln(w, "            ", claim)
 		}
+		for _, p := range l.Ports {
+			fmt.Fprintln(w, "            ", display.PortInFull(p))
+		}
 	}
 }
 

@@ -19,12 +19,13 @@ var wallClock = []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "Round", 
 // wallClockUses lists the exceptions by file, and why no wait depends on the wall clock
 // there.
 var wallClockUses = map[string]string{
-	"agent/uplink/actions.go":  "when a command ran, for people to read",
-	"agent/term/adopt.go":      "when a terminal started, for people to read",
-	"agent/term/loan.go":       "a lending that ends at a time of the clock ends then, and also after the time that was asked for",
-	"agent/term/record.go":     "what outlives the daemon can hold no monotonic reading",
-	"agent/holder/messages.go": "when a child started and ended, for people to read",
-	"host/rows.go":             "when a terminal was made, for people to read",
+	"agent/uplink/actions.go":   "when a command ran, for people to read",
+	"agent/uplink/lentports.go": "when a port is lent until, for people to read",
+	"agent/term/adopt.go":       "when a terminal started, for people to read",
+	"agent/term/loan.go":        "a lending that ends at a time of the clock ends then, and also after the time that was asked for",
+	"agent/term/record.go":      "what outlives the daemon can hold no monotonic reading",
+	"agent/holder/messages.go":  "when a child started and ended, for people to read",
+	"host/rows.go":              "when a terminal was made, for people to read",
 }
 
 // checkClock returns the places where a file uses the wall clock. It compares names, so

@@ -28,7 +28,7 @@ func Lent(t localapi.Terminal) string {
 				more[len(more)-1] += fmt.Sprintf(" and %d more", others)
 			}
 		}
-		return more
+		return append(more, portNames(l.Ports)...)
 	})
 }
 
@@ -46,6 +46,9 @@ func LentInFull(t localapi.Terminal) string {
 			more = append(more, fmt.Sprintf("%d watching, as the host says: %s", watchers(l.Watchers), who))
 		} else if n := watching(l); n > 0 {
 			more = append(more, fmt.Sprintf("%d watching", n))
+		}
+		for _, p := range l.Ports {
+			more = append(more, PortInFull(p))
 		}
 		return more
 	})
@@ -105,6 +108,9 @@ func SharedWith(t localapi.Terminal) string {
 		}
 		if to := audienceText(l.Audience); to != "" {
 			text += " (" + to + ")"
+		}
+		for i, p := range l.Ports {
+			text += map[bool]string{true: ", with ", false: ", "}[i == 0] + portText(p)
 		}
 		hosts = append(hosts, text)
 	}

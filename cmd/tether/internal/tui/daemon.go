@@ -164,14 +164,7 @@ func (d *daemon) act(what action, id string) error {
 func (d *daemon) lendTo(id string, names []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
 	defer cancel()
-	var to, from []string
-	for _, name := range names {
-		if rest, ok := strings.CutPrefix(name, "-"); ok {
-			from = append(from, rest)
-		} else {
-			to = append(to, name)
-		}
-	}
+	to, from := splitWords(names)
 	var errs []error
 	if len(from) > 0 {
 		_, err := d.client.UnlendFrom(ctx, id, "", from)
@@ -182,6 +175,36 @@ func (d *daemon) lendTo(id string, names []string) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// lendPorts opens ports at the default host to those who may watch. It closes those that
+// begin with "-", at all hosts.
+func (d *daemon) lendPorts(id string, ports []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
+	defer cancel()
+	open, shut := splitWords(ports)
+	var errs []error
+	if len(shut) > 0 {
+		_, err := d.client.UnlendPorts(ctx, id, "", shut)
+		errs = append(errs, err)
+	}
+	if len(open) > 0 {
+		_, err := d.client.Lend(ctx, id, localapi.LendRequest{Ports: open})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// splitWords separates words that begin with "-", without that.
+func splitWords(words []string) (add, remove []string) {
+	for _, word := range words {
+		if rest, ok := strings.CutPrefix(word, "-"); ok {
+			remove = append(remove, rest)
+		} else {
+			add = append(add, word)
+		}
+	}
+	return add, remove
 }
 
 // command returns a command that runs this program with the arguments, for commands that

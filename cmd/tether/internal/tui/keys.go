@@ -2,6 +2,7 @@ package tui
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 
 	"tether/agent/localapi"
 	"tether/cmd/tether/internal/display"
+	"tether/vocab"
 )
 
 // Help lists the keys of the screen.
@@ -18,8 +20,8 @@ const Help = `  ↑ ↓ or k j      select                 enter  attach; ~. det
   /               filter; Esc clears it  u      stop sharing
   e               show or hide exited    p      promote an agent's terminal
   a               answer an agent        t      share with people by their names
-  ?               this help              x      kill
-  q               quit`
+  ?               this help              o      open or close a port to them
+  q               quit                   x      kill`
 
 // key carries out a key.
 func (m model) key(k string) (tea.Model, tea.Cmd) {
@@ -84,7 +86,9 @@ func (m model) onChosen(k string) (tea.Model, tea.Cmd) {
 	case "l":
 		return m, m.acting(actLend, t.ID, display.NameOf(t))
 	case "t":
-		m.asking, m.about, m.names = askNames, t.ID, ""
+		m.asking, m.about, m.words = askNames, t.ID, ""
+	case "o":
+		m.asking, m.about, m.words = askPorts, t.ID, suggestPort(t)
 	case "u":
 		return m, m.acting(actUnlend, t.ID, display.NameOf(t))
 	case "p":
@@ -135,27 +139,51 @@ func (m model) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.move(0)
 }
 
-// naming takes a key of the names of people who may watch the terminal. A "-" before a
-// name stops that person from watching.
-func (m model) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+// suggestPort returns the answer to askPorts that is probably meant: to open or to close
+// the only port on which the terminal listens.
+func suggestPort(t localapi.Terminal) string {
+	var ports []int
+	for _, l := range t.Listening {
+		if !slices.Contains(ports, l.Port) {
+			ports = append(ports, l.Port)
+		}
+	}
+	if len(ports) != 1 {
+		return ""
+	}
+	for _, l := range t.Loans {
+		if slices.ContainsFunc(l.Ports, func(p vocab.LentPort) bool { return p.Port == ports[0] && p.IsOpen() }) {
+			return "-" + strconv.Itoa(ports[0])
+		}
+	}
+	return strconv.Itoa(ports[0])
+}
+
+// wording takes a key of the names of people who may watch the terminal, or of the ports
+// that are open to them. A "-" before a word takes that away.
+func (m model) wording(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k := x.String(); {
 	case k == "ctrl+c":
 		return m, tea.Quit
 	case k == "esc":
 		m.asking = askNothing
-	case k == "backspace" && m.names != "":
-		_, size := utf8.DecodeLastRuneInString(m.names)
-		m.names = m.names[:len(m.names)-size]
+	case k == "backspace" && m.words != "":
+		_, size := utf8.DecodeLastRuneInString(m.words)
+		m.words = m.words[:len(m.words)-size]
 	case k == "enter":
+		asked := m.asking
 		m.asking = askNothing
-		names := strings.FieldsFunc(m.names, func(r rune) bool { return r == ' ' || r == ',' })
-		if len(names) == 0 {
+		words := strings.FieldsFunc(m.words, func(r rune) bool { return r == ' ' || r == ',' })
+		if len(words) == 0 {
 			return m, nil
 		}
 		backend, id, name := m.backend, m.about, m.chosenName()
-		return m, m.doing(actLendTo, name, func() error { return backend.lendTo(id, names) })
+		if asked == askPorts {
+			return m, m.doing(actPorts, name, func() error { return backend.lendPorts(id, words) })
+		}
+		return m, m.doing(actLendTo, name, func() error { return backend.lendTo(id, words) })
 	default:
-		m.names += x.Text
+		m.words += x.Text
 	}
 	return m, nil
 }

@@ -20,6 +20,7 @@ type action string
 const (
 	actLend    action = "lent"
 	actLendTo  action = "changed who may watch"
+	actPorts   action = "changed the open ports of"
 	actUnlend  action = "stopped sharing"
 	actPromote action = "promoted"
 	actKill    action = "killed"
@@ -28,7 +29,7 @@ const (
 )
 
 // verbs are the words for an action in the message about its failure.
-var verbs = map[action]string{actLend: "lend", actLendTo: "change who may watch", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
+var verbs = map[action]string{actLend: "lend", actLendTo: "change who may watch", actPorts: "change the open ports of", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
 
 // refreshEvery is the pause between an answer of the daemon and the next request.
 const refreshEvery = 500 * time.Millisecond
@@ -42,6 +43,7 @@ const (
 	askApprove        // the first question of an agent
 	askFilter         // which terminals to list
 	askNames          // the people who may watch the chosen terminal
+	askPorts          // its ports that are open to them
 	askHelp           // nothing: the keys are shown
 )
 
@@ -50,7 +52,8 @@ const (
 type backend interface {
 	look(chosen string) state
 	act(what action, id string) error
-	lendTo(id string, names []string) error // "-" before a name stops that person from watching
+	lendTo(id string, names []string) error    // "-" before a name stops that person from watching
+	lendPorts(id string, ports []string) error // "-" before a port closes it
 	command(args ...string) (*exec.Cmd, error)
 }
 
@@ -69,7 +72,7 @@ type model struct {
 	chosen     string              // the id of a terminal
 	asking     prompt
 	about      string // the id of the terminal or question that asking is about
-	names      string // the text typed so far for askNames
+	words      string // the text typed so far for askNames or askPorts
 	said       string // the message about the last action
 }
 
@@ -121,8 +124,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m.key(x.String())
 		case askFilter:
 			return m.filtering(x)
-		case askNames:
-			return m.naming(x)
+		case askNames, askPorts:
+			return m.wording(x)
 		}
 		return m.answer(x.String())
 	}
@@ -142,7 +145,7 @@ func (m model) take(s state) model {
 	m.state, m.known, m.all = s, true, s.terminals
 	m.list()
 	if m.asking == askApprove && !slices.ContainsFunc(s.questions, func(q localapi.Approval) bool { return q.ID == m.about }) ||
-		(m.asking == askKill || m.asking == askNames) && m.chosen != m.about {
+		(m.asking == askKill || m.asking == askNames || m.asking == askPorts) && m.chosen != m.about {
 		m.asking, m.said = askNothing, "no longer available"
 	}
 	return m

@@ -32,6 +32,10 @@ func (f *fakeDaemon) look(chosen string) state {
 	return s
 }
 
+func (f *fakeDaemon) lendPorts(id string, ports []string) error {
+	return f.act(actPorts, id+" "+strings.Join(ports, " "))
+}
+
 func (f *fakeDaemon) lendTo(id string, names []string) error {
 	return f.act(actLendTo, id+" "+strings.Join(names, " "))
 }
@@ -209,6 +213,7 @@ func TestUIKeys(t *testing.T) {
 		{"Esc does not quit", []string{"esc", "l"}, "lent pty-a", ""},
 		{"help, and back", []string{"?", "q", "l"}, "lent pty-a", ""},
 		{"share with some", []string{"t", "a", "n", "n", " ", "-", "b", "o", "b", "\r"}, "changed who may watch pty-a ann -bob", "changed who may watch web"},
+		{"open a port", []string{"o", ",", "-", "3", "0", "0", "1", "\r"}, "changed the open ports of pty-a 3000 -3001", "changed the open ports of web"},
 		{"share with nobody", []string{"t", "\r", "t", "x", "esc", "l"}, "lent pty-a", ""},
 		{"filter", []string{"/", "b", "a", "d", "\r", "l"}, "lent pty-b", ""},
 		{"filter what has exited", []string{"/", "O", "V", "e", "\r", "l"}, "lent pty-c", ""},
@@ -303,7 +308,7 @@ func TestUIQuestionIsNotAllShown(t *testing.T) {
 // so no key acts on it. q quits, as the screen says.
 func TestUIKeysBehindAnError(t *testing.T) {
 	gone := state{err: errors.New("nobody listens")}
-	for _, keys := range [][]string{{"l"}, {"x", "y"}, {"p"}, {"\r"}, {"t", "a", "\r"}, {"n"}} {
+	for _, keys := range [][]string{{"l"}, {"x", "y"}, {"p"}, {"\r"}, {"t", "a", "\r"}, {"o", "1", "\r"}, {"n"}} {
 		f := threeTerminals()
 		if press(step(screenOf(f), gone), keys...); len(f.acts) > 0 {
 			t.Errorf("%q: did %q", keys, f.acts)

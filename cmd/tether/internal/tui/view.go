@@ -191,6 +191,9 @@ func (m *model) rule() string {
 			if claim := display.Claim(l.Watchers); claim != "" {
 				title += display.Printable(l.Host, 20) + ": " + claim + " "
 			}
+			for _, p := range l.Ports {
+				title += display.Printable(l.Host, 20) + ": " + display.PortInFull(p) + " "
+			}
 		}
 	}
 	return "──" + title + strings.Repeat("─", max(m.cols-ansi.StringWidth(title)-2, 0))
@@ -204,7 +207,9 @@ func (m *model) footer() string {
 	case askFilter:
 		return m.bold("/"+display.Printable(m.filter, 0)) + "▏ Enter keep · Esc clear"
 	case askNames:
-		return m.bold("Who may watch "+m.chosenName()+" from its beginning? "+display.Printable(m.names, 0)) + "▏ NAME group:NAME agent:NAME everyone, -NAME for no more"
+		return m.bold("Who may watch "+m.chosenName()+" from its beginning? "+display.Printable(m.words, 0)) + "▏ NAME group:NAME agent:NAME everyone, -NAME for no more"
+	case askPorts:
+		return m.bold("Who watches "+m.chosenName()+" may fetch from port "+display.Printable(m.words, 0)) + "▏ 3000, auto; -3000 closes; a server acts on GET, too, and serves source"
 	case askApprove:
 		if _, whole := m.question(); !whole {
 			return m.bold("n deny · Esc later; to approve, enlarge the window, or run: tether approvals " + m.about)
@@ -214,7 +219,7 @@ func (m *model) footer() string {
 	if m.filter != "" {
 		return "/" + display.Printable(m.filter, 0) + "  Esc clear  ? help  q quit"
 	}
-	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  t to  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
+	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  t to  o port  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
 		return keys
 	}
 	return "? help  q quit"
