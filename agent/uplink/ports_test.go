@@ -88,3 +88,48 @@ func TestAHostAsksForAPort(t *testing.T) {
 		}
 	})
 }
+
+// A port whose server hangs has room for so many requests, and other ports have their
+// own.
+func TestRequestsForAPortAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: keepsPorts()}
+		w := fakeWorld(t, f, func(o *uplink.Options) {
+			o.Ports = func(_ http.ResponseWriter, r *http.Request, _ term.ID) {
+				if r.URL.Path == "/hang" {
+					<-r.Context().Done()
+				}
+			}
+		})
+		w.spawn(term.Spec{})
+		pass(time.Second)
+		c := f.ports(t)
+		ask := func(ctx context.Context, path, port string) int {
+			r := portRequest(t, f.uri(t), path, nil).WithContext(ctx)
+			r.Header.Set(ahp.PortsPort, port)
+			a, err := c.RoundTrip(r)
+			if err != nil {
+				return 0
+			}
+			a.Body.Close()
+			return a.StatusCode
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int)
+		for range 64 {
+			go func() { ended <- ask(ctx, "/hang", "3000") }()
+		}
+		synctest.Wait()
+		if one, other := ask(t.Context(), "/", "3000"), ask(t.Context(), "/", "3001"); one != http.StatusServiceUnavailable || other != http.StatusOK {
+			t.Errorf("the 65th request: %d; for another port: %d", one, other)
+		}
+		cancel()
+		for range 64 {
+			<-ended
+		}
+		pass(time.Second)
+		if got := ask(t.Context(), "/", "3000"); got != http.StatusOK {
+			t.Errorf("afterwards: %d", got)
+		}
+	})
+}
