@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -225,6 +226,10 @@ type ShareParams struct {
 	SecretHash string    `json:"secretHash"` // SHA-256 of the link's secret, as 64 hexadecimal digits
 	ExpiresAt  time.Time `json:"expiresAt"`
 	Once       bool      `json:"once,omitempty"` // only the first browser that opens it is let in
+	// Port is the lent port that guests see in their browsers, and nothing else; 0 means
+	// that they watch the terminal. A host without ports does not know it, and must not
+	// get it.
+	Port int64 `json:"port,omitempty"`
 }
 
 var shareID = lazyregexp.New(`^[a-z2-7]{8,32}$`)
@@ -244,6 +249,9 @@ func (p ShareParams) Validate() error {
 	}
 	if p.ExpiresAt.IsZero() {
 		return fmt.Errorf("expiresAt is missing")
+	}
+	if p.Port < 0 || p.Port > math.MaxUint16 {
+		return fmt.Errorf("port is %d", p.Port)
 	}
 	return cmp.Or(CheckURI(p.Channel), CheckShareID(p.ID))
 }

@@ -122,7 +122,7 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	owner, a := &t.creator.principal, &t.audience
 	switch {
 	case v.Guest != "":
-		return 0, v.Guest == t.uri
+		return 0, v.Guest == t.uri && v.GuestPort == 0
 	case owner.same(v.Principal) && owner.Owner == v.Owner: // another client of the same machine
 		return 0, true
 	case a.said.GuestsOnly || a.unsaid || !v.may(rightSee):

@@ -11,6 +11,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/preview"
 	"tether/host/web"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
@@ -39,15 +40,16 @@ type Host struct {
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
 	messages     *messageMemory
-	renders      bounded.Slots   // of downloads that render a terminal
-	asks         bounded.Slots   // of requests under way at the doors for agents and people, by name
-	runAsks      bounded.Slots   // of questions about earlier runs, by reader and by machine
-	fetches      bounded.Slots   // of pages that agents fetch, likewise
-	portAsks     bounded.Slots   // of requests for lent ports, by reader and by port
-	between      *http.Transport // to other nodes; nil if there are none
-	portLooks    looks           // of principals, at lent ports
-	problemLooks looks           // of people at the page, at problems
-	scripts      bool            // the page was built with everything that its scripts need; if not, it is the plain page
+	renders      bounded.Slots     // of downloads that render a terminal
+	asks         bounded.Slots     // of requests under way at the doors for agents and people, by name
+	runAsks      bounded.Slots     // of questions about earlier runs, by reader and by machine
+	fetches      bounded.Slots     // of pages that agents fetch, likewise
+	portAsks     bounded.Slots     // of requests for lent ports, by reader and by port
+	between      *http.Transport   // to other nodes; nil if there are none
+	portLooks    looks             // of principals, at lent ports
+	previews     *preview.Previews // nil without; set once
+	problemLooks looks             // of people at the page, at problems
+	scripts      bool              // the page was built with everything that its scripts need; if not, it is the plain page
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
@@ -128,6 +130,7 @@ func New(o Options) *Host {
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
+	h.openPreviews()
 	h.route()
 	if o.Nodes != nil {
 		h.untold.all = map[string]int{}

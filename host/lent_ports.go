@@ -107,6 +107,7 @@ func (h *Host) portLocked(p *Principal, uri string, port int) (r portRoute, err 
 // mayAskLocked decides whether a principal may ask a port of a terminal.
 func (h *Host) mayAskLocked(p *Principal, t *terminal, port int) error {
 	v := h.viewerLocked(*p)
+	v.GuestPort = 0 // with it, a guest sees nothing at all
 	_, sees := h.seesLocked(&v, t)
 	switch {
 	case !sees || t.gone() || p.Guest != "" && p.GuestPort != port:

@@ -216,15 +216,20 @@ func (s *logins) let(one Login, kept bool) {
 // find returns the principal of a cookie. A cookie that another node has just made may
 // not have arrived here yet; find waits for it, at most sharedTime.
 func (s *logins) find(cookie string) (Principal, bool) {
-	p, ok := s.known(cookie)
+	return s.findHash(sha256.Sum256([]byte(cookie)))
+}
+
+// findHash is find for the hash of a cookie.
+func (s *logins) findHash(hash [sha256.Size]byte) (Principal, bool) {
+	p, ok := s.known(hash)
 	if !ok && s.shared != nil {
-		change.Soon(sharedTime, func() bool { s.look(); p, ok = s.known(cookie); return ok })
+		change.Soon(sharedTime, func() bool { s.look(); p, ok = s.known(hash); return ok })
 	}
 	return p, ok
 }
 
-func (s *logins) known(cookie string) (Principal, bool) {
-	one, ok := s.browsers.Get(sha256.Sum256([]byte(cookie)))
+func (s *logins) known(hash [sha256.Size]byte) (Principal, bool) {
+	one, ok := s.browsers.Get(hash)
 	return one.principal, ok && one.principal.live().Err() == nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/ahp"
+	"tether/host/preview"
 )
 
 // Options configure a Host. The zero value is a host that requires no token, with the
@@ -41,6 +42,10 @@ type Options struct {
 	Shares   Shares
 	NoShares bool
 	ShareURL string
+	// Previews shows lent ports in browsers, at names below its Domain. Without a Domain
+	// there are none, and NoPreviews says why. Find and Note are the Host's own.
+	Previews   preview.Options
+	NoPreviews string
 	// Provider is where people can log in without a token; nil means nowhere. The Host
 	// does not serve its path.
 	Provider *LoginProvider

@@ -22,27 +22,8 @@ import (
 
 // serveStreams serves HTTP/2 on each stream.
 func serveStreams(t *testing.T, handler http.HandlerFunc) (onStream func(net.Conn)) {
-	t.Helper()
-	streams := make(streamListener, 4)
-	s := &http.Server{Handler: handler, Protocols: new(http.Protocols)}
-	s.Protocols.SetUnencryptedHTTP2(true)
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.Serve(streams) }()
-	t.Cleanup(func() { close(streams); _ = s.Close(); <-ended })
-	return func(c net.Conn) { streams <- c }
+	return testkit.ServeStreams(t, handler)
 }
-
-type streamListener chan net.Conn
-
-func (l streamListener) Accept() (net.Conn, error) {
-	c, ok := <-l
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (l streamListener) Close() error   { return nil }
-func (l streamListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // portsMachine connects a machine that takes requests for lent ports.
 func portsMachine(t *testing.T, h *host.Host, id string, handler http.HandlerFunc) *client.Conn {

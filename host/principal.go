@@ -65,7 +65,8 @@ type Principal struct {
 	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all
 	// others.
 	Guest string
-	// GuestPort is the lent port of that terminal that the link opens; 0 for none.
+	// GuestPort is the lent port of that terminal that a guest sees, and nothing else; 0:
+	// the guest watches the terminal.
 	GuestPort int
 
 	steward bool              // an administrator with a browser's lesser rights: owns things without an owner

@@ -12,6 +12,10 @@ import (
 // ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the
 // host's other doors: the page for people, the door for agents, and those of Handle.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.ServesPreview(r) {
+		h.previews.ServeHTTP(w, r)
+		return
+	}
 	r = mcp.AtPath(r)
 	switch at := r.URL.EscapedPath(); {
 	case isWebSocket(r):
@@ -83,6 +87,8 @@ func (h *Host) route() {
 	person(entryPath, noGuests(h.entries))
 	page("POST "+endPath, h.endEntry)
 	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *refusal { return errOnlyPOST }))
+	page("POST "+previewsPath, h.openPreview)
+	person(previewsPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *refusal { return errOnlyPOST }))
 	get(workerPath, file("sw.js"))
 	person(pushPath, noGuests(h.pushKey))
 	page("POST "+pushPath, h.choosePush)
@@ -95,6 +101,7 @@ func (h *Host) route() {
 	guest(ahp.SharePath, func(http.ResponseWriter, *http.Request) *refusal { return errNoPath })
 	guest(ahp.SharePath+"{$}", file("guest.html"))
 	door("POST "+openPath, h.isGuest, h.page(h.withShares(h.openShare)))
+	door("POST "+guestPreviewPath, h.isGuest, h.page(h.withShares(h.openGuestPreview)))
 	guest(ahp.SharePath+"state", h.asGuest(func(w http.ResponseWriter, _ *http.Request, p Principal) *refusal {
 		h.answerGuest(w, p, "")
 		return nil
@@ -140,7 +147,7 @@ func (h *Host) limited(in func(*http.Request) bool, serve http.HandlerFunc) http
 // answers refusals.
 func (h *Host) page(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		PageHeaders(w.Header())
+		h.pageHeaders(w.Header())
 		why := h.fromHere(r)
 		if why == nil {
 			why = serve(w, r)

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ type Share struct {
 	Name    string            // of the terminal, for lists
 	Created time.Time
 	Until   time.Time
+	Port    int                 // the lent port that guests see, and nothing else; 0: they see the terminal
 	Once    bool                // only the first guest is let in
 	Guests  [][sha256.Size]byte // hashes of the tokens of former guests, the oldest first
 }
@@ -58,10 +60,11 @@ type sharedLink struct {
 }
 
 var (
-	errNoShare  = &refusal{status: http.StatusForbidden, text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
-	errBadShare = &refusal{status: http.StatusBadRequest, text: "not a request of the page for guests", quiet: true}
-	errNoShares = &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
-	errNoGuests = &refusal{status: http.StatusForbidden, text: "guests see their terminal alone", quiet: true}
+	errNoShare     = &refusal{status: http.StatusForbidden, text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
+	errForBrowsers = &refusal{status: http.StatusForbidden, text: "this link is for a page: open it in a browser", quiet: true}
+	errBadShare    = &refusal{status: http.StatusBadRequest, text: "not a request of the page for guests", quiet: true}
+	errNoShares    = &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
+	errNoGuests    = &refusal{status: http.StatusForbidden, text: "guests see their terminal alone", quiet: true}
 )
 
 // restoreShares takes up the shares of the host before, and follows other nodes.
@@ -119,6 +122,9 @@ func (c *conn) share(r *jsonrpc.Request) error {
 	if now := time.Now(); !now.Before(p.ExpiresAt) || p.ExpiresAt.After(now.Add(ahp.MaxShareTime)) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expiresAt must be in the future, by at most 30 days"}
 	}
+	if p.Port != 0 && h.previews == nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this host shows no previews: " + h.opts.NoPreviews}
+	}
 	if err := c.putShare(&p); err != nil {
 		return err
 	}
@@ -150,7 +156,7 @@ func (c *conn) shareOf(p *ahp.ShareParams) (one Share, err error) {
 	}
 	owner := &t.creator.principal
 	if s := h.shares[p.ID]; s != nil {
-		if s.Secret != secret || !s.sharedBy(owner) {
+		if s.Secret != secret || s.Port != int(p.Port) || !s.sharedBy(owner) {
 			return one, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the id is that of another share"}
 		}
 		one = s.Share
@@ -166,7 +172,7 @@ func (c *conn) shareOf(p *ahp.ShareParams) (one Share, err error) {
 	if own >= maxSharesOfOne || len(h.shares) >= maxShares || len(h.edits) >= maxEdits {
 		return one, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there are too many shared links; end some"}
 	}
-	return Share{ID: p.ID, Channel: p.Channel, Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.machineLocked() + "/" + t.name,
+	return Share{ID: p.ID, Channel: p.Channel, Port: int(p.Port), Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.machineLocked() + "/" + t.name,
 		Created: time.Now().UTC(), Until: p.ExpiresAt, Once: p.Once}, nil
 }
 
@@ -214,7 +220,7 @@ func (c *conn) unshare(r *jsonrpc.Request) error {
 
 // guestOf is the guest of a share with one of its tokens.
 func (s *sharedLink) guestOf(hash [sha256.Size]byte) Principal {
-	return Principal{Name: guestName + s.ID, Role: RoleObserver, Guest: s.Channel, Live: s.live, token: hash}
+	return Principal{Name: guestName + s.ID, Role: RoleObserver, Guest: s.Channel, GuestPort: s.Port, Live: s.live, token: hash}
 }
 
 // knownGuest returns whose a guest's token is.
@@ -222,7 +228,11 @@ func (h *Host) knownGuest(token string) (p Principal, ok bool) {
 	if !strings.HasPrefix(token, guestPrefix) {
 		return Principal{}, false
 	}
-	hash := sha256.Sum256([]byte(token))
+	return h.guestWith(sha256.Sum256([]byte(token)))
+}
+
+// guestWith returns whose a guest's token is, by its hash.
+func (h *Host) guestWith(hash [sha256.Size]byte) (p Principal, ok bool) {
 	ok = h.sharedSoon(func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -274,6 +284,7 @@ func (h *Host) asGuest(serve personal) handler {
 type opened struct {
 	Share     string `json:"share"`
 	Terminal  string `json:"terminal"`        // URI
+	Port      int    `json:"port,omitempty"`  // the lent port that the guest sees, and nothing of the terminal
 	Row       *row   `json:"row,omitempty"`   // as the page lists it; absent while its machine is away and nothing is kept
 	ExpiresMs int64  `json:"expiresMs"`       // until the share ends
 	Token     string `json:"token,omitempty"` // for programs: browsers get a cookie
@@ -312,6 +323,9 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		return errNoShare
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
+	if p.GuestPort != 0 && fromProgram(r) {
+		return errForBrowsers
+	}
 	if fromProgram(r) {
 		h.answerGuest(w, p, token)
 		return nil
@@ -363,11 +377,11 @@ func (h *Host) shareWith(id string, secret [sha256.Size]byte) *sharedLink {
 }
 
 func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
-	a := opened{Share: strings.TrimPrefix(p.Name, guestName), Terminal: p.Guest, Token: token}
+	a := opened{Share: strings.TrimPrefix(p.Name, guestName), Terminal: p.Guest, Port: p.GuestPort, Token: token}
 	if until, ok := p.live().Deadline(); ok {
 		a.ExpiresMs = time.Until(until).Milliseconds()
 	}
-	if all := h.rows(p); len(all) == 1 {
+	if all := h.rows(p); len(all) == 1 && p.GuestPort == 0 {
 		a.Row = &all[0]
 	}
 	answerJSON(w, a)
@@ -399,8 +413,11 @@ func (h *Host) shareEntriesLocked() (all []Entry) {
 		if len(s.Guests) > 0 {
 			detail = "opened"
 		}
-		since, until := s.Created, s.Until
-		all = append(all, Entry{Kind: EntryShare, ID: s.ID, Name: s.Name, OwnerID: s.Owner, Detail: detail, Since: &since, Until: &until})
+		since, until, name := s.Created, s.Until, s.Name
+		if s.Port != 0 {
+			name += ", port " + strconv.Itoa(s.Port)
+		}
+		all = append(all, Entry{Kind: EntryShare, ID: s.ID, Name: name, OwnerID: s.Owner, Detail: detail, Since: &since, Until: &until})
 	}
 	return all
 }

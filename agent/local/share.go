@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +27,12 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, req localapi.Shar
 	}
 	if s.opts.NoShares {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}
+	}
+	if req.Port != 0 && (req.Port < term.LeastPort || req.Port > math.MaxUint16) {
+		return localapi.BadRequest("port is %d, and must be %d to %d", req.Port, term.LeastPort, math.MaxUint16)
+	}
+	if req.Port != 0 && req.Here != nil {
+		return localapi.BadRequest("a private host has no names for ports: share the port at a paired host")
 	}
 	h, err := s.find(r)
 	if err != nil {
@@ -105,13 +112,17 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 	}
 	link := ahp.NewShareLink()
 	lasts := cmp.Or(time.Duration(req.ForMs)*time.Millisecond, shareLasts)
-	share := term.Share{ID: link.ID, SecretHash: link.SecretHash(), Until: time.Now().Add(lasts), Once: req.Once}
+	share := term.Share{ID: link.ID, Port: req.Port, SecretHash: link.SecretHash(), Until: time.Now().Add(lasts), Once: req.Once}
 	if req.Here != nil && req.Here.Agents {
 		if err := h.LendTo(host, term.LoanChange{}); err != nil {
 			return made, err
 		}
 	}
-	if err := h.LendTo(host, term.LoanChange{Share: &share}); err != nil {
+	change := term.LoanChange{Share: &share}
+	if loan, _ := h.Loan(host); share.Port != 0 && !slices.ContainsFunc(loan.Ports, func(p term.LentPort) bool { return p.Port == share.Port && p.IsOpen() }) {
+		change.Ports = []term.LentPort{{Port: share.Port, Until: share.Until}}
+	}
+	if err := h.LendTo(host, change); err != nil {
 		return made, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, toldWithin)
@@ -119,6 +130,9 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 	link.URL, err = s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
 	if err != nil {
 		_ = h.Unshare(host, share.ID) // otherwise a link that was never shown to anybody would admit guests
+		if len(change.Ports) > 0 {
+			_ = h.DropPorts(host, share.Port) // fails if the loan has ended with the link
+		}
 		return made, err
 	}
 	at := s.hostURL(host)
@@ -162,7 +176,7 @@ func onLoopback(base string) bool {
 }
 
 func shareFrom(i term.Info, l *term.Loan, s *term.Share) localapi.Share {
-	return localapi.Share{ID: s.ID, Terminal: string(i.ID), Name: i.Name, Host: l.Host, Until: s.Until, Once: s.Once, GuestsOnly: l.Audience.GuestsOnly}
+	return localapi.Share{ID: s.ID, Terminal: string(i.ID), Name: i.Name, Host: l.Host, Port: s.Port, Until: s.Until, Once: s.Once, GuestsOnly: l.Audience.GuestsOnly}
 }
 
 func (s *Server) shares(w http.ResponseWriter, r *http.Request) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,29 @@ func TestShare(t *testing.T) {
 		t.Error("a host that takes none got one")
 	}
 	w.daemon.refuses = nil
+	must.Get(w.client.Unlend(ctx, "build", ""))(t)
+	byPort, err := w.client.Share(ctx, "build", localapi.ShareRequest{Port: 3000})
+	ports := func() (all []int) {
+		for _, h := range w.pool.As(term.User).List() {
+			if loan, lent := h.Loan("lab"); lent && loan.Audience.GuestsOnly {
+				for _, p := range loan.Ports {
+					all = append(all, p.Port)
+				}
+			}
+		}
+		return all
+	}
+	if err != nil || byPort.Port != 3000 || !byPort.GuestsOnly || !slices.Equal(ports(), []int{3000}) {
+		t.Errorf("a link for a port: %+v, %v; open are %v", byPort, err, ports())
+	}
+	for _, port := range []int{-1, 80, 65536} {
+		if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{Port: port}); err == nil {
+			t.Errorf("a link for port %d was made", port)
+		}
+	}
+	if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{Port: 3000, Here: &localapi.PrivateHost{}}); err == nil {
+		t.Error("a link for a port was made at a private host")
+	}
 	for _, ms := range []int64{-1, (31 * 24 * time.Hour).Milliseconds()} {
 		if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{ForMs: ms}); err == nil {
 			t.Errorf("%d ms were taken", ms)

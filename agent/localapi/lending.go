@@ -77,9 +77,11 @@ type Audience struct {
 	GuestsOnly bool     `json:"guests_only"` // see tether share
 }
 
-// ShareRequest makes a link with which a guest watches one terminal, without a login.
+// ShareRequest makes a link with which a guest watches one terminal, or sees one lent
+// port and nothing else, without a login.
 type ShareRequest struct {
 	Host  string `json:"host,omitempty"`   // "" means the default host
+	Port  int    `json:"port,omitempty"`   // 0 means the terminal. A port that is not lent there is lent, for reading, for the time of the link
 	ForMs int64  `json:"for_ms,omitempty"` // 0 means an hour; at most ahp.MaxShareTime
 	Once  bool   `json:"once,omitempty"`   // only the first browser that opens it is let in
 	// Here names a host of the client's own instead of a paired one. The answer is then a
@@ -118,6 +120,7 @@ type Share struct {
 	Terminal   string    `json:"terminal"`
 	Name       string    `json:"name"`
 	Host       string    `json:"host"`
+	Port       int       `json:"port,omitempty"` // the lent port that the guest sees, and nothing else; 0: the terminal
 	Until      time.Time `json:"until"`
 	Once       bool      `json:"once"`
 	GuestsOnly bool      `json:"guests_only"` // nobody else may watch the terminal there

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -152,7 +153,11 @@ func (c *LoanChange) text(a *Audience) string {
 		parts = append(parts, "until "+c.Until.UTC().Format(time.RFC3339))
 	}
 	if c.Share != nil {
-		parts = append(parts, "to a guest with the link "+c.Share.ID+" until "+c.Share.Until.UTC().Format(time.RFC3339))
+		what := ""
+		if c.Share.Port != 0 {
+			what = ", for port " + strconv.Itoa(c.Share.Port) + " alone,"
+		}
+		parts = append(parts, "to a guest with the link "+c.Share.ID+what+" until "+c.Share.Until.UTC().Format(time.RFC3339))
 	}
 	for _, p := range c.Ports {
 		what := portName(p.Port)

@@ -131,6 +131,7 @@ func (r *recordedLoan) loan(began time.Time) Loan {
 // recordedShare is a share of a recordedLoan.
 type recordedShare struct {
 	ID         string `json:"id"`
+	Port       int    `json:"port,omitempty"`
 	SecretHash string `json:"hash"`
 	Until      int64  `json:"until"` // Unix ns
 	Once       bool   `json:"once,omitempty"`
@@ -139,14 +140,14 @@ type recordedShare struct {
 
 func recordedShares(all []Share) (out []recordedShare) {
 	for _, s := range all {
-		out = append(out, recordedShare{s.ID, s.SecretHash, s.Until.UnixNano(), s.Once, s.Ended})
+		out = append(out, recordedShare{s.ID, s.Port, s.SecretHash, s.Until.UnixNano(), s.Once, s.Ended})
 	}
 	return out
 }
 
 func sharesFrom(all []recordedShare) (out []Share) {
 	for _, s := range all[:min(len(all), MaxShares)] {
-		out = append(out, Share{s.ID, s.SecretHash, time.Unix(0, s.Until), s.Once, s.Ended})
+		out = append(out, Share{s.ID, s.Port, s.SecretHash, time.Unix(0, s.Until), s.Once, s.Ended})
 	}
 	return out
 }

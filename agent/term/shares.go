@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Share lets everyone who has its link watch the terminal at the host of its loan. The
-// link's secret is not stored.
+// Share lets everyone who has its link watch the terminal at the host of its loan, or,
+// with a Port, see that lent port and nothing else. The link's secret is not stored.
 type Share struct {
 	ID         string
+	Port       int    // 0: the terminal
 	SecretHash string // SHA-256 in hexadecimal digits
 	Until      time.Time
 	Once       bool // the host lets only the first browser in

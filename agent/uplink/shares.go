@@ -15,6 +15,8 @@ import (
 // maxShareURL bounds the address from a host, in bytes.
 const maxShareURL = 512
 
+var errPortShares = errors.New("it is too old to show ports to guests")
+
 // shareAnswer is the host's answer about a share on this connection.
 type shareAnswer struct {
 	url string
@@ -51,9 +53,13 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	if told || !time.Now().Before(share.Until) {
 		return nil
 	}
+	if share.Port != 0 && !s.marker.Ports { // it would show the terminal
+		s.shareTold(le, share.ID, shareAnswer{err: errPortShares})
+		return nil
+	}
 	var result ahp.ShareResult
 	err := peer.CallBulk(ctx, ahp.MethodShare, ahp.ShareParams{Channel: le.uri, ID: share.ID, SecretHash: share.SecretHash,
-		ExpiresAt: share.Until.UTC(), Once: share.Once}, &result)
+		ExpiresAt: share.Until.UTC(), Once: share.Once, Port: int64(share.Port)}, &result)
 	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
 		return fmt.Errorf("say who has a link: %w", err)
 	}
@@ -64,13 +70,18 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	case !shareURL(result.URL):
 		said.url = "" // as if the host did not know its address
 	}
+	s.shareTold(le, share.ID, said)
+	return nil
+}
+
+// shareTold records the host's answer about a share.
+func (s *session) shareTold(le *lending, id string, said shareAnswer) {
 	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
 	if le.shares == nil {
 		le.shares = map[string]shareAnswer{}
 	}
-	le.shares[share.ID] = said
-	s.link.mu.Unlock()
-	return nil
+	le.shares[id] = said
 }
 
 // shareURL reports whether url is an acceptable beginning of a link. The link is printed,

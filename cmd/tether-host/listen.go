@@ -29,7 +29,10 @@ func (s *settings) checkAddress() error {
 		return &usageError{fmt.Sprintf("tokens and what terminals print would travel in clear text to %s", s.listen),
 			"give --tls-cert and --tls-key, or listen on 127.0.0.1; behind a proxy that does TLS, add --plaintext"}
 	}
-	return s.checkPublicURL()
+	if err := s.checkPublicURL(); err != nil {
+		return err
+	}
+	return s.checkPreviews()
 }
 
 // checkPublicURL lets pages at that URL connect. Without TLS, only this machine may be at

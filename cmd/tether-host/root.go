@@ -36,17 +36,19 @@ type settings struct {
 	agentShells  bool
 	logLevel     string
 
-	tokens     string // file of tokens
-	cert, key  string // files, PEM
-	plaintext  bool
-	publicURL  string
-	auditLog   string
-	metrics    string
-	perMachine int // terminals
-	most       int // connections
-	memory     int64
-	proxies    []string
-	oidc       oidcSettings
+	tokens    string // file of tokens
+	cert, key string // files, PEM
+	plaintext bool
+	publicURL string
+	// previewDomain is the name below which lent ports are shown, as it was given.
+	previewDomain string
+	auditLog      string
+	metrics       string
+	perMachine    int // terminals
+	most          int // connections
+	memory        int64
+	proxies       []string
+	oidc          oidcSettings
 
 	cluster clusterSettings
 	node    *cluster.Node // nil without --nats; set by serve
@@ -117,6 +119,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with the certificate's key, PEM")
 	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS on other addresses than loopback: behind a TLS proxy, or in a network you trust")
 	f.StringVar(&s.publicURL, "public-url", "", "https `URL` of the page for people, if it differs from the listen address")
+	f.StringVar(&s.previewDomain, "preview-domain", "", "show lent ports in browsers at names below `NAME`[:PORT], for which there is a wildcard certificate; on loopback, below localhost without this flag")
 	f.BoolVar(&s.noHSTS, "no-hsts", false, "do not tell browsers to use https alone for the name in --public-url, at all its ports")
 	f.StringVar(&s.auditLog, "audit-log", "", "log to `FILE` who connected, created, watched and was refused; never what terminals print")
 	f.StringVar(&s.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDRESS`/metrics, without a token; they are only numbers. Port 0 takes any free one, which is printed")

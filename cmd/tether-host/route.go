@@ -61,7 +61,7 @@ func route(ctx context.Context, h *host.Host, door *devices.Door, idp *provider,
 	}
 	h.Handle(pairing.Path, whileReached(door, n))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, what, ok := strings.Cut(r.URL.Path, pairing.Path); ok {
+		if _, what, ok := strings.Cut(r.URL.Path, pairing.Path); ok && !h.ServesPreview(r) {
 			r = r.Clone(r.Context())
 			r.URL.Path, r.URL.RawPath = pairing.Path+what, ""
 		}

@@ -153,6 +153,10 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		defer shells.close()
 		o.Runner = shells
 	}
+	url, typed, page := s.addresses(listener.Addr(), p.secure != nil)
+	if err := s.openPreviews(&o, page); err != nil {
+		return err
+	}
 	h := host.New(o)
 	defer h.Close()
 	defer s.runNode(ctx, h, o.Logger)()
@@ -163,7 +167,6 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer stopMetrics()
 	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
-	url, typed, page := s.addresses(listener.Addr(), p.secure != nil)
 	if p.cred.made || p.cred.file != "" {
 		page += h.Launch(host.Principal{Role: host.RoleAdmin})
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tether/agent/localapi"
 	"tether/agent/localclient"
+	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/qr"
 	"tether/platform/tty"
@@ -18,12 +20,16 @@ func shareCommand(a *app) *cobra.Command {
 	var here hereFlags
 	during := time.Hour
 	c := &cobra.Command{
-		Use: "share ID [--host NAME | --here] [--for TIME] [--once]", Short: "make a link with which a guest watches one terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Use: "share ID [--host NAME | --here] [--port PORT] [--for TIME] [--once]", Short: "make a link with which a guest watches one terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
 		Long: `make a link with which a guest watches one terminal in a browser, read-only and without a
 login. Whoever has the link sees the retained and the new output of this terminal, and
 nothing else, until the time is up or tether unshare ends it. A terminal that is not
 shared with the host is shown to the guests alone. The link is printed once and kept nowhere;
 at a terminal it is also shown as a QR code, for phones.
+
+With --port the guest sees what a program of this terminal serves at that port, and nothing
+of the terminal. If the port is not shared with the host, it is, for reading,
+for the time of the link: to all with whom the terminal is shared there.
 
 With --here no host needs to be paired: this command starts a private host on loopback
 with this one terminal, makes it reachable, and says who can read what is shown. It runs
@@ -38,6 +44,12 @@ Ways (--via), all by programs that you have:
 		RunE: func(c *cobra.Command, args []string) error {
 			if during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
+			}
+			if c.Flags().Changed("port") && (r.Port < term.LeastPort || r.Port > math.MaxUint16) {
+				return usage(c, "--port is %d, and must be %d to %d", r.Port, term.LeastPort, math.MaxUint16)
+			}
+			if r.Port != 0 && here.on {
+				return usage(c, "--port and --here cannot be combined: a private host has no names for ports")
 			}
 			r.ForMs = during.Milliseconds()
 			ways, err := here.ways(c, r.Host)
@@ -55,8 +67,12 @@ Ways (--via), all by programs that you have:
 			if err != nil {
 				return err
 			}
-			a.notice("%s sees all retained and new output of %s at %s until %s; end it with: tether unshare %s",
-				admitted(s), display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
+			sees := "all retained and new output"
+			if s.Port != 0 {
+				sees = fmt.Sprintf("port %d", s.Port)
+			}
+			a.notice("%s sees %s of %s at %s until %s; end it with: tether unshare %s",
+				admitted(s), sees, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
 			if s.Loopback {
 				a.notice("this link works on this machine only, since the host is at a loopback address")
 			}
@@ -66,6 +82,7 @@ Ways (--via), all by programs that you have:
 		},
 	}
 	c.Flags().StringVar(&r.Host, "host", "", "the paired host `NAME` instead of the default host")
+	c.Flags().IntVar(&r.Port, "port", 0, "a link to this `PORT` of the terminal's programs, and to nothing else")
 	here.add(c)
 	c.Flags().DurationVar(&during, "for", time.Hour, "end the link after this `TIME`, at most 720h")
 	c.Flags().BoolVar(&r.Once, "once", false, "let only the first browser in that opens the link")
@@ -108,13 +125,22 @@ func sharesCommand(a *app) *cobra.Command {
 			}
 			w := a.table("ID\tTERMINAL\tHOST\tUNTIL\tONCE")
 			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, display.Printable(s.Name, 80), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, shared(s), display.Printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
 			}
 			return w.Flush()
 		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// shared names what guests see.
+func shared(s localapi.Share) string {
+	name := display.Printable(s.Name, 80)
+	if s.Port != 0 {
+		name += fmt.Sprintf(", port %d", s.Port)
+	}
+	return name
 }
 
 func unshareCommand(a *app) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"tether/ahp"
@@ -26,6 +27,7 @@ type keptShare struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
 	Until   time.Time `json:"until"`
+	Port    int       `json:"port,omitempty"`
 	Once    bool      `json:"once,omitempty"`
 	Guests  [][]byte  `json:"guests_sha256,omitempty"`
 }
@@ -34,6 +36,9 @@ type keptShare struct {
 type sharesFile struct {
 	Version int         `json:"version"`
 	Shares  []keptShare `json:"shares"`
+	// Ports are those of lent ports. They are apart, so that a node of a release that
+	// does not know them does not show guests the terminal.
+	Ports []keptShare `json:"port_shares,omitempty"`
 }
 
 // OpenShares keeps shares in a document, which may be missing. If it cannot be used,
@@ -57,7 +62,7 @@ func (s *Shares) Kept() []host.Share {
 func (s *Shares) Moved() bool { return s.doc.Moved() }
 
 func (f *sharesFile) check() error {
-	for _, k := range f.Shares {
+	for _, k := range slices.Concat(f.Shares, f.Ports) {
 		if len(k.Secret) != sha256.Size || ahp.CheckShareID(k.ID) != nil {
 			return errors.New("it has an entry that is not a share")
 		}
@@ -68,8 +73,8 @@ func (f *sharesFile) check() error {
 // shares returns those that have not expired.
 func (f *sharesFile) shares() (all []host.Share) {
 	now := time.Now()
-	for _, k := range f.Shares {
-		one := host.Share{ID: k.ID, Channel: k.Channel, Machine: k.Machine, Owner: k.Owner, Name: k.Name, Created: k.Created, Until: k.Until, Once: k.Once}
+	for _, k := range slices.Concat(f.Shares, f.Ports) {
+		one := host.Share{ID: k.ID, Channel: k.Channel, Machine: k.Machine, Owner: k.Owner, Name: k.Name, Created: k.Created, Until: k.Until, Port: k.Port, Once: k.Once}
 		one.Secret = [sha256.Size]byte(k.Secret)
 		for _, g := range k.Guests {
 			if len(g) == sha256.Size {
@@ -86,24 +91,29 @@ func (f *sharesFile) shares() (all []host.Share) {
 // Change implements host.Shares.
 func (s *Shares) Change(do func(all []host.Share) []host.Share) error {
 	return s.doc.Change(func(f *sharesFile) error {
-		now := keptShares(do(f.shares()))
-		if reflect.DeepEqual(now, f.Shares) {
+		now := sharesFile{Version: f.Version}
+		now.Shares, now.Ports = keptShares(do(f.shares()))
+		if reflect.DeepEqual(now, *f) {
 			return errSame
 		}
-		f.Shares = now
+		*f = now
 		return nil
 	})
 }
 
-func keptShares(all []host.Share) []keptShare {
-	kept := []keptShare{}
+func keptShares(all []host.Share) (kept, ports []keptShare) {
+	kept = []keptShare{}
 	for i := range all {
 		one := &all[i]
-		k := keptShare{ID: one.ID, Channel: one.Channel, Secret: one.Secret[:], Machine: one.Machine, Owner: one.Owner, Name: one.Name, Created: one.Created.UTC(), Until: one.Until.UTC(), Once: one.Once}
+		k := keptShare{ID: one.ID, Channel: one.Channel, Secret: one.Secret[:], Machine: one.Machine, Owner: one.Owner, Name: one.Name, Created: one.Created.UTC(), Until: one.Until.UTC(), Port: one.Port, Once: one.Once}
 		for j := range one.Guests {
 			k.Guests = append(k.Guests, one.Guests[j][:])
 		}
-		kept = append(kept, k)
+		if k.Port != 0 {
+			ports = append(ports, k)
+		} else {
+			kept = append(kept, k)
+		}
 	}
-	return kept
+	return kept, ports
 }

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,12 +26,16 @@ func TestShares(t *testing.T) {
 	now := time.Now().UTC().Round(time.Second)
 	good := host.Share{ID: "abcdefgh", Channel: "ahp-terminal:/a", Secret: sha256.Sum256([]byte("a")), Machine: "laptop", Owner: "p-ann", Name: "laptop/web", Created: now,
 		Until: now.Add(time.Hour), Once: true, Guests: [][sha256.Size]byte{sha256.Sum256([]byte("g"))}}
+	web := good
+	web.ID, web.Port = "cdefghij", 3000
 	over := good
 	over.ID, over.Until = "bcdefghi", now.Add(-time.Hour)
-	must.Do(t, s.Change(func([]host.Share) []host.Share { return []host.Share{good, over} }))
-	check.Equal(t, "kept", []host.Share{good}, access.OpenShares(access.File(path), nil).Kept())
-	if _, err := secret.ReadFile(path); err != nil { // others may not read it
-		t.Error(err)
+	must.Do(t, s.Change(func([]host.Share) []host.Share { return []host.Share{web, good, over} }))
+	check.Equal(t, "kept", []host.Share{good, web}, access.OpenShares(access.File(path), nil).Kept())
+	text, err := secret.ReadFile(path) // others may not read it
+	var before struct{ Shares []struct{ ID string } }
+	if err != nil || json.Unmarshal(text, &before) != nil || len(before.Shares) != 2 { // the expired one is there, too
+		t.Errorf("a node that knows no links for ports reads %+v, %v", before, err)
 	}
 	for _, text := range []string{"{", `{"version":1,"shares":[{"id":"abcdefgh","secret_sha256":"eA=="}]}`, `{"version":1,"shares":[{"id":"../x","secret_sha256":"` + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" + `"}]}`} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,36 +32,12 @@ func (m *portMachine) lend(n *node) {
 	if m.conn != nil {
 		m.conn.Close()
 	}
-	o := client.Options{ClientID: "workshop", Meta: ahp.ClientMarker{Ports: true}.Meta(), OnStream: serveStreams(m.t, m.handler)}
+	o := client.Options{ClientID: "workshop", Meta: ahp.ClientMarker{Ports: true}.Meta(), OnStream: testkit.ServeStreams(m.t, m.handler)}
 	m.conn = must.Get(client.Connect(m.t.Context(), client.Endpoint{URL: n.url, Token: own}, o))(m.t)
 	m.t.Cleanup(func() { m.conn.Close() })
 	must.Do(m.t, m.conn.CreateTerminal(m.t.Context(), ahp.CreateTerminalParams{Channel: lent, Name: "web", Claim: ahp.ClientClaim("workshop"), ExecutionTarget: ahp.TargetClient,
 		Meta: ahp.AddPorts(ahp.NewTerminalMeta("", false), []ahp.LentPort{{Port: 3000}})}))
 }
-
-// serveStreams serves HTTP/2 on each stream.
-func serveStreams(t *testing.T, handler http.Handler) (onStream func(net.Conn)) {
-	t.Helper()
-	streams := make(streamListener, 4)
-	s := &http.Server{Handler: handler, Protocols: new(http.Protocols)}
-	s.Protocols.SetUnencryptedHTTP2(true)
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.Serve(streams) }()
-	t.Cleanup(func() { close(streams); _ = s.Close(); <-ended })
-	return func(c net.Conn) { streams <- c }
-}
-
-type streamListener chan net.Conn
-
-func (l streamListener) Accept() (net.Conn, error) {
-	c, ok := <-l
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (l streamListener) Close() error   { return nil }
-func (l streamListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // devServer answers with pages, a download, one without an end, calls of fetch_page, and
 // echoes what a connection that was upgraded sends.

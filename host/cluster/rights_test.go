@@ -10,6 +10,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/cluster"
+	"tether/host/preview"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -33,6 +34,7 @@ func startCompany(t *testing.T, servers string) *company {
 		}
 		must.Do(t, err)
 		o.Access, o.People, o.Owners = c.tokens, c.people, n.of.Owners(c.tokens)
+		o.Previews = preview.Options{Domain: "localhost:9187", Key: [32]byte{1}, Used: access.OpenCodes(n.of.Place("previews"))}
 		o.Shares = access.OpenShares(n.of.Place("shares"), func(err error) { t.Error(err) })
 		o.Logins = access.OpenLogins(n.of.Place("logins"), c.tokens, own, func(err error) { t.Error(err) })
 		go func() { defer close(done); c.tokens.Run(ctx, nil) }()

@@ -2,11 +2,16 @@ package preview_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tether/host/preview"
 	"tether/internal/testkit/must"
@@ -164,4 +169,61 @@ func TestEndlessHeaders(t *testing.T) {
 			t.Fatal("the server reads headers without end")
 		}
 	}
+}
+
+// A body may take as long as it moves: each 64 KiB have half a minute.
+func TestSlowBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must.Get(preview.New(preview.Options{Domain: "preview.example", Secure: true, Find: func(context.Context, string, string) (*preview.Port, error) {
+			return &preview.Port{Number: 3000, Write: true, Way: &machine{say: func(r *http.Request) *http.Response {
+				_, _ = io.Copy(io.Discard, r.Body)
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}
+			}}}, nil
+		}}))(t)
+		label := p.Label(3000)
+		target, code := p.Invite("v1", label, "https://host.test", "/")
+		post := func(w http.ResponseWriter, path string, body io.Reader, headers ...string) {
+			r := httptest.NewRequest("POST", path, body)
+			r.Host = label + ".preview.example"
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			p.ServeHTTP(w, r)
+		}
+		w := httptest.NewRecorder()
+		post(w, strings.TrimPrefix(target, p.URL(label)), strings.NewReader(url.Values{"code": {code}}.Encode()), "Content-Type", "application/x-www-form-urlencoded", "Origin", "https://host.test", "Sec-Fetch-Dest", "document")
+		cookie := w.Result().Cookies()[0].String()
+		for what, c := range map[string]struct {
+			piece int
+			want  time.Duration // from the beginning to the last deadline
+		}{"one that trickles": {1, 30 * time.Second}, "one that moves": {16 << 10, 46 * time.Second}} {
+			d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			began := time.Now()
+			post(d, "/upload", &trickle{piece: c.piece, left: 16}, "Cookie", cookie, "Origin", p.URL(label))
+			if d.Code != http.StatusOK || d.last.Sub(began) != c.want {
+				t.Errorf("%s: %d, its last deadline is after %v, want %v", what, d.Code, d.last.Sub(began), c.want)
+			}
+		}
+	})
+}
+
+// deadlines is an answer whose connection notes the deadlines of reading.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	last time.Time
+}
+
+// SetReadDeadline serves an http.ResponseController.
+func (d *deadlines) SetReadDeadline(at time.Time) error { d.last = at; return nil }
+
+// trickle gives a piece each second.
+type trickle struct{ piece, left int }
+
+// Read implements io.Reader.
+func (r *trickle) Read(p []byte) (int, error) {
+	if r.left--; r.left < 0 {
+		return 0, io.EOF
+	}
+	<-time.After(time.Second)
+	return min(len(p), r.piece), nil
 }

@@ -50,8 +50,6 @@ type Port struct {
 	// Way leads to the dev server. An answer with the header Tether-Error does not come
 	// from it, but from the machine, which says why.
 	Way http.RoundTripper
-	// Done is called at the end of a request; nil means that nobody wants to know.
-	Done func()
 }
 
 // Problem is shown to a visitor in place of the preview.
@@ -161,17 +159,11 @@ func (p *Previews) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if port.Done != nil {
-		defer port.Done()
-	}
 	if err := allowed(r, port); err != nil {
 		return err
 	}
 	ctx, stop := p.within(r.Context(), port, func(ctx context.Context) error {
-		again, err := p.opts.Find(ctx, visitor, label)
-		if err == nil && again.Done != nil {
-			again.Done()
-		}
+		_, err := p.opts.Find(ctx, visitor, label)
 		return err
 	})
 	defer stop()

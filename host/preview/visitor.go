@@ -21,7 +21,7 @@ import (
 const openPath = "/.tether/open"
 
 const (
-	codeTime   = 30 * time.Second // from the click to the preview
+	codeTime   = 90 * time.Second // from the click to the preview; nodes' clocks may differ by a minute
 	cookieTime = 30 * 24 * time.Hour
 	maxForm    = 8 << 10 // bytes
 	maxPath    = 2 << 10
@@ -68,7 +68,7 @@ type invitation struct {
 }
 
 // Invite returns a code that lets the visitor's browser in at a preview: a page at origin
-// posts it as the field code of a form to target, within half a minute, once. visitor is
+// posts it as the field code of a form to target, within a minute, once. visitor is
 // what Find gets: letters, digits, - and _. A path that is none begins at the top.
 func (p *Previews) Invite(visitor, label, origin, path string) (target, code string) {
 	i := invitation{visitor, label, origin, pathOr(path), time.Now().Add(codeTime).UnixMilli(), rand.Text()}
@@ -108,12 +108,8 @@ func (p *Previews) open(w http.ResponseWriter, r *http.Request, label string) er
 	if err != nil || !first {
 		return errBadCode
 	}
-	port, err := p.opts.Find(r.Context(), i.Visitor, label)
-	if err != nil {
+	if _, err := p.opts.Find(r.Context(), i.Visitor, label); err != nil {
 		return err
-	}
-	if port.Done != nil {
-		port.Done()
 	}
 	http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: i.Visitor + "." + p.stamp(i.Visitor, label), Path: "/", MaxAge: int(cookieTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.opts.Secure})

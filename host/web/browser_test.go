@@ -23,6 +23,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/preview"
 	"tether/host/web"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -289,13 +290,15 @@ func newSite(t *testing.T, o host.Options) *site {
 	t.Helper()
 	o.Token = token
 	s := &site{t: t}
-	s.owner, s.host = startNodes(t, o)
 	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.heads = append(s.heads, fmt.Sprint(r.RequestURI, r.Header))
 		s.mu.Unlock()
 		s.host.ServeHTTP(w, r)
 	}))
+	at := s.server.Listener.Addr().(*net.TCPAddr)
+	o.Previews = preview.Options{Domain: fmt.Sprint("localhost:", at.Port), Key: [32]byte{1}}
+	s.owner, s.host = startNodes(t, o)
 	s.conns = &connections{Listener: s.server.Listener}
 	s.server.Listener = s.conns
 	s.server.Start()

@@ -97,6 +97,7 @@ const layers = `
 	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web, host/webpush;
 	internal/bounded, internal/jsonspan < host/preview;
+	host/preview < host;
 	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;

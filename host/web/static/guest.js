@@ -1,6 +1,7 @@
 // The page of a guest: one terminal, by a link whose secret is in its fragment (#ID.SECRET). The guest opens it with a click, so that
 // programs that only look at links do not use it up. Once the host knows the browser, the secret is removed from the address.
 import {Host} from "./ahp.js";
+import {openPreview} from "./preview.js";
 import {View} from "./view.js";
 
 const $ = id => document.getElementById(id);
@@ -43,8 +44,17 @@ async function follow() {
   if (row) view.show(row);
 }
 
+// preview leads to the one port that the link is for.
+async function preview() {
+  history.replaceState(null, "", location.pathname + "#" + id);
+  globalThis.localStorage?.setItem("opened", id);
+  const why = await openPreview("/s/preview", {}, "_self");
+  if (why) wrong(why);
+}
+
 function take(opened) {
-  if (opened.row) watch(opened);
+  if (opened.port) preview();
+  else if (opened.row) watch(opened);
   else wrong("The terminal's machine is away now, or does not share the terminal any more. Try again later.");
 }
 

@@ -4,6 +4,7 @@ import {Terminal} from "./vendor/xterm.mjs";
 import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
 import {Lines} from "./lines.js";
+import {openPreview, pathAt} from "./preview.js";
 import {Problems} from "./problems.js";
 import {Runs} from "./runs.js";
 import {bytes, clean, colour, place, readable, safeLink, shown, when} from "./text.js";
@@ -278,8 +279,13 @@ export class View {
       link.onclick = e => { e.preventDefault(); this.ask(t.url); };
       add(link);
     }
-    for (const p of t.ports ?? [])
-      add("port " + p.port + " is open to all who see this terminal" + (p.write ? ", for writing too" : "") + (p.until ? ", until " + when(p.until) : "") + ", fetched " + p.fetched + "×");
+    for (const p of t.ports ?? []) {
+      const open = Object.assign(document.createElement("button"), {type: "button", className: "port", textContent: "open port " + p.port, title: "See what this program serves, in a window of its own"});
+      open.onclick = async () => { const why = await openPreview("/previews", {terminal: t.id, port: p.port, path: pathAt(t.url, p.port)}, "_blank"); if (why) this.note(why, "bad", 10000); };
+      const said = document.createElement("span");
+      said.append(open, " for all who see this terminal" + (p.write ? ", for writing too" : "") + (p.until ? ", until " + when(p.until) : "") + ", fetched " + p.fetched + "×");
+      add(said);
+    }
     if (s?.cwd ?? t.cwd) add(place(s?.cwd ?? t.cwd));
     add((t.target === "client" ? "held by " : "a shell of the host, held by ") + clean(t.claim));
     add((s?.cols ?? t.cols) + "×" + (s?.rows ?? t.rows));

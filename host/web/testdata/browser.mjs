@@ -55,6 +55,12 @@ const ops = {
   async click({selector}) { await page.click(selector); },
   async key({key}) { await page.keyboard.press(key); },
   async type({text}) { await page.keyboard.type(text); },
+  // Goes on with the window that was opened as the n-th.
+  async window({n}) {
+    for (const end = Date.now() + patience; !context.pages()[n]; await new Promise(r => setTimeout(r, 50))) if (Date.now() > end) throw new Error("no window");
+    page = context.pages()[n];
+    tools = null;
+  },
   async reload() { await page.reload(); },
   async shot({path}) { await page.screenshot({path}); },
   async cookies() { return await context.cookies(); },
