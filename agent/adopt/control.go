@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -163,9 +164,14 @@ func (p *part) add(l []byte) {
 	}
 }
 
-// finish removes the part's own %end and the %begin of the token behind it.
+// finish removes the part's own %end and the %begin of the token behind it. tmux since
+// 3.8 tells between the two that the command has paused or continued a pane.
 func (p *part) finish() bool {
 	n := len(p.lines) - 2
+	if n > 0 && (bytes.HasPrefix(p.lines[n], []byte("%pause ")) || bytes.HasPrefix(p.lines[n], []byte("%continue "))) {
+		p.lines = slices.Delete(p.lines, n, n+1)
+		n--
+	}
 	if n < 0 || p.heads != 2 || !bytes.HasPrefix(p.lines[n], []byte("%end ")) || !bytes.HasPrefix(p.lines[n+1], []byte("%begin ")) {
 		return false
 	}

@@ -56,6 +56,16 @@ func TestReplyThatFails(t *testing.T) {
 	}
 }
 
+// tmux since 3.8 tells after a command that it has paused or continued a pane. What a
+// pane shows may look like that.
+func TestReplyOfPausing(t *testing.T) {
+	shown := "%end 1 9 1\n%continue %0\n%begin 1 9 1\n%pause %0"
+	text := "K0\n%end 1 1 1\n%begin 1 2 1\n%end 1 2 1\n%pause %0\n%begin 1 3 1\nK1\n%end 1 3 1\n%begin 1 4 1\n" + shown + "\n%end 1 4 1\n%begin 1 5 1\nKdone\n"
+	if parts, _ := adopt.Reply("K", text); len(parts) != 2 || parts[0] != "" || parts[1] != shown {
+		t.Errorf("parts %q", parts)
+	}
+}
+
 func TestReplyIsBounded(t *testing.T) {
 	line := strings.Repeat("x", 1<<20)
 	text := "K0\n%end 1 1 1\n%begin 1 2 1\n" + strings.Repeat(line+"\n", 20) + strings.Repeat("y", 9<<20) + "\n%end 1 2 1\n%begin 1 3 1\nKdone\n"
