@@ -47,6 +47,9 @@ func TestMain(m *testing.M) {
 		intrude(os.Args[2], os.Args[3])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "serves" {
+		serves(os.Args[2])
+	}
 	if len(os.Args) > 1 && os.Args[1] == "listens" {
 		listens(os.Args[2], os.Args[3])
 		return
