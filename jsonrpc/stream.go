@@ -45,6 +45,7 @@ var (
 	errStreamOpen   = errors.New("jsonrpc: the stream is open already")
 	errBinary       = errors.New("jsonrpc: received a binary message, which belongs to no stream")
 	errStreamWindow = errors.New("jsonrpc: received more of the stream than was allowed")
+	errManyStreams  = errors.New("jsonrpc: the other side begins and ends streams faster than it reads")
 	errTaken        = errors.New("jsonrpc: the other side says that it has taken what was not sent")
 )
 
@@ -236,6 +237,8 @@ func (b *beside) received(p *Peer, msg []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
+	case b.out.cost > 2*streamAhead: // so many ends are queued
+		return errManyStreams
 	case b.ends > 0 && len(msg) == 0:
 		b.ends--
 	case b.ends > 0:

@@ -146,7 +146,13 @@ func rawStream(t *testing.T, o jsonrpc.Options) (far *testkit.ChannelEnd, p *jso
 	near, far := testkit.Channels()
 	accepted, ended = make(chan net.Conn, 100), make(chan error, 1)
 	if o.Taken != "" {
-		o.Accept = func(c net.Conn) { accepted <- c }
+		o.Accept = func(c net.Conn) {
+			select {
+			case accepted <- c:
+			default:
+				_ = c.Close()
+			}
+		}
 	}
 	p = jsonrpc.NewPeer(near, o)
 	go func() { ended <- p.Run(t.Context()) }()
@@ -261,6 +267,13 @@ func TestWrongStreams(t *testing.T) {
 				}
 			}
 		}, want: "more of the stream than was allowed"},
+		"streams without number": {o: jsonrpc.Options{Taken: takenMethod}, do: func(ctx context.Context, far *testkit.ChannelEnd) error {
+			for {
+				if far.SendBinary(ctx, []byte("x")) != nil || far.SendBinary(ctx, nil) != nil { // and reads nothing
+					return nil
+				}
+			}
+		}, want: "faster than it reads"},
 		"one message too large": {o: jsonrpc.Options{Taken: takenMethod}, do: func(ctx context.Context, far *testkit.ChannelEnd) error {
 			return far.SendBinary(ctx, make([]byte, 3<<20))
 		}, want: "more of the stream than was allowed"},
