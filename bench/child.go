@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,8 @@ import (
 //	bench child daemon PROFILE  runs the daemon, and writes its CPU profile
 //	bench child holder ID       holds one of its terminals
 //	bench child host PROFILE    runs the host, and writes its CPU profile
+//	bench child ports-host -    runs the host
+//	bench child page FILE       is a dev server, and writes its port to the file
 //	bench child relay-host -, relay-daemon URL HELD, relay-holder SOCKET
 //	                            runs a part of a reference peer
 const childArg = "child"
@@ -42,6 +45,10 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		os.Exit(holder.Main(args[1:]))
 	case "host":
 		return profile(args[1], serveHost)
+	case "ports-host":
+		return serveHost(context.Background())
+	case "page":
+		return servePages(args[1])
 	case "view":
 		return view(args[1:], in, out)
 	case "relay-host":

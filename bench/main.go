@@ -62,6 +62,7 @@ var parts = []part{
 	{ofTerminals, "search", searchPart},
 	{ofTerminals, "viewers", viewersPart},
 	{ofTerminals, "screens", screensPart},
+	{ofTerminals, "ports", portsPart},
 	{ofHosts, "fanout", fanOutPart},
 	{ofHosts, "hostload", hostLoadPart},
 	{ofHosts, "path", pathPart},

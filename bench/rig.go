@@ -58,6 +58,12 @@ func newRig(ctx context.Context, p programs) (*rig, error) { return newRigWith(c
 
 // newRigWith is newRig with a configuration file for the daemon.
 func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
+	return newRigBy(ctx, p, config, func(*client.Endpoint) error { return nil })
+}
+
+// newRigBy is newRigWith that lets by change the host's address before the daemon and
+// observers use it.
+func newRigBy(ctx context.Context, p programs, config string, by func(*client.Endpoint) error) (*rig, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	home, err := os.MkdirTemp(shortTemp(), "tb")
@@ -69,7 +75,7 @@ func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
 		r.close()
 		return nil, err
 	}
-	for _, start := range []func(context.Context, programs) error{r.startHost, r.startDaemon, r.pair} {
+	for _, start := range []func(context.Context, programs) error{r.startHost, func(context.Context, programs) error { return by(&r.host) }, r.startDaemon, r.pair} {
 		if err := start(ctx, p); err != nil {
 			r.close()
 			return nil, r.said.explain(err)

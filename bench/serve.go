@@ -69,7 +69,13 @@ func serveHost(ctx context.Context) error {
 		return err
 	}
 	h := host.New(host.Options{})
-	server := &http.Server{Handler: h}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == portDoor {
+			passToPort(h, w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})}
 	failed := make(chan error, 1) // one slot for the error of Serve
 	go func() { failed <- server.Serve(l) }()
 	fmt.Printf("READY ws://%s\n", l.Addr())
