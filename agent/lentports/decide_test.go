@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tether/agent/lentports"
 	"tether/agent/term"
@@ -78,6 +79,42 @@ func TestRefusals(t *testing.T) {
 		refused("a terminal that is not lent", 404, w.request("GET", "/", nil))
 		if n := w.dials.Load(); n != 0 {
 			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// A guest asks the port that the link is for, while the link is.
+func TestGuests(t *testing.T) {
+	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+		share := func(id string, port int, within time.Duration) {
+			must.Do(t, w.h.LendTo("lab", term.LoanChange{Share: &term.Share{ID: id, Port: port, Until: time.Now().Add(within)}}))
+		}
+		share("forporta", 3000, time.Hour)
+		share("forterma", 0, time.Hour)
+		share("forother", 3001, time.Hour)
+		w.serve = handles(func(rw http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(rw, "page")
+			if r.URL.Path == "/long" {
+				rw.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}
+		})
+		ask := func(id, path string) *http.Response {
+			return w.ask("GET", path, ahp.PortsReader, `{"guest":"`+id+`"}`)
+		}
+		for id, want := range map[string]string{"forporta": "page", "forterma": "403 ", "forother": "403 ", "unknowna": "403 "} {
+			if got := text(ask(id, "/")); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %q, want %s", id, got, want)
+			}
+		}
+		long := ask("forporta", "/long")
+		synctest.Wait()
+		time.Sleep(time.Hour + time.Minute)
+		if got := text(long); got != "page reset" {
+			t.Errorf("the link's time is over: %q", got)
+		}
+		if got := text(ask("forporta", "/")); !strings.HasPrefix(got, "403 ") {
+			t.Errorf("afterwards: %q", got)
 		}
 	})
 }

@@ -52,8 +52,8 @@ type Options struct {
 	Logger *zerolog.Logger // nil means silence
 }
 
-// Server answers requests of all hosts. It is safe for concurrent use. The links bound how
-// many there are at a time.
+// Server answers requests of all hosts. It is safe for concurrent use. The links bound
+// how many there are at a time.
 type Server struct {
 	opts    Options
 	buffers sync.Pool   // see type buffers

@@ -125,7 +125,7 @@ func (q *request) admits(port int) func(*term.Loan) bool {
 	return func(l *term.Loan) bool {
 		if q.reader.Guest != "" {
 			return slices.ContainsFunc(l.Shares, func(s term.Share) bool {
-				return s.ID == q.reader.Guest && port < 0 && !s.Ended && time.Now().Before(s.Until)
+				return s.ID == q.reader.Guest && s.Port == port && !s.Ended && time.Now().Before(s.Until)
 			})
 		}
 		_, ok := l.Audience.Admits(q.reader.Names, q.reader.Owner)
