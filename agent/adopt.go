@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"tether/agent/adopt"
-	"tether/agent/adopted"
+	"tether/agent/adoptions"
 	"tether/agent/holder"
 	"tether/agent/integrate"
 	"tether/agent/localapi"
@@ -34,7 +34,7 @@ func (a *Agent) reader() []string {
 
 // openAdopted makes what keeps panes adopted. The starter must exist.
 func (a *Agent) openAdopted() {
-	a.adopting = adopted.New(adopted.Options{
+	a.adopting = adoptions.New(adoptions.Options{
 		Access: a.pool.As(term.User), Start: a.starter.Adopt, Find: a.findPane, List: a.listPanes, Pending: a.pending,
 		Rules: a.settings.Adopt, Keep: adoptedPath(a.cfg.Dirs), Report: func(trouble string) { a.degraded.report(adoptCause, trouble) },
 	})
@@ -69,8 +69,8 @@ func (a *Agent) Adopt(ctx context.Context, r localapi.AdoptRequest) (term.Handle
 	if _, err := adopt.ParseTarget(r.Pane); err != nil {
 		return term.Handle{}, localapi.BadRequest("%v", err)
 	}
-	h, err := a.adopting.Adopt(ctx, adopted.Request{Pane: r.Pane, Name: r.Name, Private: r.Private, Types: r.Type})
-	if already, ok := errors.AsType[*adopted.AdoptedError](err); ok {
+	h, err := a.adopting.Adopt(ctx, adoptions.Request{Pane: r.Pane, Name: r.Name, Private: r.Private, Types: r.Type})
+	if already, ok := errors.AsType[*adoptions.AdoptedError](err); ok {
 		return h, &localapi.Error{Code: localapi.CodeExists, Message: already.Error(), Hint: "tether read, lend and wait take its name; tether unadopt ends the adoption"}
 	}
 	return h, err

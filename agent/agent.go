@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/agent/adopted"
+	"tether/agent/adoptions"
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/agent/history"
@@ -162,7 +162,7 @@ type Agent struct {
 	confiner *start.Confiner
 	// declared is closed before the terminals end or are left.
 	declared *declared.Set
-	adopting *adopted.Keeper
+	adopting *adoptions.Keeper
 	end      context.CancelFunc
 	last     atomic.Pointer[func()] // makes way for the next daemon
 	kept     atomic.Int64           // terminals that were left running

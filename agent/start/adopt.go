@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"tether/agent/adopt"
-	"tether/agent/adopted"
+	"tether/agent/adoptions"
 	"tether/agent/integrate"
 	"tether/agent/localapi"
 	"tether/agent/policy"
@@ -20,7 +20,7 @@ import (
 
 // Adopt starts the reader of a pane as a terminal of the person's, which is lent to
 // nobody. Errors: an *Error, a *term.SpecError, ctx's, and those of the pool.
-func (s *Starter) Adopt(ctx context.Context, pane adopt.Pane, r adopted.Request) (term.Handle, error) {
+func (s *Starter) Adopt(ctx context.Context, pane adopt.Pane, r adoptions.Request) (term.Handle, error) {
 	at := pane.Target.String()
 	switch {
 	case len(s.opts.Reader) == 0:

@@ -53,8 +53,8 @@ const layers = `
 	agent/localapi, agent/policy, agent/ports, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/flow, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/change, internal/clip, internal/retry, platform/ipc, platform/proc, platform/pty, platform/tty, screen < agent/adopt;
-	agent/adopt, agent/config, agent/term, internal/jsonspan, platform/secret < agent/adopted;
-	agent/adopted < agent/start;
+	agent/adopt, agent/config, agent/term, internal/jsonspan, platform/secret < agent/adoptions;
+	agent/adoptions < agent/start;
 	agent/adopt < agent/local, cmd/tether;
 	screen < internal/plain;
 	internal/literal < problems;

@@ -1,4 +1,4 @@
-package adopted
+package adoptions
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package adopted_test
+package adoptions_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tether/agent/adopt"
-	"tether/agent/adopted"
+	"tether/agent/adoptions"
 	"tether/agent/config"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -28,7 +28,7 @@ import (
 type world struct {
 	t      *testing.T
 	pool   *term.Pool
-	keeper *adopted.Keeper
+	keeper *adoptions.Keeper
 	keep   string
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -63,7 +63,7 @@ func newWorld(t *testing.T, rules ...config.Adopt) *world {
 
 // begin is the start of a daemon.
 func (w *world) begin(rules ...config.Adopt) {
-	w.keeper = adopted.New(adopted.Options{
+	w.keeper = adoptions.New(adoptions.Options{
 		Access: w.pool.As(term.User), Start: w.start, Find: w.find, Rules: rules, Keep: w.keep,
 		List: func(context.Context) (all []adopt.Pane, errs []error) {
 			w.mu.Lock()
@@ -82,7 +82,7 @@ func (w *world) begin(rules ...config.Adopt) {
 
 func (w *world) end() { w.stop(); <-w.done }
 
-func (w *world) start(_ context.Context, p adopt.Pane, r adopted.Request) (term.Handle, error) {
+func (w *world) start(_ context.Context, p adopt.Pane, r adoptions.Request) (term.Handle, error) {
 	w.mu.Lock()
 	w.starts++
 	if r.Again {
@@ -150,7 +150,7 @@ func TestAPaneIsAdoptedAgain(t *testing.T) {
 		w := newWorld(t)
 		defer w.end()
 		w.pane(3, 100, "npm run dev")
-		h := must.Get(w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%3", Name: "web"}))(t)
+		h := must.Get(w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%3", Name: "web"}))(t)
 		if lent := h.Info().LentTo; len(lent) > 0 {
 			t.Fatalf("adopting has lent it to %v", lent)
 		}
@@ -186,7 +186,7 @@ func TestAPaneIsNotAdoptedAgain(t *testing.T) {
 				w := newWorld(t)
 				defer w.end()
 				w.pane(3, 100, "npm run dev")
-				h := must.Get(w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%3"}))(t)
+				h := must.Get(w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%3"}))(t)
 				do(w, h)
 				time.Sleep(time.Hour)
 				if n := len(w.running()); n > 0 || w.starts != 1 {
@@ -204,7 +204,7 @@ func TestAdoptingAgainIsBounded(t *testing.T) {
 		w := newWorld(t)
 		defer w.end()
 		w.pane(3, 100, "npm run dev")
-		must.Get(w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%3"}))(t)
+		must.Get(w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%3"}))(t)
 		for range 100 {
 			for _, h := range w.running() {
 				w.dies(h)
@@ -214,7 +214,7 @@ func TestAdoptingAgainIsBounded(t *testing.T) {
 		if w.starts != 6 || !strings.Contains(w.trouble, "tether adopt tmux:%3") {
 			t.Errorf("%d starts, and the person is told %q", w.starts, w.trouble)
 		}
-		if _, err := w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%3"}); err != nil {
+		if _, err := w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%3"}); err != nil {
 			t.Errorf("the person cannot try it again: %v", err)
 		}
 	})
@@ -230,8 +230,8 @@ func TestAPaneIsAdoptedOnce(t *testing.T) {
 		var already sync.Map
 		for n := range 20 {
 			wg.Go(func() {
-				_, err := w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%3"})
-				if _, ok := errors.AsType[*adopted.AdoptedError](err); ok {
+				_, err := w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%3"})
+				if _, ok := errors.AsType[*adoptions.AdoptedError](err); ok {
 					already.Store(n, true)
 				}
 			})
@@ -242,7 +242,7 @@ func TestAPaneIsAdoptedOnce(t *testing.T) {
 		if len(w.running()) != 1 || n != 19 {
 			t.Errorf("%d terminals, %d were told that it is adopted", len(w.running()), n)
 		}
-		if _, err := w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%4"}); err == nil {
+		if _, err := w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%4"}); err == nil {
 			t.Error("a pane that is not there was adopted")
 		}
 	})
@@ -284,7 +284,7 @@ func TestTheNextDaemonAdoptsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.pane(3, 100, "npm run dev")
-		h := must.Get(w.keeper.Adopt(t.Context(), adopted.Request{Pane: "tmux:%3", Name: "web", Private: true, Types: true}))(t)
+		h := must.Get(w.keeper.Adopt(t.Context(), adoptions.Request{Pane: "tmux:%3", Name: "web", Private: true, Types: true}))(t)
 		w.running()
 		w.end()
 		w.dies(h)
