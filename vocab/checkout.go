@@ -7,8 +7,8 @@ import (
 
 // Checkout is the git work tree that a directory is in.
 type Checkout struct {
-	// Repository is what all its work trees share: the directory of the main one, else the
-	// git directory.
+	// Repository is what all its work trees share: the directory of the main one, else
+	// the git directory.
 	Repository string `json:"repository"`
 	Worktree   string `json:"worktree"`         // root of this work tree
 	Branch     string `json:"branch,omitempty"` // absent if detached or unknown

@@ -2,8 +2,8 @@ package holder
 
 import "errors"
 
-// The framing of version 1 is frozen; the package comment has the rules between frames. All
-// numbers are big-endian. Offsets count the bytes that the child has written.
+// The framing of version 1 is frozen; the package comment has the rules between frames.
+// All numbers are big-endian. Offsets count the bytes that the child has written.
 //
 // A hello is magic, the length of the rest u16 (44 to maxHello), the oldest and the
 // newest version spoken u16 each, features u64, a nonce that is new for each connection

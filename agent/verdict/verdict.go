@@ -59,7 +59,8 @@ type Verdict struct {
 	Running *Point `json:"running,omitempty"`
 	// Uncounted is how many newer runs than Newest do not count.
 	Uncounted int `json:"uncounted,omitempty"`
-	// Notes are about what limits the verdict, such as a commit that was good and failing.
+	// Notes are about what limits the verdict, such as a commit that was good and
+	// failing.
 	Notes []string `json:"notes,omitempty"`
 }
 

@@ -147,8 +147,8 @@ func (s *schemas) parse(t *testing.T, dir, name string) {
 	}
 }
 
-// table writes the fields of a struct: of a small one on one line, otherwise those without
-// a comment together.
+// table writes the fields of a struct: of a small one on one line, otherwise those
+// without a comment together.
 func (s *schemas) table(t *testing.T, b *strings.Builder, name string) {
 	t.Helper()
 	all := s.fields(t, name, map[string]bool{})
