@@ -85,6 +85,9 @@ const (
 	Unknown             // the system does not tell whose the port is
 )
 
+// ChangedHands is why the lending of a port ends when an Error is of the kind Foreign.
+const ChangedHands = "a program that is not the terminal's listens there now"
+
 // Error says why a server of a terminal cannot be reached.
 type Error struct {
 	Kind Kind

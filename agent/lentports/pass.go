@@ -77,7 +77,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, q *request) {
 	s.count(q)
 	defer func() {
 		if q.foreign { // after the answer, which this would end
-			q.h.ClosePort(q.host, q.port.Port, "a program that is not the terminal's listens there now")
+			q.h.ClosePort(q.host, q.port.Port, devserver.ChangedHands)
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(q.ctx)

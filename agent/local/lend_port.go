@@ -57,7 +57,7 @@ func (s *Server) checkPorts(r *http.Request, h term.Handle, host string, ports [
 		switch {
 		case err == nil, ok && unserved.Kind == devserver.None:
 		case ok && unserved.Kind == devserver.Foreign:
-			return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("port %d cannot be shared: %s has it, which is no program of %s", port, s.portUserFor(r, port), i.ID),
+			return &localapi.Error{Code: localapi.CodeDenied, Message: fmt.Sprintf("port %d cannot be shared: it is used by %s, not by a program of %s", port, s.portUserFor(r, port), i.ID),
 				Hint: "only ports of the terminal's own programs can; a port that a container publishes belongs to the container's daemon"}
 		default:
 			return err

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"tether/agent/devserver"
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
 	"tether/agent/term"
+	"tether/ahp"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/vocab"
@@ -149,7 +151,7 @@ func TestWhosePortIsLent(t *testing.T) {
 	for what, c := range map[string]struct {
 		port int
 		by   string
-	}{"no terminal's": {outside, "outside tether has it, which is no program of " + web}, "another terminal's": {others, ", " + other + " has it, which is no program of " + web}} {
+	}{"no terminal's": {outside, "outside tether, not by a program of " + web}, "another terminal's": {others, ", " + other + ", not by a program of " + web}} {
 		if _, err := lend(person, c.port); err == nil || !strings.Contains(err.Error(), c.by) {
 			t.Errorf("%s: %v, want %s", what, err, c.by)
 		}
@@ -188,5 +190,27 @@ func TestPortsOfAPane(t *testing.T) {
 	}
 	if err := ask(pane(0), own); err == nil || !strings.Contains(err.Error(), "which does not tell whose programs run there") {
 		t.Errorf("a pane with unknown programs: %v", err)
+	}
+}
+
+// A lent port that another program has by now is closed by the next call of fetch_page,
+// and the person sees why.
+func TestAPortThatChangedHandsIsClosed(t *testing.T) {
+	d := openReal(t, local.Options{})
+	_, outside, visits := elsewhere(t)
+	web, _, own := d.served(t, term.User, "x")
+	h := must.Get(d.pool.As(term.User).Terminal(term.ID(web)))(t)
+	must.Do(t, h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: own}, {Port: outside}}}))
+	ask := func(port int) ahp.FetchResult {
+		return d.server.FetchAt(t.Context(), "lab", term.ID(web), term.LentPort{Port: port}, ahp.FetchParams{Arguments: []byte(`{"path":"/"}`)})
+	}
+	if a := ask(own); a.Error != "" {
+		t.Errorf("its own port: %s", a.Error)
+	}
+	if a := ask(outside); !strings.Contains(a.Error, "another program has it") || visits.Load() != 0 {
+		t.Errorf("another's port: %+v, %d connections", a, visits.Load())
+	}
+	if loan, _ := h.Loan("lab"); loan.Ports[0].Closed != "" || loan.Ports[1].Closed != devserver.ChangedHands || len(loan.OpenPorts()) != 1 {
+		t.Errorf("open are %+v", loan.Ports)
 	}
 }

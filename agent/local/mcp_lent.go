@@ -3,8 +3,10 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"tether/agent/devserver"
 	"tether/agent/fetch"
 	"tether/agent/term"
 	"tether/agenttools"
@@ -15,23 +17,34 @@ import (
 // host sees it.
 type lentServer struct {
 	agenttools.Fetcher
+	host  string
+	h     term.Handle
 	write bool
 }
 
 // Fetch implements agenttools.Fetcher.
 func (l lentServer) Fetch(ctx context.Context, id string, r fetch.Request) (*fetch.Page, error) {
 	r.Write = l.write
-	return l.Fetcher.Fetch(ctx, id, r)
+	page, err := l.Fetcher.Fetch(ctx, id, r)
+	if e, ok := errors.AsType[*devserver.Error](err); ok && e.Kind == devserver.Foreign {
+		l.h.ClosePort(l.host, r.Port, devserver.ChangedHands)
+	}
+	return page, err
 }
 
 // FetchAt carries out a call of fetch_page for a reader at a host, on a port that is lent
 // there. The answer is masked as all that the host sees.
 func (s *Server) FetchAt(ctx context.Context, host string, id term.ID, port term.LentPort, q ahp.FetchParams) (a ahp.FetchResult) {
-	terminals := lentServer{&agentTerminals{server: s, access: s.opts.Access(term.Host(host)), masked: true}, port.Write}
+	access := s.opts.Access(term.Host(host))
+	h, err := access.Terminal(id)
+	if err != nil {
+		return ahp.FetchResult{Error: err.Error()}
+	}
+	terminals := lentServer{&agentTerminals{server: s, access: access, masked: true}, host, h, port.Write}
 	tools := agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Bug: s.toolBug, Matchers: s.opts.Matchers})
 	defer tools.Close()
 	args := map[string]json.RawMessage{}
-	err := ahp.DecodeParams(q.Arguments, &args)
+	err = ahp.DecodeParams(q.Arguments, &args)
 	if err != nil || args == nil {
 		return ahp.FetchResult{Error: "the arguments are no object"}
 	}

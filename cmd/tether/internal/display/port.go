@@ -66,7 +66,7 @@ func portText(p vocab.LentPort) string {
 func PortInFull(p vocab.LentPort) string {
 	text := portText(p)
 	if p.Closed == "" {
-		text += " open for " + Ago(time.Since(p.Since))
+		text += ", open for " + Ago(time.Since(p.Since))
 	}
 	if p.Port == 0 {
 		return text
