@@ -162,7 +162,7 @@ func (c *LoanChange) text(a *Audience) string {
 	for _, p := range c.Ports {
 		what := portName(p.Port)
 		if p.Write {
-			what += " for writing, too"
+			what += " (also for writing)"
 		}
 		if !p.Until.IsZero() {
 			what += " until " + p.Until.UTC().Format(time.RFC3339)

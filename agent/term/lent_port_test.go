@@ -257,7 +257,7 @@ func TestPortsAreAudited(t *testing.T) {
 		<-h.Done()
 		synctest.Wait()
 		want := []string{
-			"user lend lab: port 3000 for writing, too until " + until.UTC().Format(time.RFC3339) + "; port 3001; port 3002; port 3003",
+			"user lend lab: port 3000 (also for writing) until " + until.UTC().Format(time.RFC3339) + "; port 3001; port 3002; port 3003",
 			"user unlend lab: port 3001, fetched 2 times",
 			"nobody unlend lab: the time was up; port 3000, fetched 0 times",
 			"nobody unlend lab: another program has it; port 3002, fetched 0 times",

@@ -51,7 +51,7 @@ func portWord(n int) string {
 func portText(p vocab.LentPort) string {
 	text := "port " + portName(p)
 	if p.Write {
-		text += " for writing, too"
+		text += " (also for writing)"
 	}
 	if !p.Until.IsZero() {
 		text += " until " + Clock(p.Until)
