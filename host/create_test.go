@@ -205,7 +205,7 @@ func TestMarker(t *testing.T) {
 		h := testHost(t, host.Options{Grace: 7e9})
 		v := connect(t, h, "laptop", viewOptions{resume: true})
 		got, ok := ahp.FindClientTerminals(v.result)
-		want := ahp.ClientTerminals{Version: 1, GraceMs: 7000, Resume: true, CommandActions: true, MaxDataBytes: 65536, Screens: true, States: true, MayLend: new(true), Shares: true, Runs: true}
+		want := ahp.ClientTerminals{Version: 1, GraceMs: 7000, Resume: true, CommandActions: true, MaxDataBytes: 65536, Screens: true, States: true, MayLend: new(true), Shares: true, Runs: true, Ports: true}
 		if diff := cmp.Diff(want, got); !ok || diff != "" {
 			t.Errorf("the marker is there: %t; -want +got:\n%s", ok, diff)
 		}

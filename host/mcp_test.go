@@ -99,8 +99,8 @@ func TestAgentWatchesADevServer(t *testing.T) {
 			for _, tool := range tools.Tools {
 				names = append(names, tool.Name)
 			}
-			if got := strings.Join(names, " "); got != "compare_runs list_runs list_terminals problems read_terminal search_runs verdict wait_terminal" {
-				t.Errorf("tools %s: want those that only read", got)
+			if got := strings.Join(names, " "); got != "compare_runs fetch_page list_runs list_terminals problems read_terminal search_runs verdict wait_terminal" {
+				t.Errorf("tools %s: want those that only read, and fetch_page", got)
 			}
 			var all []listed
 			use(t, agent, "list_terminals", nil, &all)

@@ -53,7 +53,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 				laptop.join(uri, "run", "list_terminals")
 				return len(changed) > 0
 			})
-			want := []string{"compare_runs", "lap-top__list_terminals", "lap-top__run", "list_runs", "list_terminals", "problems", "read_terminal", "search_runs", "verdict", "wait_terminal"}
+			want := []string{"compare_runs", "fetch_page", "lap-top__list_terminals", "lap-top__run", "list_runs", "list_terminals", "problems", "read_terminal", "search_runs", "verdict", "wait_terminal"}
 			check.Equal(t, "tools", want, toolNames(t, agent))
 			answered := make(chan *sdk.CallToolResult, 1)
 			go func() {
