@@ -39,7 +39,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			agent := must.Get(connect(t, url, "operator-bot", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 				changed <- struct{}{}
 			}}))(t)
-			if names := toolNames(t, agent); len(names) != 8 {
+			if names := toolNames(t, agent); len(names) != 9 {
 				t.Errorf("before a machine is there: %v", names)
 			}
 			laptop := as(t, url, "machine-lap.top", "laptop", viewOptions{resume: true})
@@ -82,7 +82,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			}
 			laptop.dispatch(uri, ahp.SessionActiveClientRemoved{ClientID: "laptop"})
 			<-changed
-			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 8 })
+			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 9 })
 		})
 	}
 }
@@ -95,8 +95,8 @@ func TestWhoIsOfferedMachinesTools(t *testing.T) {
 		sessions bool
 		want     int
 	}{
-		{"operator-bot", true, 9}, {"admin-root", true, 9}, {"agent-bot", true, 8}, {"observer-ann", true, 8},
-		{"operator-bot", false, 8}, {"admin-root", false, 8},
+		{"operator-bot", true, 10}, {"admin-root", true, 10}, {"agent-bot", true, 9}, {"observer-ann", true, 9},
+		{"operator-bot", false, 9}, {"admin-root", false, 9},
 	} {
 		t.Run(fmt.Sprintf("%s, sessions %v", tt.token, tt.sessions), func(t *testing.T) {
 			_, url := serve(t, host.Options{Sessions: tt.sessions, Access: newUsers("machine-laptop", tt.token)})
@@ -177,7 +177,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 			person := as(t, url, "admin-ann", "person", viewOptions{})
 			first := listSessions(t, person)[0].Resource
 			laptop.join(first, "run")
-			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 9 })
+			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 10 })
 			dispose := func(uri string) {
 				t.Helper()
 				must.Do(t, person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: uri}, nil))
@@ -194,7 +194,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 				t.Fatalf("after the agent has asked for something: %+v, before it was %s", all, first)
 			}
 			laptop.join(all[0].Resource, "run")
-			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 9 })
+			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 10 })
 			dispose(all[0].Resource)
 			agent.Close() // over HTTP, a request
 			if left := listSessions(t, person); len(left) != 0 {
