@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the programs that tests use, where it can: with apt if it runs as root, and with npm and go below bin/tools. It prints what is missing
-# afterwards; tests that need it are skipped and say so. With the argument vscode-host it installs VS Code's agent host alone.
+# afterwards; tests that need it are skipped and say so. With the argument vscode-host it installs VS Code's agent host alone, with frameworks the dev
+# servers that only a long run tries (TETHER_FRAMEWORKS=all make test-web).
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p bin/tools
@@ -56,6 +57,7 @@ debian_packages() {
 		"the tests in windows of terminal programs are skipped"
 	# A real keyring, on a session bus of its own, keeps a secret.
 	debian "gnome-keyring-daemon dbus-run-session dbus-send" "gnome-keyring dbus dbus-daemon" "the test of GNOME's keyring is skipped"
+	debian flask python3-flask "its page is not tried"
 	# A real browser uses the local door as pages do.
 	{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null ||
 		debian chromium-headless-shell chromium-headless-shell "the tests with a browser are skipped"
@@ -86,6 +88,17 @@ npm_packages() {
 	fi
 }
 
+# frameworks installs dev servers for a long run, some 800 MB.
+frameworks() {
+	debian "django-admin rails" "python3-django ruby-rails" "their pages are not tried"
+	npm_packages astro astro "Astro is not tried" --ignore-scripts astro@7.3.5
+	npm_packages sveltekit @sveltejs/kit "SvelteKit is not tried" --ignore-scripts vite@8.4.0 @sveltejs/kit@3.2.0 @sveltejs/vite-plugin-svelte@7.3.1 svelte@5.57.3
+	npm_packages nuxt nuxt "Nuxt is not tried" --ignore-scripts nuxt@4.5.2
+	npm_packages storybook storybook "Storybook is not tried" --ignore-scripts vite@8.4.0 storybook@10.6.7 @storybook/html-vite@10.6.0
+	npm_packages angular @angular/cli "Angular is not tried" --ignore-scripts @angular/cli@22.2.7 @angular/build@22.2.7 @angular/core@22.2.6 \
+		@angular/common@22.2.6 @angular/compiler@22.2.6 @angular/compiler-cli@22.2.6 @angular/platform-browser@22.2.6 typescript@6.0.3 rxjs@7.8.2 tslib@2.9.1
+}
+
 # oracles installs xterm.js, which checks the scanner, a grammar that checks the script for PowerShell, the shell nu, and jsQR, which reads QR codes.
 oracles() {
 	local node=bin/tools/node nu
@@ -109,6 +122,8 @@ identity_provider() {
 	rm -rf "$made"
 }
 
+[ "${1:-}" != frameworks ] || { frameworks; exit; }
+
 # All installations run at the same time, because they wait for the network and the disk more than for processors.
 debian_packages 8>&- &
 vscode_host 8>&- &
@@ -117,7 +132,8 @@ npm_packages watchers vitest "vite, webpack and other builds and watchers are no
 	vite@7.1.12 rollup@4.52.5 nodemon@3.1.10 typescript@5.9.3 webpack@5.102.1 webpack-cli@6.0.1 vitest@4.0.3 jest@30.2.0 concurrently@9.2.1 \
 	tsx@4.20.6 esbuild@0.25.11 8>&- &
 # Dev servers that print errors of their pages.
-npm_packages pages next "the test with pages of Vite and Next.js is skipped" --ignore-scripts vite@8.4.0 next@16.4.6 react@19.3.1 react-dom@19.3.1 8>&- &
+npm_packages pages next "the test with pages of Vite and Next.js is skipped" --ignore-scripts vite@8.4.0 next@16.4.6 react@19.3.1 react-dom@19.3.1 \
+	webpack@5.102.1 webpack-cli@6.0.1 webpack-dev-server@5.2.2 8>&- &
 # Real MCP and ACP programs need Node 22.
 npm_packages node22 node/bin/node "the tests with Node 22 are skipped" node@22.23.3 8>&- &
 # An ACP agent's library, and an ACP agent.

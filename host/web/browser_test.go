@@ -198,7 +198,7 @@ func (b *browser) shot(name string) {
 }
 
 // seen is the browser's activity besides showing the page.
-type seen struct{ Requests, Errors, Dialogs, Popups, Sent []string }
+type seen struct{ Requests, Errors, Dialogs, Popups, Sockets, Sent []string }
 
 // says are the methods that the page may send to its host. An observer needs no others,
 // whatever is printed or typed.

@@ -59,6 +59,7 @@ type shop struct {
 	t     *testing.T
 	bin   string
 	env   []string
+	page  string             // of the host
 	agent *sdk.ClientSession // of an agent at the host
 }
 
@@ -79,10 +80,11 @@ func newShop(t *testing.T) *shop {
 		t.Fatalf("the host says %q", line)
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // it ends with the host
+	s.page = "http" + strings.TrimPrefix(url, "ws")
 	s.tether("", "pair", "--without-token", url)
 	t.Cleanup(func() { s.tether("", "stop") })
 	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
-	s.agent = must.Get(c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp", MaxRetries: -1}, nil))(t)
+	s.agent = must.Get(c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.page + "/mcp", MaxRetries: -1}, nil))(t)
 	t.Cleanup(func() { s.agent.Close() })
 	return s
 }

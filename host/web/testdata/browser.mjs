@@ -8,7 +8,7 @@ const {chromium} = createRequire(modules + "/")("playwright-core");
 // On a busy machine everything may take minutes. What never happens still ends the test.
 const patience = 240000; // ms
 const browser = await chromium.launch({executablePath: program, timeout: patience, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
-const seen = {requests: [], errors: [], dialogs: [], popups: [], sent: []};
+const seen = {requests: [], errors: [], dialogs: [], popups: [], sockets: [], sent: []};
 let context, page, tools;
 
 // session speaks the DevTools protocol with the page.
@@ -20,6 +20,14 @@ async function session() {
   return tools;
 }
 
+// watch notes what a window does besides showing its page.
+function watch(p) {
+  p.on("pageerror", e => seen.errors.push(String(e.stack ?? e)));
+  p.on("console", m => { if (m.type() === "error") seen.errors.push(m.text()); });
+  p.on("websocket", socket => seen.sockets.push(socket.url()));
+  p.on("dialog", d => { seen.dialogs.push(d.message()); d.dismiss(); });
+}
+
 const ops = {
   async open({width = 1280, height = 800, dark = false, script = true}) {
     await context?.close();
@@ -29,16 +37,21 @@ const ops = {
     page = await context.newPage();
     tools = null;
     context.on("request", r => seen.requests.push(r.url()));
-    context.on("page", p => { if (p !== page) seen.popups.push(p.url()); });
-    page.on("pageerror", e => seen.errors.push(String(e.stack ?? e)));
-    page.on("console", m => { if (m.type() === "error") seen.errors.push(m.text()); });
+    watch(page);
+    context.on("page", p => { seen.popups.push(p.url()); watch(p); });
     page.on("websocket", socket => socket.on("framesent", f => { if (seen.sent.length < 10000) seen.sent.push(String(f.payload)); }));
-    page.on("dialog", d => { seen.dialogs.push(d.message()); d.dismiss(); });
   },
   // Forgets all of a test.
   async leave() {
     await context?.close();
     context = page = tools = undefined;
+    for (const all of Object.values(seen)) all.length = 0;
+  },
+  // Ends the present window, and forgets what all did. It goes on with the first one.
+  async close() {
+    await page.close();
+    page = context.pages()[0];
+    tools = null;
     for (const all of Object.values(seen)) all.length = 0;
   },
   async size({width, height}) { await page.setViewportSize({width, height}); },
@@ -51,6 +64,8 @@ const ops = {
       if (Date.now() > end) throw new Error("it did not come true");
     }
   },
+  // Like eval, but false while the page is loaded anew.
+  async is({js}) { return await page.evaluate(js).catch(e => { if (!/context was destroyed|navigation/.test(String(e))) throw e; return false; }); },
   async eval({js}) { return await page.evaluate(js); },
   async click({selector}) { await page.click(selector); },
   async key({key}) { await page.keyboard.press(key); },

@@ -1,0 +1,5 @@
+import "./style.css"
+
+export default function Layout({ children }) {
+  return <html><body>{children}</body></html>
+}

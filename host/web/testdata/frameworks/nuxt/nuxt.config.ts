@@ -1,0 +1,1 @@
+export default defineNuxtConfig({ css: ["~/style.css"], telemetry: false })
