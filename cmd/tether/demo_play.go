@@ -34,8 +34,8 @@ func (s *stage) play(ctx context.Context) error {
 		link, display.ShellLine([]string{s.home()}), display.ShellLine([]string{s.self}), demoHost, demoServer)
 	changes, running := 0, true
 	for {
-		fmt.Fprint(a.stdout, "\no open the page · c change the served page · s start a shared shell · e end the server · q quit ")
-		key, err := a.key(ctx, "ocseq")
+		fmt.Fprint(a.stdout, "\no open the page · c change the served page · f let an agent fetch a broken page · s start a shared shell · e end the server · q quit ")
+		key, err := a.key(ctx, "ocfseq")
 		fmt.Fprintln(a.stdout)
 		if err != nil {
 			return err
@@ -61,6 +61,8 @@ func (s *stage) play(ctx context.Context) error {
 				_, err = get(ctx, site+"/")
 			}
 			fmt.Fprintf(a.stdout, "page changed and requested once; the host's page shows both lines. Server: %s\n", site)
+		case key == 'f':
+			err = s.showBroken(ctx, site)
 		case key == 'e':
 			running = false
 			if err = s.tether(ctx, "kill", demoServer); err == nil {
@@ -186,6 +188,7 @@ func (s *stage) steps(ctx context.Context, seen *buffer) error {
 		{"the running terminals", []func() error{run("ls")}},
 		{"request a page", []func() error{visit("/hello", "Hello")}},
 		{"change the page", []func() error{func() error { return s.change("Changed") }, toSee(`page\.html has changed`), visit("/changed", "Changed")}},
+		{"share the server's port, too, and let an agent at the host fetch a page that breaks", []func() error{func() error { return s.showBroken(ctx, site) }}},
 		{"kill the daemon; the server keeps serving, and the observer gets nothing",
 			[]func() error{func() error { return s.killDaemon(ctx) }, visit("/without-a-daemon", "")}},
 		{"start another daemon, which resumes the server",

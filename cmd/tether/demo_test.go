@@ -47,7 +47,8 @@ func TestDemo(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		for _, want := range []string{"  | ", `GET "/hello"`, "page.html has changed", `GET "/without-a-daemon"`, `GET "/with-another"`, "  | tether: exited "} {
+		for _, want := range []string{"  | ", `GET "/hello"`, "page.html has changed", `fetch_page {"path":"/broken"`, "500 Internal Server Error", "This page is broken",
+			"printed meanwhile:\n  | panic: runtime error: index out of range", "demo.inCart", `GET "/without-a-daemon"`, `GET "/with-another"`, "  | tether: exited "} {
 			if !bytes.Contains(out, []byte(want)) {
 				t.Errorf("%q was not shown:\n%s", want, out)
 			}
@@ -64,6 +65,8 @@ func TestDemo(t *testing.T) {
 		p.sees("no desktop", "/launch#", "q quit")
 		p.types("c")
 		p.sees("page changed and requested once", "q quit")
+		p.types("f")
+		p.sees("This page is broken", "panic: runtime error", "q quit")
 		p.types("s")
 		p.sees("tether run --name shell")
 		p.types("echo mark$((1+1)); tether ls\r")
@@ -170,7 +173,9 @@ func TestTour(t *testing.T) {
 		"tether read --tail":   func() { me.sees(":") },
 		"tether read mine":     func() { me.sees("in the 2nd shell") },
 		"tether commands":      func() { me.sees("echo in the") },
-		"tether kill":          func() { me.sees("killed SIGTERM") },
+		"tether fetch":         func() { me.sees("This page is broken", "panic: runtime error") },
+		"tether kill clock":    func() { me.sees("killed SIGTERM") },
+		"tether kill web":      func() { me.sees("web exited 0") },
 		"tether shell":         func() { me.types("echo in the $((1+1))nd shell; exit\r"); me.sees("in the 2nd shell") },
 		"tether run --private": func() { me.sees("0tonly for me") }, // behind the sequence that keeps the title
 	}
@@ -185,8 +190,11 @@ func TestTour(t *testing.T) {
 			me.sees(prompt)
 			me.types("echo status $?\r")
 			want := "status 0\r\n"
-			if strings.HasPrefix(line, "tether watch") {
+			switch {
+			case strings.HasPrefix(line, "tether watch"):
 				want = "status 130\r\n" // Ctrl-C
+			case strings.HasPrefix(line, "tether fetch"):
+				want = "status 1\r\n" // the server answered 500
 			}
 			me.sees("\n"+want, prompt)
 		}

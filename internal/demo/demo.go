@@ -5,11 +5,14 @@ package demo
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"tether/internal/retry"
@@ -17,6 +20,10 @@ import (
 
 // Page is the name of the file that is served.
 const Page = "page.html"
+
+// Broken is the path of a page with a bug. The server answers with an error and prints
+// where it happened.
+const Broken = "/broken"
 
 // look is the time between two checks of the file for changes. Polling works on all
 // systems.
@@ -35,7 +42,7 @@ func Serve(ctx context.Context, dir string, out io.Writer) error {
 	last, _ := os.ReadFile(page) // before a reader of out knows the server and may change the page
 	fmt.Fprintf(out, "\x1b[1mdev server\x1b[0m listening on http://%s\n", l.Addr())
 	go watch(ctx, page, last, out)
-	server := &http.Server{Handler: logged(out, serving(page)), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: logged(out, explained(out, serving(page))), ReadHeaderTimeout: 5 * time.Second}
 	err = server.Serve(l)
 	if ctx.Err() != nil {
 		return nil
@@ -43,9 +50,12 @@ func Serve(ctx context.Context, dir string, out io.Writer) error {
 	return err
 }
 
-// serving serves the page at every path except /missing.
+// serving serves the page at every path except /missing and Broken.
 func serving(page string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == Broken {
+			fmt.Fprintf(w, "<p>%d items\n", inCart(nil))
+		}
 		text, err := os.ReadFile(page)
 		if err != nil || r.URL.Path == "/missing" {
 			http.NotFound(w, r)
@@ -53,6 +63,32 @@ func serving(page string) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(text) // fails if the client is gone
+	})
+}
+
+// inCart has the bug of Broken.
+func inCart(sizes []int) int { return sizes[0] }
+
+// maxFrames bounds how many lines of a stack are printed: two for each frame.
+const maxFrames = 4
+
+// explained returns a handler that calls next, and answers with an error page if it
+// panics. Then it writes the error and the stack to out.
+func explained(out io.Writer, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			_, stack, _ := strings.Cut(string(debug.Stack()), "\npanic(")
+			lines := strings.Split(stack, "\n")
+			lines = lines[min(2, len(lines)):] // those of panic itself
+			fmt.Fprintf(out, "panic: %v\n\ngoroutine 1 [running]:\n%s\n", v, strings.Join(lines[:min(maxFrames, len(lines))], "\n"))
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "<!doctype html><title>500</title><h1>This page is broken</h1><p>%s\n", html.EscapeString(fmt.Sprint(v)))
+		}()
+		next.ServeHTTP(w, r)
 	})
 }
 

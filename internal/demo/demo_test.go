@@ -47,6 +47,10 @@ func TestServe(t *testing.T) {
 	sees(`GET "/hello" \x1b\[32m200\x1b\[0m`)
 	get("/missing")
 	sees(`GET "/missing" \x1b\[31m404\x1b\[0m`)
+	if status, text := get(demo.Broken); status != 500 || !strings.Contains(text, "index out of range") {
+		t.Errorf("%d %q", status, text)
+	}
+	sees(`(?s)panic: runtime error: index out of range.*goroutine 1.*demo\.inCart.*\.go:\d+.*GET "/broken" \x1b\[31m500`)
 	write("another")
 	sees(`page.html has changed\x1b\[0m, 7 bytes`)
 	if _, text := get("/"); text != "another" {
