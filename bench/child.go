@@ -22,6 +22,7 @@ import (
 //	bench child host PROFILE    runs the host, and writes its CPU profile
 //	bench child ports-host -    runs the host
 //	bench child page FILE       is a dev server, and writes its port to the file
+//	bench child web -           serves a page and its parts
 //	bench child relay-host -, relay-daemon URL HELD, relay-holder SOCKET
 //	                            runs a part of a reference peer
 const childArg = "child"
@@ -51,6 +52,8 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		return servePages(args[1])
 	case "view":
 		return view(args[1:], in, out)
+	case "web":
+		return serveWeb()
 	case "relay-host":
 		return serveRelayHost()
 	case "relay-daemon":

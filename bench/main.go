@@ -68,6 +68,7 @@ var parts = []part{
 	{ofHosts, "path", pathPart},
 	{ofHosts, "observers", observersPart},
 	{ofHosts, "key", keyBesidePart},
+	{ofHosts, "web", webPart},
 	{ofNodes, "cluster", clusterPart},
 	{ofNodes, "nodes", nodesPart},
 }
