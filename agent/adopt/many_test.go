@@ -138,8 +138,6 @@ func TestManyPanes(t *testing.T) {
 	if clients := strings.Fields(s.tmux("list-clients", "-F", "#{client_name}")); len(clients) != 2 {
 		t.Errorf("the clients are %q, want two", clients)
 	}
-	s.tmux("new-window", "-d", "exec cat", ";", "kill-window", "-t", ":$", ";", "new-session", "-d", "-s", "other", ";", "kill-session", "-t", "other")
-	asked("a window and a session that come and go", 40+len(readers)/2)
 	if testkit.Soaking() {
 		s.idles(t)
 	}
