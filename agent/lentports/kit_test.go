@@ -3,7 +3,6 @@ package lentports_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -185,11 +184,3 @@ func (c *closing) Close() error {
 }
 
 var errRefused = errors.New("connection refused")
-
-func encoded(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
