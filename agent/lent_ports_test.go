@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/localapi"
@@ -95,6 +97,12 @@ func TestLentPorts(t *testing.T) {
 	}
 	if got := text(ask("POST", "/a")); !strings.HasPrefix(got, "403 ") {
 		t.Errorf("POST: %q", got)
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
+	far := must.Get(c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer("right")}, MaxRetries: -1}, nil))(t)
+	defer far.Close()
+	if got := toolText(t, far, "fetch_page", `{"terminalId":"`+h.Lent()[0].ID+`","path":"/broken"}`); !strings.Contains(got, `"status":500`) || !strings.Contains(got, "<h1>broken</h1>") || !strings.Contains(got, "src/main.c:3:5: error: no value") {
+		t.Errorf("an agent at the host gets %s", got)
 	}
 	resp, err := ask("GET", "/events")
 	must.Do(t, err)
