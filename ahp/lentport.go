@@ -25,6 +25,8 @@ const (
 type LentPort struct {
 	Port  int64 `json:"port"`
 	Write bool  `json:"write,omitempty"` // methods that change something are allowed, too
+	// GuestsOnly says that only guests with a link for the port may use it.
+	GuestsOnly bool `json:"guestsOnly,omitempty"`
 	// UntilMs is when the lending ends, in Unix milliseconds by the owner's clock; 0: as
 	// the terminal's does.
 	UntilMs int64 `json:"untilMs,omitempty"`

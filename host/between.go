@@ -121,7 +121,7 @@ func (h *Host) machineHere(uri, port string) http.RoundTripper {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.terminals[uri]
-	if t == nil || t.mirror != nil || t.bound == nil || !t.lendsLocked(number) {
+	if t == nil || t.mirror != nil || t.bound == nil || !t.lendsLocked(number, true) {
 		return nil
 	}
 	by, err := t.creator.portsLocked()

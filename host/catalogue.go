@@ -220,7 +220,7 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 		i.Adopted = &vocab.Adopted{From: s.Meta.Adopted, Program: s.Meta.Adopted, Exact: !s.Meta.Picture}
 	}
 	i.NoPorts = t.remote() && !t.creator.ports
-	for _, p := range s.Meta.Ports {
+	for _, p := range t.openPortsLocked() {
 		i.LentPorts = append(i.LentPorts, agenttools.LentPort{Port: int(p.Port), Write: p.Write})
 	}
 	if c := t.input.checkout; c != (vocab.Checkout{}) {

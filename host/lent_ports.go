@@ -118,15 +118,15 @@ func (h *Host) mayAskLocked(p *Principal, t *terminal, port int) error {
 		return ErrPortAway
 	case !t.creator.ports:
 		return ErrPortOld
-	case !t.lendsLocked(int64(port)):
+	case !t.lendsLocked(int64(port), p.Guest != ""):
 		return ErrPortNotLent
 	}
 	return nil
 }
 
-// lendsLocked reports whether a port of t is open.
-func (t *terminal) lendsLocked(port int64) bool {
-	return slices.ContainsFunc(t.state.Meta.Ports, func(l ahp.LentPort) bool { return l.Port == port })
+// lendsLocked reports whether a port of t is open, to a guest or to the audience.
+func (t *terminal) lendsLocked(port int64, guest bool) bool {
+	return slices.ContainsFunc(t.state.Meta.Ports, func(l ahp.LentPort) bool { return l.Port == port && (guest || !l.GuestsOnly) })
 }
 
 // OpenPort is a lent port as lists show it.
@@ -137,8 +137,12 @@ type OpenPort struct {
 	Fetched int64 `json:"fetched"`         // requests so far
 }
 
+// openPortsLocked returns the ports that are open to the audience.
 func (t *terminal) openPortsLocked() (all []OpenPort) {
 	for _, l := range t.state.Meta.Ports {
+		if l.GuestsOnly {
+			continue
+		}
 		all = append(all, OpenPort{l.Port, l.Write, l.UntilMs, t.ports.fetched[l.Port]})
 	}
 	return all

@@ -178,6 +178,7 @@ func TestPortsEndWithTheRight(t *testing.T) {
 		}, host.ErrPortUnseen},
 		"an administrator ends it": {func(_ *staff, h *host.Host, _ *lender) { h.EndGrant(host.IDOf(webURI), "everyone") }, host.ErrPortUnseen},
 		"the port is closed":       {func(_ *staff, _ *host.Host, l *lender) { l.opens(lent(8080)...) }, host.ErrPortNotLent},
+		"it is for guests alone":   {func(_ *staff, _ *host.Host, l *lender) { l.opens(ahp.LentPort{Port: 3000, GuestsOnly: true}) }, host.ErrPortNotLent},
 		"the program has exited":   {func(_ *staff, _ *host.Host, l *lender) { l.exit() }, host.ErrPortNotLent},
 		"the terminal is withdrawn": {func(_ *staff, _ *host.Host, l *lender) {
 			l.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: webURI})

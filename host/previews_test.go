@@ -244,7 +244,7 @@ func TestGuestsOfAPort(t *testing.T) {
 	l := lendPorts(t, page, "machine.laptop.ann", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "dev server ", r.Header.Get(ahp.PortsReader))
 	})
-	l.opens(ahp.LentPort{Port: 3000, SinceMs: 7}, ahp.LentPort{Port: 4000, SinceMs: 7})
+	l.opens(ahp.LentPort{Port: 3000, SinceMs: 7, GuestsOnly: true}, ahp.LentPort{Port: 4000, SinceMs: 7})
 	text, hash := linkSecret()
 	share := ahp.ShareParams{Channel: webURI, ID: shareID, SecretHash: hash, ExpiresAt: time.Now().Add(time.Hour), Port: 3000}
 	l.call(ahp.MethodShare, share)

@@ -107,6 +107,10 @@ func TestGuests(t *testing.T) {
 				t.Errorf("%s: %q, want %s", id, got, want)
 			}
 		}
+		must.Do(t, w.h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: 3000, Guests: true}}}))
+		if got := text(w.ask("GET", "/")); !strings.HasPrefix(got, "403 ") {
+			t.Errorf("the audience, of a port for guests alone: %q", got)
+		}
 		long := ask("forporta", "/long")
 		synctest.Wait()
 		time.Sleep(time.Hour + time.Minute)

@@ -128,6 +128,9 @@ func (q *request) admits(port int) func(*term.Loan) bool {
 				return s.ID == q.reader.Guest && s.Port == port && !s.Ended && time.Now().Before(s.Until)
 			})
 		}
+		if slices.ContainsFunc(l.Ports, func(p term.LentPort) bool { return p.Port == port && p.Guests }) {
+			return false
+		}
 		_, ok := l.Audience.Admits(q.reader.Names, q.reader.Owner)
 		return ok
 	}

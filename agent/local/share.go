@@ -119,8 +119,8 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 		}
 	}
 	change := term.LoanChange{Share: &share}
-	if loan, _ := h.Loan(host); share.Port != 0 && !slices.ContainsFunc(loan.Ports, func(p term.LentPort) bool { return p.Port == share.Port && p.IsOpen() }) {
-		change.Ports = []term.LentPort{{Port: share.Port, Until: share.Until}}
+	if share.Port != 0 {
+		change.Ports = portForGuests(h, host, &share)
 	}
 	if err := h.LendTo(host, change); err != nil {
 		return made, err
@@ -130,9 +130,6 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 	link.URL, err = s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
 	if err != nil {
 		_ = h.Unshare(host, share.ID) // otherwise a link that was never shown to anybody would admit guests
-		if len(change.Ports) > 0 {
-			_ = h.DropPorts(host, share.Port) // fails if the loan has ended with the link
-		}
 		return made, err
 	}
 	at := s.hostURL(host)
@@ -142,6 +139,23 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 	link.URL = cmp.Or(link.URL, guestPage(at))
 	loan, _ := h.Loan(host)
 	return localapi.NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: link.Text(), Loopback: onLoopback(link.URL)}, nil
+}
+
+// portForGuests opens the port of a link to guests alone, and for as long, unless it is
+// open to the audience.
+func portForGuests(h term.Handle, host string, s *term.Share) []term.LentPort {
+	p := term.LentPort{Port: s.Port, Guests: true, Until: s.Until}
+	loan, _ := h.Loan(host)
+	for _, open := range loan.OpenPorts() {
+		switch {
+		case open.Port != s.Port:
+		case !open.Guests:
+			return nil
+		case open.Until.After(p.Until):
+			p.Until = open.Until
+		}
+	}
+	return []term.LentPort{p}
 }
 
 // hostURL returns the URL of a paired host, "" if there is none.

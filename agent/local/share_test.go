@@ -72,6 +72,24 @@ func TestShare(t *testing.T) {
 	if err != nil || byPort.Port != 3000 || !byPort.GuestsOnly || !slices.Equal(ports(), []int{3000}) {
 		t.Errorf("a link for a port: %+v, %v; open are %v", byPort, err, ports())
 	}
+	must.Get(w.client.Lend(ctx, "build", localapi.LendRequest{}))(t) // the terminal, not the port
+	longer := must.Get(w.client.Share(ctx, "build", localapi.ShareRequest{Port: 3000, ForMs: (2 * time.Hour).Milliseconds()}))(t)
+	open := func() (all []term.LentPort) {
+		for _, h := range w.pool.As(term.User).List() {
+			loan, _ := h.Loan("lab")
+			all = append(all, loan.OpenPorts()...)
+		}
+		return all
+	}
+	if all := open(); len(all) != 1 || !all[0].Guests || !all[0].Until.Equal(longer.Until) {
+		t.Errorf("two links: open are %+v", all)
+	}
+	for left, link := range []string{byPort.ID, longer.ID} {
+		must.Do(t, w.client.Unshare(ctx, link))
+		if all := open(); len(all) != 1-left {
+			t.Errorf("%d links have ended: open are %+v", left+1, all)
+		}
+	}
 	for _, port := range []int{-1, 80, 65536} {
 		if _, err := w.client.Share(ctx, "build", localapi.ShareRequest{Port: port}); err == nil {
 			t.Errorf("a link for port %d was made", port)

@@ -157,6 +157,7 @@ type recordedPort struct {
 	Port    int    `json:"port"`
 	Auto    bool   `json:"auto,omitempty"`
 	Write   bool   `json:"write,omitempty"`
+	Guests  bool   `json:"guests_only,omitempty"`
 	Since   int64  `json:"since"`
 	Until   int64  `json:"until,omitempty"`
 	Closed  string `json:"closed,omitempty"`
@@ -172,7 +173,7 @@ func recordedPorts(all []LentPort) (out []recordedPort) {
 		return at.UnixNano()
 	}
 	for _, p := range all {
-		out = append(out, recordedPort{p.Port, p.Auto, p.Write, ns(p.Since), ns(p.Until), p.Closed, p.Fetched, ns(p.Latest)})
+		out = append(out, recordedPort{p.Port, p.Auto, p.Write, p.Guests, ns(p.Since), ns(p.Until), p.Closed, p.Fetched, ns(p.Latest)})
 	}
 	return out
 }
@@ -192,7 +193,7 @@ func portsFrom(all []recordedPort) (out []LentPort) {
 			continue
 		}
 		known[p.Port] = true
-		out = append(out, LentPort{Port: p.Port, Auto: p.Auto || p.Port == AutoPort, Write: p.Write, Since: at(p.Since), Until: at(p.Until),
+		out = append(out, LentPort{Port: p.Port, Auto: p.Auto || p.Port == AutoPort, Write: p.Write, Guests: p.Guests, Since: at(p.Since), Until: at(p.Until),
 			Closed: clip.Text(p.Closed, maxClosed), Fetched: max(p.Fetched, 0), Latest: at(p.Latest)})
 	}
 	return out

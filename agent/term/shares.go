@@ -35,6 +35,11 @@ func (s *Share) over() bool {
 	return l.over()
 }
 
+// lastingFor reports whether the loan has a share for a port that is not over.
+func (l *Loan) lastingFor(port int) bool {
+	return slices.ContainsFunc(l.Shares, func(s Share) bool { return !s.Ended && s.Port == port })
+}
+
 // lasting reports whether the loan has a share that is not over.
 func (l *Loan) lasting() bool {
 	return slices.ContainsFunc(l.Shares, func(s Share) bool { return !s.Ended })
@@ -61,9 +66,7 @@ func (t *Terminal) endSharesLocked(l *Loan, fits func(*Share) bool) (ended []str
 		return nil, false
 	}
 	l.Shares = shares
-	t.lending.version++
-	l.Version = t.lending.version
-	t.checkPortsLocked()
+	t.setPortsLocked(l, slices.DeleteFunc(slices.Clone(l.Ports), func(p LentPort) bool { return p.Guests && !l.lastingFor(p.Port) }))
 	return ended, l.Audience.GuestsOnly && !l.lasting()
 }
 

@@ -27,7 +27,7 @@ func (s *session) ports(loan *term.Loan) (all []ahp.LentPort) {
 		return nil
 	}
 	for _, p := range loan.OpenPorts() {
-		one := ahp.LentPort{Port: int64(p.Port), Write: p.Write, SinceMs: p.Since.UnixMilli()}
+		one := ahp.LentPort{Port: int64(p.Port), Write: p.Write, GuestsOnly: p.Guests, SinceMs: p.Since.UnixMilli()}
 		if !p.Until.IsZero() {
 			one.UntilMs = p.Until.UnixMilli()
 		}

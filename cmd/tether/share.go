@@ -28,8 +28,8 @@ shared with the host is shown to the guests alone. The link is printed once and 
 at a terminal it is also shown as a QR code, for phones.
 
 With --port the guest sees what a program of this terminal serves at that port, and nothing
-of the terminal. If the port is not shared with the host, it is, for reading,
-for the time of the link: to all with whom the terminal is shared there.
+of the terminal. A port that is not shared with the host is open to the guests alone, for
+reading, until the time is up.
 
 With --here no host needs to be paired: this command starts a private host on loopback
 with this one terminal, makes it reachable, and says who can read what is shown. It runs

@@ -50,6 +50,9 @@ func portWord(n int) string {
 // portText says which port is open, for how long and for what.
 func portText(p vocab.LentPort) string {
 	text := "port " + portName(p)
+	if p.Guests {
+		text += " (for guests with a link)"
+	}
 	if p.Write {
 		text += " (also for writing)"
 	}
