@@ -21,7 +21,7 @@ func Channels() (*ChannelEnd, *ChannelEnd) {
 // A oneWay is one direction of two channels.
 type oneWay struct {
 	full  chan message // 1 slot; sent by one end, nobody closes it
-	empty chan []byte // buffers to be used again, likewise from the other end; never more than 3 exist
+	empty chan []byte  // buffers to be used again, likewise from the other end; never more than 3 exist
 }
 
 type message struct {
