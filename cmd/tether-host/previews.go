@@ -74,13 +74,10 @@ func (s *settings) openPreviews(o *host.Options, page string) error {
 		domain += ":" + port
 	}
 	o.Previews = preview.Options{Domain: domain, Secure: u.Scheme == "https"}
-	if s.withoutToken {
+	path, err := tokensPath(s.tokens)
+	if err != nil || s.withoutToken { // no place for a key: previews have other names after a restart
 		_, _ = rand.Read(o.Previews.Key[:]) // never fails
 		return nil
-	}
-	path, err := tokensPath(s.tokens)
-	if err != nil {
-		return err
 	}
 	secret, err := hostKey(keyPath(path))
 	if err != nil {
