@@ -146,7 +146,7 @@ func TestThePersonIsTold(t *testing.T) {
 	for path, want := range map[string]string{
 		"/json":       `exits: exited with code 3; last line: the key AKIA**************** is wrong"`,
 		"/ntfy":       `shell: command finished with exit code 2 after`,
-		"/slack":      `slow: command finished with exit code 0 after 1.`,
+		"/slack":      `slow: command finished with exit code 0 after `,
 		"/discord":    `tsc: 1 new problems, 0 cleared, 1 open; first:`,
 		"/mattermost": `service: ready`,
 		"/pattern":    `matches: a MATCH`,
