@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -75,7 +77,7 @@ func webPart(ctx context.Context, s settings) ([]row, error) {
 	}
 	direct := &webBrowser{origin: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	preview, err := poll(ctx, func() (*webBrowser, error) {
-		return openPreview(ctx, r.host.URL, uri[strings.LastIndexByte(uri, '/')+1:], port)
+		return openPreview(ctx, r.host.URL, uri, port)
 	})
 	if err != nil {
 		return nil, err
@@ -103,9 +105,11 @@ func webPart(ctx context.Context, s settings) ([]row, error) {
 type webBrowser struct{ origin, cookie string }
 
 // openPreview asks the host's page for a preview, as a click there does.
-func openPreview(ctx context.Context, host, terminal string, port int) (*webBrowser, error) {
+func openPreview(ctx context.Context, host, uri string, port int) (*webBrowser, error) {
 	page := "http" + strings.TrimPrefix(strings.TrimSuffix(host, "/"), "ws")
-	asked, err := json.Marshal(map[string]any{"terminal": terminal, "port": port})
+	hash := sha256.Sum256([]byte(uri)) // the host's id of the terminal
+	id := "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
+	asked, err := json.Marshal(map[string]any{"terminal": id, "port": port})
 	if err != nil {
 		return nil, err
 	}
