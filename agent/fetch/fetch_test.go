@@ -104,7 +104,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, path := range []string{
 		"http://other.example/", "//other.example/", `/\other.example/`, "other", "*", "/a b", "/a\r\nHost: other", "/\x00", "/%zz", "/" + strings.Repeat("a", 5000), "/a/../b", "/a/%2e%2e/b", "/a/%252e%252e/b", "/..",
-		"/@fs/etc/passwd", "/@fs//etc/passwd", "/@fs/home/me/app/../other", "/@fs/home/me/app%2f..%2f..%2fother", "/@fs/home/me/apple", "/@FS/etc/passwd", "/base/@fs/etc/passwd", "/%40fs/etc/passwd", "/@fs/C:/Users/me", "/app/__open-in-editor?file=x", "/__nextjs_original-stack-frames", "/.env.local", "/console/x",
+		"/@fs/etc/passwd", "/@fs//etc/passwd", "/@fs/home/me/app/../other", "/@fs/home/me/app%2f..%2f..%2fother", "/@fs/home/me/apple", "/@FS/etc/passwd", "/base/@fs/etc/passwd", "/a/b/@fs/etc/passwd", "/@fs/home/me/app/@fs/etc/passwd", "/%40fs/etc/passwd", "/@fs/C:/Users/me", "/app/__open-in-editor?file=x", "/__nextjs_original-stack-frames", "/.env.local", "/console/x",
 	} {
 		try(fetch.Request{Path: path})
 	}
@@ -124,7 +124,7 @@ func TestRefused(t *testing.T) {
 // What belongs to the page is not refused.
 func TestAllowed(t *testing.T) {
 	dial, port := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") })
-	for _, path := range []string{"", "/", "/@vite/client", "/src/main.ts?t=1", "/node_modules/.vite/deps/vue.js?v=1", "/@fs/home/me/app/src/a.ts", "/@fs/home/me/app", "/consoles", "/console-log.js", "/a..b/c", "/reloading", "/?q=http://other.example/", "/%E2%82%AC", "/users/@me"} {
+	for _, path := range []string{"", "/", "/@vite/client", "/src/main.ts?t=1", "/node_modules/.vite/deps/vue.js?v=1", "/@fs/home/me/app/src/a.ts", "/@fs/home/me/app", "/_nuxt/@fs/home/me/app/src/a.ts", "/consoles", "/console-log.js", "/a..b/c", "/reloading", "/?q=http://other.example/", "/%E2%82%AC", "/users/@me"} {
 		if p, err := fetch.Get(t.Context(), dial, fetch.Request{Port: port, Path: path, Dirs: []string{"/home/me/app"}}); err != nil || p.Text() != "ok" {
 			t.Errorf("%s: %v", path, err)
 		}

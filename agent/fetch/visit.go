@@ -41,8 +41,10 @@ func MayVisit(u *url.URL, dirs []string) error {
 				return refused("path %.60q is not for whoever only looks (%s)", u.Path, one.why)
 			}
 		}
-		if begins(p, filesPath) && !inDirs(dirs, p[len(filesPath)-1:]) {
-			return refused("path %.60q names a file outside of the terminal's checkout and directory", u.Path)
+		for i := range len(p) - len(filesPath) + 1 { // it may follow a base path, such as /_nuxt
+			if end := i + len(filesPath); strings.EqualFold(p[i:end], filesPath) && !inDirs(dirs, p[end-1:]) {
+				return refused("path %.60q names a file outside of the terminal's checkout and directory", u.Path)
+			}
 		}
 		if strings.Contains(p, "/../") || strings.HasSuffix(p, "/..") {
 			return refused("path %.60q leads upwards; write where it leads to", u.Path)
