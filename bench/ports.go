@@ -270,6 +270,7 @@ func newFarRig(ctx context.Context, p programs, away time.Duration) (r *rig, dir
 		if err != nil {
 			return err
 		}
+		context.AfterFunc(ctx, func() { l.Close() })
 		to := strings.TrimPrefix(strings.TrimSuffix(direct, "/"), "ws://")
 		go delay(l, to, away/2)
 		at.URL = "ws://" + l.Addr().String()

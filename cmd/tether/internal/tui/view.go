@@ -219,10 +219,14 @@ func (m *model) footer() string {
 	if m.filter != "" {
 		return "/" + display.Printable(m.filter, 0) + "  Esc clear  ? help  q quit"
 	}
-	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  t to  o port  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
-		return keys
+	keys, last := "", "? help  q quit"
+	for _, one := range []string{"↑↓ select", "enter attach", "n shell", "/ filter", "l lend", "u unlend", "x kill", "a answer", "t to", "o port"} {
+		if ansi.StringWidth(keys+one+"  "+last) > m.cols {
+			break
+		}
+		keys += one + "  "
 	}
-	return "? help  q quit"
+	return keys + last
 }
 
 func (m *model) bold(s string) string    { return m.styled("1", s) }
