@@ -88,9 +88,11 @@ func (k *seeker) show(ctx context.Context, hit func(Hit) bool) (done Searched, e
 	for u := range k.units {
 		select {
 		case <-u.done:
-		case <-ctx.Done():
+			err = cmp.Or(ctx.Err(), u.err)
+		case <-ctx.Done(): // u is still being searched
+			err = ctx.Err()
 		}
-		if err := cmp.Or(ctx.Err(), u.err); err != nil {
+		if err != nil {
 			done.Back = u.newest
 			return done, err
 		}
