@@ -54,6 +54,7 @@ func script(t *testing.T, program string) string {
 // answer(socket, message) is the other end.
 const fakeHost = `
 globalThis.location = {origin: "http://localhost"};
+globalThis.addEventListener = () => {};
 globalThis.CustomEvent ??= class extends Event { constructor(type, o) { super(type); this.detail = o.detail; } };
 globalThis.fetch = () => new Promise(() => {});
 const sockets = [];
