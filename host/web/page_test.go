@@ -43,7 +43,7 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.wait("tetherPage.screen().includes('GET /cart 200')")
 	b.wait("document.querySelector('#facts').innerText.includes('1 watching')")
 	facts := b.text("document.querySelector('#machine').innerText + document.querySelector('#state').innerText + document.querySelector('#facts').innerText")
-	for _, want := range []string{"laptop", "running", "/home/me/shop", "held by laptop", "80×24", "http://localhost:3000", "port 3000 is open to all who see this terminal, fetched 0×", "port 8080 is open to all who see this terminal, for writing too, fetched 0×"} {
+	for _, want := range []string{"laptop", "running", "/home/me/shop", "held by laptop", "80×24", "http://localhost:3000", "open port 3000 for all who see this terminal, fetched 0×", "open port 8080 for all who see this terminal, for writing too, fetched 0×"} {
 		if !strings.Contains(facts, want) {
 			t.Errorf("what is said of the terminal has no %q: %s", want, facts)
 		}
