@@ -212,10 +212,11 @@ func TestTheEndOfTheLending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
-				gone := make(chan struct{}, 2)
+				gone, begin := make(chan struct{}, 2), make(chan struct{})
 				w.serve = func(conn net.Conn, in *bufio.Reader) {
 					if strings.Contains(head(in), "/flood") {
 						_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
+						<-begin
 						for err == nil {
 							_, err = conn.Write(make([]byte, 64<<10))
 						}
@@ -228,6 +229,8 @@ func TestTheEndOfTheLending(t *testing.T) {
 				resp, flood := w.ask("GET", "/"), w.ask("GET", "/flood")
 				hello := make([]byte, 5)
 				must.Get(io.ReadFull(resp.Body, hello))(t)
+				synctest.Wait() // see TestStreams
+				close(begin)
 				synctest.Wait()
 				check.OK(t, end(w))
 				synctest.Wait() // no time passes

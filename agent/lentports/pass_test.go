@@ -77,7 +77,7 @@ func TestLocation(t *testing.T) {
 // is taken, and an upload is passed on while it is sent.
 func TestStreams(t *testing.T) {
 	run(t, lentports.Options{}, term.LentPort{Write: true}, func(t *testing.T, w *world) {
-		more, sent := make(chan string), 0
+		more, begin, sent := make(chan string), make(chan struct{}), 0
 		w.serve = handles(func(rw http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/events":
@@ -89,6 +89,8 @@ func TestStreams(t *testing.T) {
 			case "/long":
 				chunk := make([]byte, 1<<20)
 				rw.Header().Set("Content-Length", fmt.Sprint(100<<20))
+				rw.(http.Flusher).Flush()
+				<-begin
 				for range 100 {
 					n, _ := rw.Write(chunk)
 					sent += n
@@ -111,6 +113,10 @@ func TestStreams(t *testing.T) {
 		text(resp)
 
 		resp = w.ask("GET", "/long")
+		// The proxy's first flush must be over: behind a write that stands still, it would
+		// wait for a lock, and so would synctest, for ever.
+		synctest.Wait()
+		close(begin)
 		synctest.Wait()
 		if sent > 20<<20 {
 			t.Errorf("%d bytes have left the server, and nobody reads", sent)
