@@ -113,8 +113,8 @@ func TestStreams(t *testing.T) {
 		text(resp)
 
 		resp = w.ask("GET", "/long")
-		// The proxy's first flush must be over: behind a write that stands still, it would
-		// wait for a lock, and so would synctest, for ever.
+		// The proxy's first flush must be over: behind a write that stands still, it
+		// would wait for a lock, and synctest for it, for ever.
 		synctest.Wait()
 		close(begin)
 		synctest.Wait()
