@@ -190,6 +190,11 @@ func (p *PTY) Write(b []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, os.ErrClosed):
 		return min(n, len(b)), os.ErrClosed
 	}
+	select {
+	case <-p.closed: // the console has ended before its pipe was closed
+		return min(n, len(b)), os.ErrClosed
+	default:
+	}
 	return min(n, len(b)), fmt.Errorf("write terminal: %w", err)
 }
 
