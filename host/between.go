@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
-	"sync"
 	"time"
 
 	"tether/ahp"
+	"tether/internal/oneconn"
 )
 
 // Requests for lent ports of machines at other nodes go to those nodes, as HTTP/2 over a
@@ -54,41 +54,8 @@ func newBetween(nodes Nodes) *http.Transport {
 // the stream or ctx ends.
 func (h *Host) ServeNode(ctx context.Context, stream net.Conn) {
 	config, protocols := betweenHTTP2()
-	s := &http.Server{
-		Handler: http.HandlerFunc(h.servePort), Protocols: protocols, HTTP2: config, MaxHeaderBytes: betweenHead, ErrorLog: log.New(h.log, "", 0),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	once := &acceptOnce{Conn: stream, closed: make(chan struct{})}
-	defer context.AfterFunc(ctx, func() { _ = once.Close() })()
-	_ = s.Serve(once) // until the stream has ended
-	_ = s.Close()
-}
-
-// acceptOnce is a stream, and a listener that accepts it once.
-type acceptOnce struct {
-	net.Conn
-	accepted sync.Once
-	closing  sync.Once
-	closed   chan struct{} // closed by Close
-}
-
-// Accept implements net.Listener.
-func (a *acceptOnce) Accept() (conn net.Conn, err error) {
-	a.accepted.Do(func() { conn = a })
-	if conn != nil {
-		return conn, nil
-	}
-	<-a.closed
-	return nil, net.ErrClosed
-}
-
-// Addr implements net.Listener.
-func (a *acceptOnce) Addr() net.Addr { return a.LocalAddr() }
-
-// Close implements net.Conn and net.Listener.
-func (a *acceptOnce) Close() error {
-	a.closing.Do(func() { close(a.closed) })
-	return a.Conn.Close()
+	s := &http.Server{Handler: http.HandlerFunc(h.servePort), Protocols: protocols, HTTP2: config, MaxHeaderBytes: betweenHead, ErrorLog: log.New(h.log, "", 0)}
+	oneconn.Serve(ctx, s, stream)
 }
 
 // servePort passes another node's request on to its machine.
@@ -114,20 +81,20 @@ func (h *Host) servePort(w http.ResponseWriter, r *http.Request) {
 // machineHere returns the way to the machine of a terminal of this node, nil if there is
 // none, and counts a request to a port of it.
 func (h *Host) machineHere(uri, port string) http.RoundTripper {
-	number, err := strconv.ParseInt(port, 10, 64)
+	number, err := strconv.Atoi(port)
 	if err != nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.terminals[uri]
-	if t == nil || t.mirror != nil || t.bound == nil || !t.lendsLocked(number, true) {
+	if t == nil || t.mirror != nil || t.bound == nil || t.lentPort(number) == nil {
 		return nil
 	}
 	by, err := t.creator.portsLocked()
 	if err != nil {
 		return nil
 	}
-	h.countPortLocked(t, number)
+	h.countPortLocked(t, int64(number))
 	return by
 }

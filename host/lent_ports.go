@@ -85,11 +85,7 @@ func (h *Host) portLocked(p *Principal, uri string, port int) (r portRoute, err 
 	}
 	v := h.viewerLocked(*p)
 	r = portRoute{t: t, reader: h.readerLocked(&v, &t.creator.principal, t.withdrawn)}
-	for _, l := range t.state.Meta.Ports {
-		if l.Port == int64(port) {
-			r.since = l.SinceMs
-		}
-	}
+	r.since = t.lentPort(port).SinceMs
 	if p.Guest != "" {
 		r.reader = ahp.Reader{Guest: strings.TrimPrefix(p.Name, guestName)}
 	}
@@ -118,15 +114,21 @@ func (h *Host) mayAskLocked(p *Principal, t *terminal, port int) error {
 		return ErrPortAway
 	case !t.creator.ports:
 		return ErrPortOld
-	case !t.lendsLocked(int64(port), p.Guest != ""):
+	}
+	if l := t.lentPort(port); l == nil || l.GuestsOnly && p.Guest == "" {
 		return ErrPortNotLent
 	}
 	return nil
 }
 
-// lendsLocked reports whether a port of t is open, to a guest or to the audience.
-func (t *terminal) lendsLocked(port int64, guest bool) bool {
-	return slices.ContainsFunc(t.state.Meta.Ports, func(l ahp.LentPort) bool { return l.Port == port && (guest || !l.GuestsOnly) })
+// lentPort returns an open port, nil if it is none.
+func (t *terminal) lentPort(port int) *ahp.LentPort {
+	for i := range t.state.Meta.Ports {
+		if l := &t.state.Meta.Ports[i]; l.Port == int64(port) {
+			return l
+		}
+	}
+	return nil
 }
 
 // OpenPort is a lent port as lists show it.
@@ -195,7 +197,9 @@ func (h *Host) setPortsLocked(t *terminal, all []ahp.LentPort) {
 // how many requests.
 func (h *Host) auditPortsLocked(t *terminal, before []ahp.LentPort) {
 	has := func(all []ahp.LentPort, l ahp.LentPort) bool {
-		return slices.ContainsFunc(all, func(o ahp.LentPort) bool { return o.Port == l.Port && o.Write == l.Write })
+		return slices.ContainsFunc(all, func(o ahp.LentPort) bool {
+			return o.Port == l.Port && o.Write == l.Write && o.GuestsOnly == l.GuestsOnly
+		})
 	}
 	var said []string
 	for _, l := range before {
@@ -210,10 +214,14 @@ func (h *Host) auditPortsLocked(t *terminal, before []ahp.LentPort) {
 			if l.Write {
 				how = "reading and writing"
 			}
-			said = append(said, fmt.Sprintf("port %d is open for %s to %s", l.Port, how, cmp.Or(strings.Join(t.mayWatchLocked(), ", "), "nobody")))
+			who := cmp.Or(strings.Join(t.mayWatchLocked(), ", "), "nobody")
+			if l.GuestsOnly {
+				who = "guests with a link for it"
+			}
+			said = append(said, fmt.Sprintf("port %d is open for %s to %s", l.Port, how, who))
 		}
 	}
-	if h.opts.Audit == nil || t.mirror != nil || h.closed {
+	if len(said) == 0 || h.opts.Audit == nil || t.mirror != nil || h.closed {
 		return
 	}
 	by, uri := remote{principal: t.creator.principal}, t.uri

@@ -153,9 +153,12 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 	if ports := h.Lent()[0].Ports; fmt.Sprint(ports) != "[{3000 false 0 3} {8080 false 0 1}]" {
 		t.Errorf("listed as %+v", ports)
 	}
-	l.opens(ahp.LentPort{Port: 8080, Write: true})
+	l.opens(ahp.LentPort{Port: 8080, Write: true}, ahp.LentPort{Port: 8081, GuestsOnly: true})
+	if ports := h.Lent()[0].Ports; len(ports) != 1 {
+		t.Errorf("a port for guests alone is listed: %+v", ports)
+	}
 	testkit.Eventually(t, patience, "it is recorded", func() bool {
-		return record.has(host.AuditPort, "laptop", "port 3000 is closed, after 3 requests") && record.has(host.AuditPort, "laptop", "port 8080 is open for reading and writing to ann, agent:ci")
+		return record.has(host.AuditPort, "laptop", "port 8081 is open for reading to guests with a link for it") && record.has(host.AuditPort, "laptop", "port 3000 is closed, after 3 requests") && record.has(host.AuditPort, "laptop", "port 8080 is open for reading and writing to ann, agent:ci")
 	})
 	if !record.has(host.AuditPort, "ci", "port 3000 is asked") {
 		t.Errorf("who asked is not in the record: %+v", record.all)

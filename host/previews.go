@@ -121,10 +121,8 @@ func (h *Host) lentAs(label string) (at lentAt, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for t := range h.everyLocked() {
-		for i := range t.state.Meta.Ports {
-			if l := &t.state.Meta.Ports[i]; int(l.Port) == port && h.labelLocked(t, l) == label {
-				return lentAt{t.uri, t.creator.machineLocked() + "/" + t.name, *l}, true
-			}
+		if l := t.lentPort(port); l != nil && h.labelLocked(t, l) == label {
+			return lentAt{t.uri, t.creator.machineLocked() + "/" + t.name, *l}, true
 		}
 	}
 	return at, false
@@ -277,10 +275,8 @@ func (h *Host) labelOf(asked wanted) (uri, label string) {
 	if t == nil {
 		return "", ""
 	}
-	for i := range t.state.Meta.Ports {
-		if l := &t.state.Meta.Ports[i]; int(l.Port) == asked.Port {
-			return t.uri, h.labelLocked(t, l)
-		}
+	if l := t.lentPort(asked.Port); l != nil {
+		return t.uri, h.labelLocked(t, l)
 	}
 	return "", ""
 }

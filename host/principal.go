@@ -197,7 +197,7 @@ const (
 	AuditSubscribed = "subscribed" // a principal watches a terminal
 	AuditSession    = "session"    // a session was created or disposed of
 	AuditCalled     = "called"     // an agent has called a machine's tool
-	AuditPort       = "port"       // a machine has opened or closed a port of a terminal, or a principal asks it for the first time
+	AuditPort       = "port"       // a machine opens or closes a port, or a principal first asks it
 	AuditWithdrawn  = "withdrawn"  // an administrator has ended a grant
 	AuditShared     = "shared"     // a machine has shared a terminal by a link
 	AuditRevoked    = "revoked"    // an entry was ended at the page

@@ -151,7 +151,7 @@ func (q *request) outward(resp *http.Response) {
 	if q.upgraded {
 		resp.Header.Set(ahp.PortsUpgrade, webSocket)
 	}
-	if to, err := url.Parse(resp.Header.Get("Location")); err == nil && (to.Scheme == "http" || to.Scheme == "https") && to.User == nil && to.Port() == q.url.Port() && loopback.Is(to.Hostname()) {
+	if to, err := url.Parse(resp.Header.Get("Location")); err == nil && (to.Scheme == "" || to.Scheme == "http" || to.Scheme == "https") && to.User == nil && to.Port() == q.url.Port() && loopback.Is(to.Hostname()) {
 		to.Scheme, to.Host = "", ""
 		if to.Path == "" {
 			to.Path = "/"

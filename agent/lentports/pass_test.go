@@ -61,7 +61,7 @@ func TestLocation(t *testing.T) {
 		for at, want := range map[string]string{
 			"http://localhost:3000/a?b#c": "/a?b#c", "https://127.0.0.1:3000": "/", "http://[::1]:3000/%2fa": "/%2fa", "/b": "/b", "b": "b",
 			"http://169.254.169.254/latest": "http://169.254.169.254/latest", "http://localhost:3001/": "http://localhost:3001/", "http://localhost:3000//evil.example": "http://localhost:3000//evil.example",
-			"http://me@localhost:3000/": "http://me@localhost:3000/", "//localhost:3000/a": "//localhost:3000/a",
+			"http://me@localhost:3000/": "http://me@localhost:3000/", "//localhost:3000/a": "/a", "ftp://localhost:3000/": "ftp://localhost:3000/",
 		} {
 			to = at
 			resp := w.ask("GET", "/")

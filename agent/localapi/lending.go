@@ -81,7 +81,7 @@ type Audience struct {
 // port and nothing else, without a login.
 type ShareRequest struct {
 	Host  string `json:"host,omitempty"`   // "" means the default host
-	Port  int    `json:"port,omitempty"`   // 0 means the terminal. A port that is not lent there is lent, for reading, for the time of the link
+	Port  int    `json:"port,omitempty"`   // 0 means the terminal; a port that is not lent there is open to the guests alone
 	ForMs int64  `json:"for_ms,omitempty"` // 0 means an hour; at most ahp.MaxShareTime
 	Once  bool   `json:"once,omitempty"`   // only the first browser that opens it is let in
 	// Here names a host of the client's own instead of a paired one. The answer is then a

@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/bounded"
+	"tether/internal/oneconn"
 )
 
 // Bounds of a host's requests for lent ports.
@@ -46,56 +47,29 @@ func (s *session) takeStream(ctx context.Context, stream net.Conn) {
 // servePorts serves HTTP/2 on a stream until that or ctx ends, and returns when no
 // request is being served any more.
 func (s *session) servePorts(ctx context.Context, stream net.Conn) {
-	p := &portServer{s: s, Conn: stream, slots: bounded.Slots{Each: portStreamsEach}, done: make(chan struct{})}
+	p := &portServer{s: s, slots: bounded.Slots{Each: portStreamsEach}}
 	server := &http.Server{
 		Handler: p, Protocols: new(http.Protocols), MaxHeaderBytes: portHeaderBytes, ErrorLog: log.New(s.log, "", 0),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: portStreams, MaxReadFrameSize: 16 << 10,
 			MaxReceiveBufferPerStream: portStreamBytes, MaxReceiveBufferPerConnection: portBodiesBytes,
 			MaxDecoderHeaderTableSize: portHeadersTable, MaxEncoderHeaderTableSize: portHeadersTable},
-		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	server.Protocols.SetUnencryptedHTTP2(true)
-	defer context.AfterFunc(ctx, func() { _ = p.Close() })()
-	_ = server.Serve(p) // until the stream has ended
-	_ = server.Close()
+	oneconn.Serve(ctx, server, stream)
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
 	p.serving.Wait()
 }
 
-// portServer serves one stream, as the handler of its requests, and as the listener that
-// accepts it once.
+// portServer serves the requests of one stream.
 type portServer struct {
-	net.Conn // the stream
-	s        *session
-	slots    bounded.Slots
-	once     sync.Once
-	done     chan struct{} // closed by Close
-	accepted bool          // owned by the caller of Accept
+	s     *session
+	slots bounded.Slots
 
 	serving sync.WaitGroup
 	mu      sync.Mutex
 	ended   bool // nothing is served any more
-}
-
-// Accept implements net.Listener.
-func (p *portServer) Accept() (net.Conn, error) {
-	if p.accepted {
-		<-p.done
-		return nil, net.ErrClosed
-	}
-	p.accepted = true
-	return p, nil
-}
-
-// Addr implements net.Listener.
-func (p *portServer) Addr() net.Addr { return p.LocalAddr() }
-
-// Close implements net.Conn and net.Listener.
-func (p *portServer) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return p.Conn.Close()
 }
 
 // begins counts a request, and reports whether it is to be served.

@@ -50,7 +50,7 @@ type Options struct {
 	OnEnvelope     func(v ahp.EnvelopeView)           // also for replayed ones; Data is not checked to be a valid string
 	OnNotification func(method string, params []byte) // for all methods but MethodAction
 	OnRequest      func(r *jsonrpc.Request)           // a request of the host, once the handshake is done; it is replied to then or later
-	OnStream       func(stream net.Conn)              // for each stream of binary messages that the host begins, see jsonrpc.Options.Accept; nil: it may begin none
+	OnStream       func(stream net.Conn)              // for each stream that the host begins, see jsonrpc.Options.Accept; nil: it may begin none
 	Typing         func() bool                        // see jsonrpc.Options; nil: nobody types
 	OnInvalid      func(err error)                    // for an envelope that could not be read and was skipped
 }

@@ -1,14 +1,14 @@
 package preview
 
 import (
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"tether/ahp"
 )
 
 // rewrite makes the request one to the dev server: as a browser on its own machine would
@@ -51,7 +51,7 @@ func (p *Previews) rewrite(out *httputil.ProxyRequest, port *Port, own string) {
 // dropOurs removes the headers that are between hosts and machines.
 func dropOurs(h http.Header) {
 	for name := range h {
-		if strings.HasPrefix(http.CanonicalHeaderKey(name), headerPrefix) {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), ahp.PortsPrefix) {
 			delete(h, name)
 		}
 	}
@@ -75,7 +75,7 @@ var refusedHeaders = []string{"Strict-Transport-Security", "Alt-Svc", "Clear-Sit
 // clean makes an answer one for the browser, or returns why it has to be ours.
 func (p *Previews) clean(a *http.Response, port *Port) error {
 	h := a.Header
-	if why := h.Get(errorHeader); why != "" {
+	if why := h.Get(ahp.PortsError); why != "" {
 		return &Problem{Status: max(a.StatusCode, http.StatusBadRequest), Text: sentence(why), Lasts: a.StatusCode < http.StatusInternalServerError}
 	}
 	size := 0
@@ -100,9 +100,6 @@ func (p *Previews) clean(a *http.Response, port *Port) error {
 			delete(h, "Set-Cookie")
 		}
 	}
-	if to := h.Get("Location"); to != "" {
-		h.Set("Location", location(to, port.Number))
-	}
 	if a.StatusCode != http.StatusSwitchingProtocols {
 		h.Add("Cache-Control", "private") // what the cookie protects may be in no shared cache
 	}
@@ -126,29 +123,6 @@ func (p *Previews) refuseCookie(line string, port *Port) bool {
 		}
 	}
 	return false
-}
-
-// location returns a redirect as the browser must follow it: within the preview if it
-// leads to the dev server itself.
-func location(to string, port int) string {
-	u, err := url.Parse(to)
-	if err != nil || u.Host == "" || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" {
-		return to
-	}
-	name, at, err := net.SplitHostPort(u.Host)
-	if err != nil || at != strconv.Itoa(port) {
-		return to
-	}
-	switch strings.ToLower(name) {
-	case Localhost, "127.0.0.1", "::1":
-	default:
-		return to
-	}
-	within := url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery, Fragment: u.Fragment, RawFragment: u.RawFragment}
-	if !strings.HasPrefix(within.Path, "/") || strings.HasPrefix(within.Path, "//") {
-		within.Path, within.RawPath = "/"+strings.TrimLeft(within.Path, "/"), ""
-	}
-	return within.String()
 }
 
 // maxSaid bounds what is remembered as said.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"tether/ahp"
 )
 
 // problemPage says what is the matter. Unless that lasts, it looks again and again, and
@@ -42,7 +44,7 @@ func (p *Previews) answer(w http.ResponseWriter, r *http.Request, err error) {
 	nonce := rand.Text()
 	h := w.Header()
 	clear(h)
-	h.Set(errorHeader, problem.Text)
+	h.Set(ahp.PortsError, problem.Text)
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'nonce-"+nonce+"'; script-src 'nonce-"+nonce+"'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -63,5 +65,5 @@ func (p *Previews) answer(w http.ResponseWriter, r *http.Request, err error) {
 	_ = problemPage().Execute(w, struct {
 		Nonce, Text, Header string
 		Lasts               bool
-	}{nonce, problem.Text, errorHeader, problem.Lasts}) // fails only with the connection
+	}{nonce, problem.Text, ahp.PortsError, problem.Lasts}) // fails only with the connection
 }

@@ -67,7 +67,7 @@ func TestAnswerOfTheDevServer(t *testing.T) {
 			h.Add("Set-Cookie", c)
 		}
 		for name, value := range map[string]string{"Strict-Transport-Security": "max-age=1; includeSubDomains", "Alt-Svc": `h3=":443"`, "Clear-Site-Data": `"*"`, "Tether-Reader": "x", "ETag": `"x"`,
-			"Cache-Control": "public, max-age=5", "SourceMap": "/a.map", "X-Frame-Options": "SAMEORIGIN", "Location": "http://127.0.0.1:3000/next?a#b", "Trailer": "Set-Cookie"} {
+			"Cache-Control": "public, max-age=5", "SourceMap": "/a.map", "X-Frame-Options": "SAMEORIGIN", "Location": "/next?a#b", "Trailer": "Set-Cookie"} {
 			h.Set(name, value)
 		}
 		w.WriteHeader(http.StatusEarlyHints)
@@ -95,25 +95,6 @@ func TestAnswerOfTheDevServer(t *testing.T) {
 	}
 	if n := strings.Count(s.log.text(), "Domain"); n != 2 { // once as the header's name, once in words
 		t.Errorf("cookies with Domain were logged %d times:\n%s", n, s.log.text())
-	}
-}
-
-func TestRedirects(t *testing.T) {
-	to := ""
-	s := newStage(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Location", to)
-		w.WriteHeader(http.StatusTemporaryRedirect)
-	})
-	cookie := s.enter("v1")
-	for where, want := range map[string]string{
-		"/a": "/a", "b?c": "b?c", "http://localhost:3000": "/", "https://LOCALHOST:3000/x": "/x", "//127.0.0.1:3000/y": "/y", "http://[::1]:3000/z?q#f": "/z?q#f", "http://localhost:3000?q": "/?q",
-		"http://localhost:3000//evil.example/x": "/evil.example/x", "http://localhost:3001/": "http://localhost:3001/", "http://169.254.169.254/latest": "http://169.254.169.254/latest",
-		"https://login.example/": "https://login.example/", "http://user@localhost:3000/u": "/u", "ftp://localhost:3000/": "ftp://localhost:3000/",
-	} {
-		to = where
-		if a := s.ask("GET", s.origin()+"/", nil, "Cookie", cookie); a.Header.Get("Location") != want {
-			t.Errorf("%s: %s, want %s", where, a.Header.Get("Location"), want)
-		}
 	}
 }
 

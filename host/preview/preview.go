@@ -47,8 +47,9 @@ type Port struct {
 	Name   string // of the terminal, as people read it
 	// Live ends when the visitor may not see the port any more, with a cause.
 	Live context.Context
-	// Way leads to the dev server. An answer with the header Tether-Error does not come
-	// from it, but from the machine, which says why.
+	// Way leads to the dev server. An answer with ahp.PortsError does not come from it,
+	// but from the machine, which says why. A redirect to the dev server itself comes
+	// without its name.
 	Way http.RoundTripper
 }
 
@@ -61,14 +62,6 @@ type Problem struct {
 
 // Error returns the text.
 func (p *Problem) Error() string { return p.Text }
-
-// Headers between the host and machines, and of our own answers to browsers. None that
-// begins with headerPrefix passes between browser and dev server.
-const (
-	headerPrefix  = "Tether-"
-	errorHeader   = "Tether-Error"
-	upgradeHeader = "Tether-Upgrade"
-)
 
 const (
 	// lookEvery is how often it is asked whether the visitor of a request under way may

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"tether/ahp"
 )
 
 // quiet drops what the proxy would log: broken streams are no news.
@@ -37,7 +39,7 @@ func (w way) upgrade(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Del("Connection")
 	r.Header.Del("Upgrade")
-	r.Header.Set(upgradeHeader, "websocket")
+	r.Header.Set(ahp.PortsUpgrade, "websocket")
 	body, up := io.Pipe()
 	r.Body, r.ContentLength = body, -1
 	a, err := w.inner.RoundTrip(r)
@@ -47,7 +49,7 @@ func (w way) upgrade(r *http.Request) (*http.Response, error) {
 	}
 	seen := *a
 	seen.Trailer = nil
-	if a.StatusCode != http.StatusOK || a.Header.Get(upgradeHeader) == "" { // refused
+	if a.StatusCode != http.StatusOK || a.Header.Get(ahp.PortsUpgrade) == "" { // refused
 		up.Close()
 		return &seen, nil
 	}

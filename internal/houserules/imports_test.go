@@ -15,7 +15,7 @@ import (
 // package without a rule is an error, so that somebody decides about each new package.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/loopback, internal/literal, internal/metrics, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
+	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/loopback, internal/literal, internal/metrics, internal/oneconn, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
 	internal/change < ahp/client, jsonrpc, internal/bounded, internal/idle, agent/holder, agent/toolcall, agent/uplink, events, mcp;
 	internal/loopback < agenttools, agent/fetch, agent/config, cmd/tether/internal/tunnel, host;
 	internal/retry < ahp/client, internal/demo, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
@@ -71,7 +71,7 @@ const layers = `
 	screen, agent/verdict < agenttools;
 	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
-	agent/term, ahp/client, internal/bounded < agent/uplink;
+	agent/term, ahp/client, internal/bounded, internal/oneconn < agent/uplink;
 	agent/audit, events, internal/jsonspan, platform/ipc, platform/proc < agent/localapi;
 	agent/verdict < agent/localapi;
 	agent/localapi, platform/proc < agent/localclient;
@@ -94,9 +94,9 @@ const layers = `
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/bounded < agent/local;
-	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
+	internal/bounded, internal/change, internal/oneconn, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web, host/webpush;
-	internal/bounded, internal/jsonspan < host/preview;
+	ahp, internal/bounded, internal/jsonspan < host/preview;
 	host/preview < host;
 	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
