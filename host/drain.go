@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"tether/ahp"
+	"tether/host/shells"
 	"tether/jsonrpc"
 )
 
@@ -20,7 +21,7 @@ func (h *Host) Drain(ctx context.Context) {
 	h.draining.Store(true)
 	h.mu.Lock()
 	conns := slices.Collect(maps.Keys(h.conns))
-	var shells []ServerProcess
+	var shells []shells.Process
 	for _, t := range h.order {
 		if t.proc != nil {
 			shells = append(shells, t.proc)

@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/preview"
+	"tether/host/shells"
 )
 
 // Options configure a Host. The zero value is a host that requires no token, with the
@@ -123,7 +124,7 @@ type Options struct {
 
 	// Runner runs server-executed terminals; nil means that this host has none and
 	// refuses to create them.
-	Runner Runner
+	Runner shells.Runner
 	// ShellGrace is how long a server-executed terminal without a client runs before it
 	// is ended. Time counts only while nothing but the shell is in its foreground. 0
 	// means that it is never ended.

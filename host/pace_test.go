@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -291,7 +292,7 @@ func TestAShellOfTheHostWaitsForAllObservers(t *testing.T) {
 		const pieces = 100
 		go func() {
 			for range pieces {
-				runner.procs[uri].events <- host.ServerEvent{Text: []byte(text)}
+				runner.procs[uri].events <- shells.Event{Text: []byte(text)}
 			}
 		}()
 		sameText(t, v, uri, strings.Repeat(text, pieces))

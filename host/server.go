@@ -2,57 +2,12 @@ package host
 
 import (
 	"cmp"
-	"context"
 
 	"tether/ahp"
+	"tether/host/shells"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
-
-// Runner starts server-executed terminals. Start may be called from any goroutine.
-type Runner interface {
-	// Start starts a shell. It may take a while; ctx ends with the host.
-	Start(ctx context.Context, t ServerTerminal) (ServerProcess, error)
-}
-
-// ServerTerminal is a client's request.
-type ServerTerminal struct {
-	URI  string
-	Name string // may be empty
-	Cwd  string // a file: URI or a path; empty means the runner's choice
-	Cols int    // 1 to 1000
-	Rows int    // 1 to 1000
-}
-
-// ServerProcess is a running server-executed terminal. One goroutine calls Next; the
-// other methods may be called from any goroutine and must not block for long.
-type ServerProcess interface {
-	// Next waits for the next event, which is valid until the next call. After a
-	// TerminalExited action, or when ctx ends, it returns an error.
-	Next(ctx context.Context) (ServerEvent, error)
-	// Input types text. An error is shown to the client that typed.
-	Input(text string) error
-	// Resize sets the size.
-	Resize(cols, rows int) error
-	// Kill ends the process and everything it started, and returns without waiting for
-	// that. It may be called again.
-	Kill()
-}
-
-// Reporter is a ServerProcess that knows whether its shell will report its commands.
-// Other processes do not report any.
-type Reporter interface {
-	ServerProcess
-	// Reports says that there will be command actions, unless the shell's start-up files
-	// prevent that.
-	Reports() bool
-}
-
-// ServerEvent is either text or an action.
-type ServerEvent struct {
-	Text   []byte     // output; never ends inside a character
-	Action ahp.Action // any terminal action except data, output, input and claimed; nil if there is text
-}
 
 // maxServerTerminals bounds the shells of the host, for all clients together.
 const maxServerTerminals = 256
@@ -109,7 +64,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 	state := stateOf(&p)
 	state.Meta = ahp.TerminalMeta{} // a shell of the host does not continue another terminal
 	state.Cols, state.Rows = cmp.Or(state.Cols, defaultCols), cmp.Or(state.Rows, defaultRows)
-	proc, err := h.opts.Runner.Start(h.ctx, ServerTerminal{
+	proc, err := h.opts.Runner.Start(h.ctx, shells.Request{
 		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
 	})
 	h.mu.Lock()
@@ -133,7 +88,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 
 // follow appends a process's events until it ends. While the terminal is held, it does
 // not read on.
-func (h *Host) follow(t *terminal, proc ServerProcess) {
+func (h *Host) follow(t *terminal, proc shells.Process) {
 	for {
 		ev, err := proc.Next(h.ctx)
 		h.mu.Lock()
@@ -158,7 +113,7 @@ func (h *Host) follow(t *terminal, proc ServerProcess) {
 
 // eventLocked applies one event. If it returns a channel, reading must pause until that
 // is closed.
-func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
+func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait chan struct{}) {
 	if ev.Action != nil {
 		h.applyLocked(t, printable(ev.Action), nil)
 		return nil
@@ -205,7 +160,7 @@ func concernsProcess(a ahp.Action) bool {
 }
 
 // actProcess carries out an action on the process itself.
-func actProcess(proc ServerProcess, a ahp.Action) error {
+func actProcess(proc shells.Process, a ahp.Action) error {
 	switch a := a.(type) {
 	case ahp.TerminalInput:
 		return proc.Input(a.Data)

@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -23,36 +24,36 @@ type fakeRunner struct {
 	fail  error
 }
 
-func (r *fakeRunner) Start(_ context.Context, t host.ServerTerminal) (host.ServerProcess, error) {
+func (r *fakeRunner) Start(_ context.Context, t shells.Request) (shells.Process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail != nil {
 		return nil, r.fail
 	}
-	p := &fakeProcess{asked: t, events: make(chan host.ServerEvent, 1000), killed: make(chan struct{})}
+	p := &fakeProcess{asked: t, events: make(chan shells.Event, 1000), killed: make(chan struct{})}
 	r.procs[t.URI] = p
 	return p, nil
 }
 
 type fakeProcess struct {
-	asked  host.ServerTerminal
-	events chan host.ServerEvent
+	asked  shells.Request
+	events chan shells.Event
 	killed chan struct{}
 	once   sync.Once
 	front  atomic.Pointer[string] // the program that runs in it
 }
 
-func (p *fakeProcess) Next(ctx context.Context) (host.ServerEvent, error) {
+func (p *fakeProcess) Next(ctx context.Context) (shells.Event, error) {
 	select {
 	case ev, ok := <-p.events:
 		if !ok {
-			return host.ServerEvent{}, io.EOF
+			return shells.Event{}, io.EOF
 		}
 		return ev, nil
 	case <-p.killed:
-		return host.ServerEvent{}, io.EOF
+		return shells.Event{}, io.EOF
 	case <-ctx.Done():
-		return host.ServerEvent{}, ctx.Err()
+		return shells.Event{}, ctx.Err()
 	}
 }
 
@@ -60,10 +61,10 @@ func (p *fakeProcess) Input(text string) error {
 	if text == "jam" {
 		return errors.New("input queue is full")
 	}
-	p.events <- host.ServerEvent{Text: []byte(text)}
+	p.events <- shells.Event{Text: []byte(text)}
 	if text == "exit" {
 		zero := int64(0)
-		p.events <- host.ServerEvent{Action: ahp.TerminalExited{ExitCode: &zero}}
+		p.events <- shells.Event{Action: ahp.TerminalExited{ExitCode: &zero}}
 		close(p.events)
 	}
 	return nil
@@ -162,9 +163,9 @@ func TestServerExecutedFloodIsPaced(t *testing.T) {
 		p := runner.procs[uri]
 		pieces := testkit.Load(900, 200)
 		for range pieces {
-			p.events <- host.ServerEvent{Text: []byte(strings.Repeat("x", 16<<10))}
+			p.events <- shells.Event{Text: []byte(strings.Repeat("x", 16<<10))}
 		}
-		p.events <- host.ServerEvent{Text: []byte("the end")}
+		p.events <- shells.Event{Text: []byte("the end")}
 		v.forget()
 		v.awaitText(uri, "the end")
 		if got, want := len(v.textOf(uri)), pieces*16<<10+len("the end"); got != want {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/shells"
 )
 
 // provider is the agent's provider in sessions here: agents come through the host's
@@ -127,7 +128,7 @@ func (s *Session) Dispose() {
 }
 
 // disposeLocked returns the processes that are to be killed without the lock.
-func (s *Session) disposeLocked(why string) (procs []ServerProcess) {
+func (s *Session) disposeLocked(why string) (procs []shells.Process) {
 	if s.ended {
 		return nil
 	}
@@ -164,7 +165,7 @@ func (h *Host) heldLocked(s *Session) (held []*terminal) {
 	return held
 }
 
-func kill(procs []ServerProcess) {
+func kill(procs []shells.Process) {
 	for _, p := range procs {
 		p.Kill()
 	}

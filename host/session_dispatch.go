@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tether/ahp"
+	"tether/host/shells"
 )
 
 // sessionForbids says, for each kind of action that a client may dispatch on a session or
@@ -262,7 +263,7 @@ func (h *Host) absentLocked(cl *client) {
 	})
 }
 
-func (h *Host) departLocked(cl *client) (procs []ServerProcess) {
+func (h *Host) departLocked(cl *client) (procs []shells.Process) {
 	cl.absence = nil
 	for _, s := range h.sessionsLocked() {
 		if cl.conn != nil && cl.conn.subs[s.uri] != nil {

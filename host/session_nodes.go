@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/shells"
 	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/mcp"
@@ -232,7 +233,7 @@ func (h *Host) agentsOf(node string, agents []NodeAgent) {
 			stated[a] = true
 		}
 	}
-	var procs []ServerProcess
+	var procs []shells.Process
 	for _, s := range h.agentSessions {
 		if s.unhook == nil && !stated[s.agent] {
 			procs = append(procs, s.disposeLocked("the agent has gone")...)

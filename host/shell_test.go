@@ -13,6 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/shells"
 	"tether/internal/testkit/must"
 )
 
@@ -27,13 +28,13 @@ type shellRunner struct {
 	shell []*shellProcess
 }
 
-func (r *shellRunner) Start(_ context.Context, t host.ServerTerminal) (host.ServerProcess, error) {
+func (r *shellRunner) Start(_ context.Context, t shells.Request) (shells.Process, error) {
 	if r.hold != nil {
 		wait := make(chan struct{})
 		r.hold <- wait
 		<-wait
 	}
-	p := &shellProcess{fakeProcess: &fakeProcess{asked: t, events: make(chan host.ServerEvent, 1000), killed: make(chan struct{})}, mute: r.mute,
+	p := &shellProcess{fakeProcess: &fakeProcess{asked: t, events: make(chan shells.Event, 1000), killed: make(chan struct{})}, mute: r.mute,
 		taken: make(chan struct{})}
 	p.say("$ ")
 	if !r.mute {
@@ -63,13 +64,13 @@ type shellProcess struct {
 }
 
 func (p *shellProcess) Reports() bool         { return !p.mute }
-func (p *shellProcess) say(text string)       { p.events <- host.ServerEvent{Text: []byte(text)} }
-func (p *shellProcess) act(action ahp.Action) { p.events <- host.ServerEvent{Action: action} }
+func (p *shellProcess) say(text string)       { p.events <- shells.Event{Text: []byte(text)} }
+func (p *shellProcess) act(action ahp.Action) { p.events <- shells.Event{Action: action} }
 
 // shellOver comes after all that "last" does.
 var shellOver ahp.Action = ahp.TerminalTitleChanged{Title: "over"}
 
-func (p *shellProcess) Next(ctx context.Context) (host.ServerEvent, error) {
+func (p *shellProcess) Next(ctx context.Context) (shells.Event, error) {
 	ev, err := p.fakeProcess.Next(ctx)
 	if err == nil && ev.Action == shellOver {
 		close(p.taken)
@@ -508,7 +509,7 @@ func TestWhoMayRunCommandsAtTheHost(t *testing.T) {
 	for _, tt := range []struct {
 		token              string
 		sessions, commands bool
-		runner             host.Runner
+		runner             shells.Runner
 		want               bool
 	}{
 		{"operator-bot", true, true, &shellRunner{}, true}, {"admin-ann", true, true, &shellRunner{}, true},

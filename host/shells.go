@@ -1,41 +1,17 @@
 package host
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 	"time"
 
 	"tether/ahp"
+	"tether/host/shells"
 	"tether/screen"
 )
 
 // shellsPath is where administrators see the shells of the host, and end one.
 const shellsPath = "/shells"
-
-// Inspector is a ServerProcess that knows the programs in it. Its methods may ask the
-// system about processes.
-type Inspector interface {
-	ServerProcess
-	// Command is the started command.
-	Command() []string
-	// Foreground is the command line that has the terminal's keyboard, or a name for it;
-	// empty if that is the shell itself.
-	Foreground() string
-}
-
-// Shell is a shell of the host's as administrators see it.
-type Shell struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Command    string     `json:"command,omitempty"`
-	Owner      string     `json:"owner"` // its starter: the name of a token, a session, or the client's name for itself
-	Cwd        string     `json:"cwd,omitempty"`
-	Created    time.Time  `json:"created"`
-	AloneSince *time.Time `json:"alone_since,omitempty"` // since when no client is there; nil while one is
-	Foreground string     `json:"foreground,omitempty"`  // the program that runs in it; empty for the shell alone
-	Exited     bool       `json:"exited,omitempty"`
-}
 
 // aloneLocked returns since when a shell of the host's has no client: neither its
 // starter, nor its holder, nor a watcher. It is zero while one is there, and for the
@@ -59,38 +35,28 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 
 // shells lists the shells of the host, oldest first. The programs in them are shown only
 // to those who see them.
-func (h *Host) shells(p Principal) []Shell {
+func (h *Host) shells(p Principal) []shells.Shell {
 	h.mu.Lock()
 	v := h.viewerLocked(p)
-	var all []Shell
-	var procs []ServerProcess
+	all := []shells.Shell{}
 	for _, t := range h.order {
 		if t.remote() {
 			continue
 		}
 		i := t.describeLocked(0)
-		s := Shell{ID: t.id, Name: screen.Clean(t.name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.created.UTC(),
-			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil}
+		s := shells.Shell{ID: t.id, Name: screen.Clean(t.name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.created.UTC(),
+			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil, Process: t.proc}
 		if since := h.aloneLocked(t); !since.IsZero() {
 			since = since.UTC()
 			s.AloneSince = &since
 		}
-		proc := t.proc
 		if _, ok := h.seesLocked(&v, t); !ok { // another person's: its name and its owner
-			s.Cwd, s.Foreground, proc = "", "", nil
+			s.Cwd, s.Foreground, s.Process = "", "", nil
 		}
-		all, procs = append(all, s), append(procs, proc)
+		all = append(all, s)
 	}
 	h.mu.Unlock()
-	for i := range all {
-		if p, ok := procs[i].(Inspector); ok {
-			all[i].Command = screen.Clean(strings.Join(p.Command(), " "))
-			if !all[i].Exited {
-				all[i].Foreground = cmp.Or(all[i].Foreground, screen.Clean(head(p.Foreground())))
-			}
-		}
-	}
-	return all
+	return shells.Inspect(all)
 }
 
 // starterLocked names the starter of a shell.
@@ -145,7 +111,7 @@ func (h *Host) forAdministrators(path, what, one string, list func(Principal) an
 
 // shellsDoor lists and ends shells.
 func (h *Host) shellsDoor() http.HandlerFunc {
-	return h.forAdministrators(shellsPath, "shells", "shell", func(p Principal) any { return append([]Shell{}, h.shells(p)...) },
+	return h.forAdministrators(shellsPath, "shells", "shell", func(p Principal) any { return h.shells(p) },
 		func(p Principal, r *http.Request, id string) bool {
 			return h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil)
 		})
@@ -170,25 +136,11 @@ func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal)
 	return false
 }
 
-// endLonely ends the shells of the host to which no client comes back within the grace
-// time, until the host closes. The time counts while no client is there and nothing but
-// the shell is in the foreground, as far as looking now and then tells.
+// endLonely ends the shells of the host to which no client comes back, until the host
+// closes.
 func (h *Host) endLonely(grace time.Duration) {
-	counts := map[*terminal]time.Time{} // since when the time counts
-	h.every(min(max(grace/8, 100*time.Millisecond), 30*time.Second), func() {
-		still := map[*terminal]time.Time{}
-		for t, since := range h.lonely() {
-			if h.busy(t) {
-				since = time.Now()
-			} else if before := counts[t]; before.After(since) { // something has run since then
-				since = before
-			}
-			still[t] = since
-			if time.Since(since) >= grace {
-				h.endShell(t.id, remote{name: "tether-host"}, "no client came back", func(now *terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
-			}
-		}
-		counts = still
+	shells.EndLonely(h.ctx, grace, h.lonely, h.busy, func(t *terminal) {
+		h.endShell(t.id, remote{name: "tether-host"}, "no client came back", func(now *terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
 	})
 }
 
@@ -216,6 +168,6 @@ func (h *Host) busy(t *terminal) bool {
 	if exited || running {
 		return !exited
 	}
-	p, ok := t.proc.(Inspector)
+	p, ok := t.proc.(shells.Inspector)
 	return ok && p.Foreground() != ""
 }

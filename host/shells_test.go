@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -109,10 +110,10 @@ func TestListOfShells(t *testing.T) {
 	v := dial(t, url+"?tkn="+secret, "first", viewOptions{resume: true})
 	must.Do(t, v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil))
 	v.create("ahp-terminal:/lent")
-	list := func() []host.Shell {
+	list := func() []shells.Shell {
 		t.Helper()
 		r, body := ask(t, url, visit{path: "/shells", token: secret})
-		var got struct{ Shells []host.Shell }
+		var got struct{ Shells []shells.Shell }
 		if err := json.Unmarshal([]byte(body), &got); err != nil || r.StatusCode != http.StatusOK {
 			t.Fatalf("%d %s", r.StatusCode, body)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/shells"
 	"tether/internal/change"
 )
 
@@ -42,7 +43,7 @@ type terminal struct {
 
 	ports openPorts
 
-	proc ServerProcess // the process of a server-executed terminal; nil until it was started
+	proc shells.Process // the process of a server-executed terminal; nil until it was started
 
 	audience  audience
 	withdrawn []Grantee // grantees whose grants an administrator has ended

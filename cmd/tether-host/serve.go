@@ -149,9 +149,9 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		return err
 	}
 	if wanted {
-		shells := newShells()
-		defer shells.close()
-		o.Runner = shells
+		r := newRunner()
+		defer r.close()
+		o.Runner = r
 	}
 	url, typed, page := s.addresses(listener.Addr(), p.secure != nil)
 	if err := s.openPreviews(&o, page); err != nil {

@@ -19,7 +19,7 @@ import (
 	"tether/agent/integrate"
 	"tether/agent/term"
 	"tether/ahp"
-	"tether/host"
+	"tether/host/shells"
 	"tether/internal/clip"
 	"tether/platform/proc"
 	"tether/platform/shell"
@@ -33,35 +33,35 @@ const (
 	maxName    = 256                    // bytes; term.Spec's bound
 )
 
-// shells runs the server-executed terminals: the user's own shell on a pty of this
+// runner runs the server-executed terminals: the user's own shell on a pty of this
 // machine.
-type shells struct {
+type runner struct {
 	pool    *term.Pool
 	scripts string         // directory of the files that shells read at their start; "" if it could not be made
 	kills   sync.WaitGroup // process.Kill
 }
 
-func newShells() *shells {
+func newRunner() *runner {
 	scripts, err := os.MkdirTemp("", "tether-host-")
 	if err != nil {
 		scripts = "" // then shells do not report their commands
 	}
-	return &shells{pool: term.NewPool(term.Options{LogBytes: shellLog, KeepExited: 1}), scripts: scripts}
+	return &runner{pool: term.NewPool(term.Options{LogBytes: shellLog, KeepExited: 1}), scripts: scripts}
 }
 
 // close ends all shells.
-func (s *shells) close() {
+func (r *runner) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), shellEnd)
 	defer cancel()
-	_ = s.pool.Close(ctx) // on error, the end of the process ends them
-	s.kills.Wait()
-	if s.scripts != "" {
-		_ = os.RemoveAll(s.scripts) // if it fails, it stays in the system's temporary directory
+	_ = r.pool.Close(ctx) // on error, the end of the process ends them
+	r.kills.Wait()
+	if r.scripts != "" {
+		_ = os.RemoveAll(r.scripts) // if it fails, it stays in the system's temporary directory
 	}
 }
 
-// Start implements host.Runner.
-func (s *shells) Start(_ context.Context, t host.ServerTerminal) (host.ServerProcess, error) {
+// Start implements shells.Runner.
+func (r *runner) Start(_ context.Context, t shells.Request) (shells.Process, error) {
 	dir, err := directory(t.Cwd)
 	if err != nil {
 		return nil, err
@@ -70,20 +70,20 @@ func (s *shells) Start(_ context.Context, t host.ServerTerminal) (host.ServerPro
 		Command: []string{shell.Login()}, Env: shellEnv(os.Environ()), Name: clip.Text(t.Name, maxName), Cwd: dir,
 		Size: term.Size{Cols: uint16(t.Cols), Rows: uint16(t.Rows)},
 	}
-	if s.scripts != "" {
-		if err := integrate.Shell(&spec, s.scripts, false); err != nil && !errors.Is(err, integrate.ErrScripts) {
+	if r.scripts != "" {
+		if err := integrate.Shell(&spec, r.scripts, false); err != nil && !errors.Is(err, integrate.ErrScripts) {
 			return nil, err
 		}
 	}
-	h, err := s.pool.As(term.User).Spawn(spec)
+	h, err := r.pool.As(term.User).Spawn(spec)
 	if err != nil {
 		return nil, err
 	}
-	r, err := h.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
+	reader, err := h.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
 	if err != nil {
 		return nil, errors.Join(err, h.Kill(context.Background()))
 	}
-	return &process{shells: s, handle: h, reader: r, buf: make([]byte, readBytes), reports: spec.Nonce != ""}, nil
+	return &process{runner: r, handle: h, reader: reader, buf: make([]byte, readBytes), reports: spec.Nonce != ""}, nil
 }
 
 // directory returns the path of the directory that a client names, as a file: URI or as a
@@ -120,7 +120,7 @@ func shellEnv(env []string) []string {
 
 // process is one shell as the host sees it.
 type process struct {
-	shells *shells
+	runner *runner
 	handle term.Handle
 	reader *term.Reader
 	buf    []byte // owned by the goroutine that calls Next
@@ -128,14 +128,14 @@ type process struct {
 	reports bool // its shell was started so that it reports its commands
 }
 
-// Reports implements host.Reporter.
+// Reports implements shells.Reporter.
 func (p *process) Reports() bool { return p.reports }
 
-// Command implements host.Inspector.
+// Command implements shells.Inspector.
 func (p *process) Command() []string { return p.handle.Info().Command }
 
-// Foreground implements host.Inspector. If the system does not report the foreground, it
-// is any process that the shell has started.
+// Foreground implements shells.Inspector. If the system does not report the foreground,
+// it is any process that the shell has started.
 func (p *process) Foreground() string {
 	i := p.handle.Info()
 	if i.Exit != nil {
@@ -166,21 +166,21 @@ func (p *process) Foreground() string {
 // before a login shell's name.
 func programName(argv0 string) string { return strings.TrimPrefix(filepath.Base(argv0), "-") }
 
-// Next implements host.ServerProcess.
-func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
+// Next implements shells.Process.
+func (p *process) Next(ctx context.Context) (shells.Event, error) {
 	for {
 		ev, err := p.reader.Next(ctx, p.buf)
 		var lagged *term.LaggedError
 		switch {
 		case errors.As(err, &lagged):
-			return host.ServerEvent{Text: fmt.Appendf(nil, "\r\n[tether-host: %d bytes of output are missing here]\r\n", lagged.Lost)}, nil
+			return shells.Event{Text: fmt.Appendf(nil, "\r\n[tether-host: %d bytes of output are missing here]\r\n", lagged.Lost)}, nil
 		case err != nil:
-			return host.ServerEvent{}, err
+			return shells.Event{}, err
 		case ev.Mark == nil:
-			return host.ServerEvent{Text: ev.Data}, nil
+			return shells.Event{Text: ev.Data}, nil
 		}
 		if a := action(ev.Mark); a != nil {
-			return host.ServerEvent{Action: a}, nil
+			return shells.Event{Action: a}, nil
 		}
 	}
 }
@@ -217,7 +217,7 @@ func code(n *int) *int64 {
 	return new(int64(*n))
 }
 
-// Input implements host.ServerProcess.
+// Input implements shells.Process.
 func (p *process) Input(text string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), inputPause)
 	defer cancel()
@@ -228,15 +228,15 @@ func (p *process) Input(text string) error {
 	return err
 }
 
-// Resize implements host.ServerProcess.
+// Resize implements shells.Process.
 func (p *process) Resize(cols, rows int) error {
 	return p.handle.Resize(term.Size{Cols: uint16(cols), Rows: uint16(rows)})
 }
 
-// Kill implements host.ServerProcess.
+// Kill implements shells.Process.
 func (p *process) Kill() {
 	p.reader.Close()
-	p.shells.kills.Go(func() {
+	p.runner.kills.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shellEnd)
 		defer cancel()
 		_ = p.handle.Kill(ctx) // nobody waits for the result
@@ -257,12 +257,12 @@ A shell keeps running when its client disconnects, so that the client can reconn
 that stay without a client for this time.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			var got struct{ Shells []host.Shell }
+			var got struct{ Shells []shells.Shell }
 			if err := u.list(c.Context(), "shells", stdin, &got); err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(stdout, map[string]any{"schema_version": 1, "shells": append([]host.Shell{}, got.Shells...)})
+				return printJSON(stdout, map[string]any{"schema_version": 1, "shells": append([]shells.Shell{}, got.Shells...)})
 			}
 			return printShells(stdout, got.Shells)
 		},
@@ -286,7 +286,7 @@ that stay without a client for this time.`,
 	return c
 }
 
-func printShells(stdout io.Writer, all []host.Shell) error {
+func printShells(stdout io.Writer, all []shells.Shell) error {
 	if len(all) == 0 {
 		fmt.Fprintln(stdout, "the host runs no shells")
 		return nil

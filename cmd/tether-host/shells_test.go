@@ -13,7 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
-	"tether/host"
+	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/platform/shell"
@@ -141,40 +141,40 @@ func TestShellsWhoseClientVanished(t *testing.T) {
 	for uri, line := range map[string]string{"ahp-terminal:/waits": "sh -c 'while [ ! -e " + stop + " ]; do sleep 0.1; done; :'\r", "ahp-terminal:/sleeps": "sleep 1000\r"} {
 		must.Get(c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: line}))(t)
 	}
-	shells := func() (all []host.Shell) {
+	list := func() (all []shells.Shell) {
 		t.Helper()
-		var got struct{ Shells []host.Shell }
+		var got struct{ Shells []shells.Shell }
 		must.Do(t, json.Unmarshal([]byte(command(t, exitOK, "shells", "--json", "--url", r.url, "--token-file", file)), &got))
 		return got.Shells
 	}
-	front := func(i int) string { return shells()[i].Foreground }
+	front := func(i int) string { return list()[i].Foreground }
 	testkit.Eventually(t, patience, "both run something", func() bool { return front(0) != "" && front(1) != "" })
 	sleeps := front(1)
 	if !strings.HasPrefix(sleeps, "process ") && (sleeps != "sleep 1000" || !strings.Contains(front(0), "while")) { // macOS shows no arguments
 		t.Errorf("in the foreground: %q and %q", front(0), sleeps)
 	}
 	c.Close()
-	testkit.Eventually(t, patience, "nobody is there for them", func() bool { s := shells(); return s[0].AloneSince != nil && s[1].AloneSince != nil })
+	testkit.Eventually(t, patience, "nobody is there for them", func() bool { s := list(); return s[0].AloneSince != nil && s[1].AloneSince != nil })
 	table := command(t, exitOK, "shells", "--url", r.url, "--token-file", file)
-	for _, want := range []string{"NO CLIENT SINCE", sleeps, shells()[1].ID} {
+	for _, want := range []string{"NO CLIENT SINCE", sleeps, list()[1].ID} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the list lacks %q:\n%s", want, table)
 		}
 	}
 	testkit.Eventually(t, patience, "the grace time is over twice", func() bool {
-		all := shells()
+		all := list()
 		if len(all) != 2 {
 			t.Fatalf("a shell has ended although something runs in it: %+v", all)
 		}
 		return time.Since(*all[1].AloneSince) > 2*time.Second
 	})
-	command(t, exitOK, "shells", "end", shells()[1].ID, "--url", r.url, "--token-file", file)
+	command(t, exitOK, "shells", "end", list()[1].ID, "--url", r.url, "--token-file", file)
 	command(t, exitFailure, "shells", "end", "pty-none", "--url", r.url, "--token-file", file)
-	if all := shells(); len(all) != 1 || all[0].Foreground == "" {
+	if all := list(); len(all) != 1 || all[0].Foreground == "" {
 		t.Errorf("after one was ended: %+v", all)
 	}
 	must.Do(t, os.WriteFile(stop, nil, 0o600))
-	testkit.Eventually(t, patience, "the shell in which nothing runs ends", func() bool { return len(shells()) == 0 })
+	testkit.Eventually(t, patience, "the shell in which nothing runs ends", func() bool { return len(list()) == 0 })
 	if got := command(t, exitOK, "shells", "--url", r.url, "--token-file", file); !strings.Contains(got, "runs no shells") {
 		t.Errorf("without any: %s", got)
 	}

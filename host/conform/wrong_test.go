@@ -15,6 +15,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/conform"
+	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
@@ -602,47 +603,47 @@ func TestWrongHosts(t *testing.T) {
 // runner runs shells that know three commands.
 type runner struct{}
 
-// Start implements host.Runner.
-func (runner) Start(context.Context, host.ServerTerminal) (host.ServerProcess, error) {
-	return &process{events: make(chan host.ServerEvent, 8), killed: make(chan struct{})}, nil
+// Start implements shells.Runner.
+func (runner) Start(context.Context, shells.Request) (shells.Process, error) {
+	return &process{events: make(chan shells.Event, 8), killed: make(chan struct{})}, nil
 }
 
 type process struct {
-	events chan host.ServerEvent
+	events chan shells.Event
 	once   sync.Once
 	killed chan struct{}
 }
 
-// Next implements host.ServerProcess.
-func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
+// Next implements shells.Process.
+func (p *process) Next(ctx context.Context) (shells.Event, error) {
 	select {
 	case ev := <-p.events:
 		return ev, nil
 	case <-p.killed:
-		return host.ServerEvent{}, io.EOF
+		return shells.Event{}, io.EOF
 	case <-ctx.Done():
-		return host.ServerEvent{}, ctx.Err()
+		return shells.Event{}, ctx.Err()
 	}
 }
 
-// Input implements host.ServerProcess.
+// Input implements shells.Process.
 func (p *process) Input(text string) error {
-	p.events <- host.ServerEvent{Text: []byte(text + "\n")}
+	p.events <- shells.Event{Text: []byte(text + "\n")}
 	if word, ok := strings.CutPrefix(text, "echo "); ok {
-		p.events <- host.ServerEvent{Text: []byte(strings.NewReplacer("''", "", "\r", "").Replace(word) + "\r\n")}
+		p.events <- shells.Event{Text: []byte(strings.NewReplacer("''", "", "\r", "").Replace(word) + "\r\n")}
 		return nil
 	}
 	if strings.HasPrefix(text, "printf ") {
-		p.events <- host.ServerEvent{Text: []byte("grün € \U0001F642\r\n")}
+		p.events <- shells.Event{Text: []byte("grün € \U0001F642\r\n")}
 		return nil
 	}
 	seven := int64(7)
-	p.events <- host.ServerEvent{Action: ahp.TerminalExited{ExitCode: &seven}}
+	p.events <- shells.Event{Action: ahp.TerminalExited{ExitCode: &seven}}
 	return nil
 }
 
-// Resize implements host.ServerProcess.
+// Resize implements shells.Process.
 func (p *process) Resize(int, int) error { return nil }
 
-// Kill implements host.ServerProcess.
+// Kill implements shells.Process.
 func (p *process) Kill() { p.once.Do(func() { close(p.killed) }) }

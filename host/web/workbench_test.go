@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"tether/host"
+	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -91,8 +91,8 @@ func TestVSCodesWorkbench(t *testing.T) {
 	address, token := hostProcess(t)
 	url := testkit.StartVSCodeWorkbench(t, "../..", address, token)
 	testkit.Eventually(t, testkit.Patience, "VS Code's server answers", func() bool { return get(t, url, "") != "" })
-	shells := func() []host.Shell {
-		var got struct{ Shells []host.Shell }
+	list := func() []shells.Shell {
+		var got struct{ Shells []shells.Shell }
 		must.Do(t, json.Unmarshal([]byte(get(t, "http://"+address+"/shells", token)), &got))
 		return got.Shells
 	}
@@ -110,8 +110,8 @@ func TestVSCodesWorkbench(t *testing.T) {
 		return there == "true"
 	})
 	b.pick("Agent Host (Local)")
-	testkit.Eventually(t, testkit.Patience, "the host has a shell of VS Code's", func() bool { return len(shells()) == 1 })
-	shell := shells()[0]
+	testkit.Eventually(t, testkit.Patience, "the host has a shell of VS Code's", func() bool { return len(list()) == 1 })
+	shell := list()[0]
 	if shell.Owner != "VS Code" || shell.AloneSince != nil {
 		t.Errorf("the shell is %+v", shell)
 	}
@@ -125,5 +125,5 @@ func TestVSCodesWorkbench(t *testing.T) {
 	b.shot("vscode-workbench")
 
 	b.command("Terminal: Kill the Active Terminal Instance")
-	testkit.Eventually(t, testkit.Patience, "the shell is gone", func() bool { return len(shells()) == 0 })
+	testkit.Eventually(t, testkit.Patience, "the shell is gone", func() bool { return len(list()) == 0 })
 }

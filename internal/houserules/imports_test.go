@@ -96,6 +96,8 @@ const layers = `
 	internal/bounded < agent/local;
 	internal/bounded, internal/change, internal/oneconn, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web, host/webpush;
+	ahp, internal/retry, screen < host/shells;
+	host/shells < host;
 	ahp, internal/bounded, internal/jsonspan < host/preview;
 	host/preview < host;
 	host/web, host/webpush < host;
