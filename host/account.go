@@ -1,6 +1,7 @@
 package host
 
 import (
+	"tether/host/admission"
 	"tether/jsonrpc"
 )
 
@@ -79,14 +80,13 @@ type NodeCounts struct {
 }
 
 const (
-	manyConns     = 8  // an eighth of what one name may have counts as many
-	maxNodeNames  = 64 // names in NodeCounts; fewer names can have many connections
-	maxNodePlaces = 256
+	manyConns    = 8  // an eighth of what one name may have counts as many
+	maxNodeNames = 64 // names in NodeCounts; fewer names can have many connections
 )
 
 // NodeCounts returns this node's counts; wrong tokens are counted since the last call.
 func (h *Host) NodeCounts() NodeCounts {
-	c := NodeCounts{Conns: map[string]int{}, Wrong: h.untold.taken()}
+	c := NodeCounts{Conns: map[string]int{}, Wrong: h.checks.Untold()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, a := range h.accounts {
@@ -100,14 +100,10 @@ func (h *Host) NodeCounts() NodeCounts {
 // CountsOf records another node's counts. They hold until the node sends others or goes
 // silent.
 func (h *Host) CountsOf(node string, c NodeCounts) {
-	if len(c.Conns) > maxNodeNames || len(c.Wrong) > maxNodePlaces {
+	if len(c.Conns) > maxNodeNames || len(c.Wrong) > admission.MaxPlaces {
 		return
 	}
-	for place, n := range c.Wrong {
-		for range min(n, guessBurst) {
-			h.authLimit.Allow(PlaceOf(place))
-		}
-	}
+	h.checks.Told(c.Wrong)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.nodes.conns == nil {

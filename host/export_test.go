@@ -14,7 +14,6 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
-	"tether/internal/bounded"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 	"tether/screen"
@@ -164,23 +163,6 @@ func (h *Host) Count() int {
 	defer h.mu.Unlock()
 	return len(h.order)
 }
-
-// AuthLimiter limits wrong tokens, for tests.
-type AuthLimiter struct{ g bounded.Rates }
-
-// NewAuthLimiter returns one that knows nobody.
-func NewAuthLimiter() *AuthLimiter { return &AuthLimiter{newTries()} }
-
-// Blocked is Spent.
-func (x *AuthLimiter) Blocked(remote string) (blocked, first bool) {
-	return x.g.Spent(PlaceOf(remote))
-}
-
-// Wrong is Allow.
-func (x *AuthLimiter) Wrong(remote string) { x.g.Allow(PlaceOf(remote)) }
-
-// Len is how many places are known.
-func (x *AuthLimiter) Len() int { return x.g.Len() }
 
 // Catalogue is the view of agents.
 func Catalogue(h *Host) agenttools.Terminals { return catalogue{h: h} }

@@ -11,6 +11,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/admission"
 	"tether/host/preview"
 	"tether/host/web"
 	"tether/internal/bounded"
@@ -31,12 +32,9 @@ type Host struct {
 	draining atomic.Bool  // see Drain
 	rights   atomic.Int32 // see SetRights
 
-	authLimit    bounded.Rates // limits wrong tokens by place; the limiters have locks of their own
-	links        bounded.Rates // limits login links separately, because any page can send a browser to one
-	logLimit     bounded.Rates // limits log lines about other refusals
-	creates      bounded.Rates // limits new terminals of machines, by name
-	untold       untoldTries
-	agents       mcp.Servers // for each principal that has connected
+	checks       *admission.Checks // in front of all doors; set once
+	creates      bounded.Rates     // limits new terminals of machines, by name
+	agents       mcp.Servers       // for each principal that has connected
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
 	messages     *messageMemory
@@ -107,33 +105,32 @@ func New(o Options) *Host {
 		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: maxAgents},
 		logins:     newLogins(o.Logins, *o.Logger),
-		authLimit:  newTries(), links: newTries(), logLimit: newTries(),
-		creates:   bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
-		messages:  newMessageMemory(o.ArrivalTime),
-		renders:   bounded.Slots{All: maxRenders},
-		asks:      bounded.Slots{Each: mostPerName(o)},
-		runAsks:   bounded.Slots{Each: runsAtOnce},
-		fetches:   bounded.Slots{Each: fetchesAtOnce},
-		portAsks:  bounded.Slots{Each: portsAtOnce},
-		scripts:   web.Complete(),
-		terminals: make(map[string]*terminal),
-		byID:      make(map[string]*terminal),
-		clients:   make(map[string]*client),
-		accounts:  make(map[string]*account),
-		memory:    memory{most: o.MaxMemory},
-		names:     names{valid: o.Named},
-		starting:  make(map[string]bool),
-		conns:     make(map[*conn]struct{}),
-		forgot:    time.Now(),
-		roster:    &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
+		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
+		messages:   newMessageMemory(o.ArrivalTime),
+		renders:    bounded.Slots{All: maxRenders},
+		asks:       bounded.Slots{Each: mostPerName(o)},
+		runAsks:    bounded.Slots{Each: runsAtOnce},
+		fetches:    bounded.Slots{Each: fetchesAtOnce},
+		portAsks:   bounded.Slots{Each: portsAtOnce},
+		scripts:    web.Complete(),
+		terminals:  make(map[string]*terminal),
+		byID:       make(map[string]*terminal),
+		clients:    make(map[string]*client),
+		accounts:   make(map[string]*account),
+		memory:     memory{most: o.MaxMemory},
+		names:      names{valid: o.Named},
+		starting:   make(map[string]bool),
+		conns:      make(map[*conn]struct{}),
+		forgot:     time.Now(),
+		roster:     &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
+	h.checks = admission.New(admission.Options{Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
 	h.openPreviews()
 	h.route()
 	if o.Nodes != nil {
-		h.untold.all = map[string]int{}
 		h.between = newBetween(o.Nodes)
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)

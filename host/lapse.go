@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"net/http"
+
+	"tether/host/admission"
 )
 
 // Rights says how old the tokens, people and grants are that a node of a cluster knows
@@ -16,10 +18,7 @@ const (
 	RightsLapsed                // the node has not reached NATS for too long: it serves only machines
 )
 
-// Error returns the refusal's text.
-func (r *refusal) Error() string { return r.text }
-
-var errRightsOld = &refusal{status: http.StatusServiceUnavailable, text: "this node does not reach its cluster and admits nobody: try another one", quiet: true}
+var errRightsOld = &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "this node does not reach its cluster and admits nobody: try another one", Quiet: true}
 
 // SetRights sets how old the rights are. A machine's connection stays in any case until
 // it breaks: it shows only the machine's own terminals, and the machine connects to
@@ -37,7 +36,7 @@ func (h *Host) SetRights(r Rights) {
 		h.lapse()
 		for c := range h.conns {
 			if !c.taken && c.remote.principal.Role != RoleMachine {
-				c.expelLocked(closeGoingAway, errRightsOld.text)
+				c.expelLocked(closeGoingAway, errRightsOld.Text)
 			}
 		}
 	}
@@ -45,7 +44,7 @@ func (h *Host) SetRights(r Rights) {
 
 // admits decides whether a request is served at all. While rights are old, only those of
 // in are; nil admits none.
-func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *refusal {
+func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *admission.Refusal {
 	rights := Rights(h.rights.Load())
 	if rights == RightsChecked || rights == RightsOld && in != nil && in(r) {
 		return nil

@@ -1,16 +1,13 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -296,34 +293,9 @@ func (h *Host) Launch(p Principal) string {
 	return launchPath + "#" + h.logins.launch(p)
 }
 
-// CookieName is the name of a cookie of the host's. With https, no other name below the
-// host's domain and no port without TLS can set it; otherwise the name distinguishes
-// ports, which cookies do not.
-func CookieName(of string, r *http.Request, https bool) string {
-	if https {
-		return "__Host-tether_" + of
-	}
-	_, port, _ := net.SplitHostPort(r.Host)
-	return "tether_" + of + "_" + cmp.Or(port, "80")
-}
-
-// cookieName is the name of the session's cookie, and guestCookie of a guest's, which has
-// nothing to do with it.
-func (h *Host) cookieName(r *http.Request) string  { return CookieName("host", r, h.https(r)) }
-func (h *Host) guestCookie(r *http.Request) string { return CookieName("guest", r, h.https(r)) }
-
-// https reports whether the browser uses https.
-func (h *Host) https(r *http.Request) bool { return r.TLS != nil || h.opts.Secure }
-
-// setCookie gives a browser a cookie, which it sends only with requests that begin at the
-// page itself, and no script sees.
-func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, name, value string, age time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
-}
-
 // admitBrowser logs the browser in.
 func (h *Host) admitBrowser(w http.ResponseWriter, r *http.Request, p Principal, proof Proof) {
-	h.setCookie(w, r, h.cookieName(r), h.logins.login(p, proof), loginTime)
+	h.checks.SetCookie(w, r, h.checks.LoginCookie(r), h.logins.login(p, proof), loginTime)
 }
 
 // LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller
@@ -354,22 +326,9 @@ func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
 
 // browser returns the principal of the request's cookie.
 func (h *Host) browser(r *http.Request) (Principal, bool) {
-	cookie, err := r.Cookie(h.cookieName(r))
+	cookie, err := r.Cookie(h.checks.LoginCookie(r))
 	if err != nil {
 		return Principal{}, false
 	}
 	return h.logins.find(cookie.Value)
-}
-
-// nameAllowed reports whether the request's name for this host cannot be an attacker's
-// name that resolves to this machine (DNS rebinding).
-func (h *Host) nameAllowed(r *http.Request) bool {
-	name := r.Host
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
-		name = host
-	}
-	if isAddress(strings.Trim(name, "[]")) {
-		return true
-	}
-	return slices.ContainsFunc(h.opts.Origins, func(o string) bool { return strings.EqualFold(o, r.Host) })
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/host/admission"
 	"tether/internal/jsonspan"
 )
 
@@ -90,15 +91,15 @@ type entriesAnswer struct {
 }
 
 var (
-	errNotSecure = &refusal{status: http.StatusForbidden, text: "only over https can anything be ended", quiet: true}
-	errNotFresh  = &refusal{status: http.StatusForbidden, text: "log in again: you have not shown who you are within the last 15 minutes", quiet: true}
-	errUnproven  = &refusal{status: http.StatusForbidden, text: "your identity provider does not say when you have logged in there: use the command at the host", quiet: true}
-	errNoEntry   = &refusal{status: http.StatusNotFound, text: ErrNoEntry.Error(), quiet: true}
-	errRegister  = &refusal{status: http.StatusInternalServerError, text: "the host cannot do this now; its log says why", quiet: true}
+	errNotSecure = &admission.Refusal{Status: http.StatusForbidden, Text: "only over https can anything be ended", Quiet: true}
+	errNotFresh  = &admission.Refusal{Status: http.StatusForbidden, Text: "log in again: you have not shown who you are within the last 15 minutes", Quiet: true}
+	errUnproven  = &admission.Refusal{Status: http.StatusForbidden, Text: "your identity provider does not say when you have logged in there: use the command at the host", Quiet: true}
+	errNoEntry   = &admission.Refusal{Status: http.StatusNotFound, Text: ErrNoEntry.Error(), Quiet: true}
+	errRegister  = &admission.Refusal{Status: http.StatusInternalServerError, Text: "the host cannot do this now; its log says why", Quiet: true}
 )
 
 // entries serves entryPath.
-func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
 	all, err := h.entriesOf(p)
 	if err != nil {
 		h.log.Error().Err(err).Msg("the page's list of people")
@@ -108,9 +109,9 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	if h.opts.Provider != nil && h.opts.Register != nil && h.opts.Register.Session(p.token) {
 		a.Again = h.opts.Provider.Path + "?again"
 	}
-	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
+	if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil {
 		why := h.logins.fresh(cookie.Value)
-		a.CSRF, a.Secure, a.Fresh, a.Unproven = csrfOf(cookie.Value), h.https(r), why == nil, why == errUnproven
+		a.CSRF, a.Secure, a.Fresh, a.Unproven = csrfOf(cookie.Value), h.checks.HTTPS(r), why == nil, why == errUnproven
 	}
 	answerJSON(w, a)
 	return nil
@@ -164,8 +165,8 @@ func csrfOf(cookie string) string {
 
 // endEntry serves endPath. It accepts only a cookie, sent over https by this host's page,
 // which knows csrfOf, within freshTime after a login.
-func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
-	if _, err := r.Cookie(h.cookieName(r)); err == nil && !h.https(r) {
+func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *admission.Refusal {
+	if _, err := r.Cookie(h.checks.LoginCookie(r)); err == nil && !h.checks.HTTPS(r) {
 		return errNotSecure
 	}
 	cookie, p, why := h.fromPage(r)
@@ -180,7 +181,7 @@ func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
 		ID   string    `json:"id"`
 	}
 	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
-		return &refusal{status: http.StatusBadRequest, text: "the body must be JSON with kind and id", quiet: true}
+		return &admission.Refusal{Status: http.StatusBadRequest, Text: "the body must be JSON with kind and id", Quiet: true}
 	}
 	all, err := h.entriesOf(p)
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Kind == asked.Kind && e.ID == asked.ID && e.Kind != EntryTerminal })
@@ -243,7 +244,7 @@ func (s *logins) entries(besides Register) (all []Entry) {
 }
 
 // fresh returns nil if a browser's person has shown within freshTime who they are.
-func (s *logins) fresh(cookie string) *refusal {
+func (s *logins) fresh(cookie string) *admission.Refusal {
 	switch one, _ := s.browsers.Get(sha256.Sum256([]byte(cookie))); {
 	case one.proof == ProofMissing:
 		return errUnproven

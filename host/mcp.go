@@ -12,6 +12,7 @@ import (
 
 	"tether/agenttools"
 	"tether/events"
+	"tether/host/admission"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
@@ -31,12 +32,12 @@ const maxPushStreams = 40
 const maxAgents = 1024
 
 var (
-	errNoAgent    = &refusal{status: http.StatusForbidden, text: "this token is not for agents: its role allows no MCP"}
-	errManyAgents = &refusal{status: http.StatusServiceUnavailable, text: "too many agents are connected"}
+	errNoAgent    = &admission.Refusal{Status: http.StatusForbidden, Text: "this token is not for agents: its role allows no MCP"}
+	errManyAgents = &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "too many agents are connected"}
 )
 
 // agent returns the MCP server of a principal's name.
-func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
+func (h *Host) agent(p Principal) (*mcp.Server, *admission.Refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
@@ -70,7 +71,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	case errors.Is(err, mcp.ErrTooManyAgents):
 		return nil, errManyAgents
 	case err != nil:
-		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the host is going away"}
+		return nil, &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "the host is going away"}
 	}
 	return s, nil
 }
@@ -103,7 +104,7 @@ func (h *Host) agentWasAt(p Principal, remote string) bool {
 	h.mu.Lock()
 	use := h.agentHolds[p.Key()]
 	h.mu.Unlock()
-	return use != nil && !use.places.first(PlaceOf(remote))
+	return use != nil && !use.places.first(admission.PlaceOf(remote))
 }
 
 // Webhooks delivers events to URLs that agents name; see mcp.Webhooks.
@@ -153,7 +154,7 @@ func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request,
 func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	s, why := h.agent(p)
 	if why != nil {
-		h.refuse(w, r, why)
+		h.checks.Refuse(w, r, why)
 		return
 	}
 	if r.Method == http.MethodPost {
@@ -168,11 +169,11 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	r = r.WithContext(ctx)
 	done, why := h.messages.whole(w, r, p.Name)
 	if why != nil {
-		h.refuse(w, r, why)
+		h.checks.Refuse(w, r, why)
 		return
 	}
 	defer done()
-	if _, ok := requestToken(r); ok {
+	if _, ok := admission.RequestToken(r); ok {
 		// The SDK refuses other names than localhost at a loopback address, against
 		// rebinding. No page has the token, and a proxy passes on the name that it was
 		// asked for.
@@ -188,7 +189,7 @@ const mcpSession = "Mcp-Session-Id"
 func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	s, why := h.agent(p)
 	if why != nil {
-		h.refuse(w, r, why)
+		h.checks.Refuse(w, r, why)
 		return
 	}
 	in := h.newRecvMemory(p)

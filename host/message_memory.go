@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tether/host/admission"
 	"tether/jsonrpc"
 	"tether/mcp"
 )
@@ -349,15 +350,15 @@ func (c *conn) doneLocked() {
 }
 
 var (
-	errLongRequest = &refusal{status: http.StatusRequestEntityTooLarge, text: "the request is too long, or has too many JSON values, for this host"}
-	errHalfRequest = &refusal{status: http.StatusBadRequest, text: "the request has not arrived whole", quiet: true}
-	errManyLong    = &refusal{status: http.StatusServiceUnavailable, text: "too many requests of agents are being answered; try again later", quiet: true}
+	errLongRequest = &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Text: "the request is too long, or has too many JSON values, for this host"}
+	errHalfRequest = &admission.Refusal{Status: http.StatusBadRequest, Text: "the request has not arrived whole", Quiet: true}
+	errManyLong    = &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "too many requests of agents are being answered; try again later", Quiet: true}
 )
 
 // whole reads an agent's request over HTTP once there is room for it, without decoding
 // it. It waits at most as long as a message may take to arrive. The caller calls done
 // when the request has been answered.
-func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name string) (done func(), why *refusal) {
+func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name string) (done func(), why *admission.Refusal) {
 	n := r.ContentLength
 	switch {
 	case n >= 0 && n <= freeDecoded:
@@ -406,9 +407,9 @@ func (m *messageMemory) called(name string, line []byte, free *atomic.Bool) (don
 	n := max(decodedSize(line), leastCalled)
 	switch {
 	case n > m.asked.part:
-		return nil, &mcp.Refused{Code: int64(jsonrpc.CodeInvalidRequest), Text: errLongRequest.text}
+		return nil, &mcp.Refused{Code: int64(jsonrpc.CodeInvalidRequest), Text: errLongRequest.Text}
 	case !m.asked.try(name, n):
-		return nil, &mcp.Refused{Code: codeBusy, Text: errManyLong.text}
+		return nil, &mcp.Refused{Code: codeBusy, Text: errManyLong.Text}
 	}
 	return func() { m.asked.give(name, n) }, nil
 }

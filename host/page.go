@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"tether/agenttools"
+	"tether/host/admission"
 	"tether/host/web"
 	"tether/screen"
 )
@@ -40,10 +41,8 @@ const (
 )
 
 var (
-	errForeignName = &refusal{status: http.StatusForbidden, text: "this host has another name; see --public-url"}
-	errForeignSite = &refusal{status: http.StatusForbidden, text: "requests from other pages are refused"}
-	errNoPage      = &refusal{status: http.StatusForbidden, text: "this token is not for people: its role allows no page"}
-	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was already used or has expired; tether-host link makes another"}
+	errNoPage   = &admission.Refusal{Status: http.StatusForbidden, Text: "this token is not for people: its role allows no page"}
+	errUsedLink = &admission.Refusal{Status: http.StatusForbidden, Text: "this link was already used or has expired; tether-host link makes another"}
 )
 
 // PageHeaders sets headers that keep other pages from using this answer, and this answer
@@ -59,8 +58,8 @@ func PageHeaders(header http.Header) {
 }
 
 // logout logs a browser out.
-func (h *Host) logout(w http.ResponseWriter, r *http.Request) *refusal {
-	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
+func (h *Host) logout(w http.ResponseWriter, r *http.Request) *admission.Refusal {
+	if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil {
 		h.logins.logout(cookie.Value)
 	}
 	http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -68,7 +67,7 @@ func (h *Host) logout(w http.ResponseWriter, r *http.Request) *refusal {
 }
 
 // index is the page, plain where it was built without Node.
-func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *refusal {
+func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *admission.Refusal {
 	if h.scripts {
 		return asset(w, "index.html")
 	}
@@ -76,18 +75,11 @@ func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *refus
 	return nil
 }
 
-// followed reports whether a person has followed a link in a window, as opposed to a page
-// that shows this one in a frame.
-func followed(r *http.Request) bool {
-	dest := r.Header.Get("Sec-Fetch-Dest")
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
-}
-
 // person returns the principal of a request for the page, by cookie or by token.
-func (h *Host) person(r *http.Request) (Principal, *refusal) {
+func (h *Host) person(r *http.Request) (Principal, *admission.Refusal) {
 	p, ok := h.browser(r)
 	if !ok {
-		var why *refusal
+		var why *admission.Refusal
 		if p, why = h.admit(r); why != nil {
 			return p, why
 		}
@@ -100,7 +92,7 @@ func (h *Host) person(r *http.Request) (Principal, *refusal) {
 
 // makeLink answers a request that has a token with a link that logs a browser in. A
 // cookie is not enough: otherwise a browser could renew its login for ever.
-func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 	r.Header.Del("Cookie")
 	p, why := h.person(r)
 	if why == nil && p.Guest != "" {
@@ -115,17 +107,17 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 
 // followLink logs a browser in by the code of a link, which its person has confirmed at
 // the link's page.
-func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *refusal {
+func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *admission.Refusal {
 	p, ok := h.logins.follow(code)
 	if !ok {
 		if _, known := h.browser(r); known { // the button was pressed twice
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return nil
 		}
-		if why := limited(&h.links, r.RemoteAddr); why != nil {
+		if why := h.checks.GuessingLinks(r.RemoteAddr); why != nil {
 			return why
 		}
-		h.links.Allow(PlaceOf(r.RemoteAddr))
+		h.checks.WrongLink(r.RemoteAddr)
 		h.askAgain(w, r, "link", errUsedLink)
 		return nil
 	}
@@ -143,9 +135,9 @@ func goOn(w http.ResponseWriter) {
 }
 
 // login logs a browser in by the token in the form, or by the code of a link.
-func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) login(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") != "same-origin" {
-		return errForeignSite
+		return admission.ErrForeignSite
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if code := strings.TrimSpace(r.PostFormValue("code")); code != "" {
@@ -167,16 +159,16 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 
 // askAgain tells a person why a link or a token did not log them in, and asks for another
 // token.
-func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why *refusal) {
-	if h.recorded(r, why) {
-		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg(how + " refused")
-		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: how + ": " + why.text})
+func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why *admission.Refusal) {
+	if h.checks.Noted(r, why) {
+		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.Status).Msg(how + " refused")
+		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: how + ": " + why.Text})
 	}
-	h.loginPage(w, why.status, why.text)
+	h.loginPage(w, why.Status, why.Text)
 }
 
 // asset serves a file of the page.
-func asset(w http.ResponseWriter, name string) *refusal {
+func asset(w http.ResponseWriter, name string) *admission.Refusal {
 	file, err := web.Files().Open(path.Clean(name))
 	kind := mime.TypeByExtension(path.Ext(name))
 	switch path.Ext(name) { // independent of the system's table
@@ -205,18 +197,18 @@ func asset(w http.ResponseWriter, name string) *refusal {
 }
 
 var (
-	errClientGone = &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
-	errNoFile     = &refusal{status: http.StatusNotFound, text: "no such file", quiet: true}
-	errNoTerminal = &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
-	errUnreadable = &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
+	errClientGone = &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "the client has gone", Quiet: true}
+	errNoFile     = &admission.Refusal{Status: http.StatusNotFound, Text: "no such file", Quiet: true}
+	errNoTerminal = &admission.Refusal{Status: http.StatusNotFound, Text: "no such terminal", Quiet: true}
+	errUnreadable = &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "the terminal cannot be read", Quiet: true}
 )
 
 // content serves the terminal that the path names, by its id and the suffix.
-func (h *Host) content(suffix string, serve func(http.ResponseWriter, *http.Request, Principal, lookedAt) *refusal) personal {
-	return func(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+func (h *Host) content(suffix string, serve func(http.ResponseWriter, *http.Request, Principal, lookedAt) *admission.Refusal) personal {
+	return func(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
 		done, ok := h.ask(p)
 		if !ok {
-			return errAsksTooMuch
+			return admission.ErrBusy
 		}
 		defer done()
 		id, ok := strings.CutSuffix(r.PathValue("id"), suffix)
@@ -235,7 +227,7 @@ const maxPageProblems = 300
 
 // pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All
 // people at the page share one matching, since they see the same output.
-func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *refusal {
+func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *admission.Refusal {
 	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks repeatedly
 		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
 	}
@@ -254,7 +246,7 @@ func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal,
 }
 
 // download serves a terminal as text.
-func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, t lookedAt) *refusal {
+func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, t lookedAt) *admission.Refusal {
 	i, sending := t.Info(), &h.messages.sending
 	n := int(min(i.End-i.Start, int64(sending.part)))
 	if sending.take(r.Context(), p.Name, n) != nil {

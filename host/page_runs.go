@@ -6,6 +6,7 @@ import (
 
 	"tether/agent/verdict"
 	"tether/agenttools"
+	"tether/host/admission"
 )
 
 // pageRuns is what the page shows of a terminal's earlier runs.
@@ -21,10 +22,10 @@ const pageRunsMax = 100
 
 // runsOf serves /terminals/ID/runs: the earlier runs of a terminal and its verdict, which
 // its machine is asked for.
-func (h *Host) runsOf(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+func (h *Host) runsOf(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
 	done, ok := h.ask(p)
 	if !ok {
-		return errAsksTooMuch
+		return admission.ErrBusy
 	}
 	defer done()
 	at, ok := catalogue{h, &p}.find(r.PathValue("id"))

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"tether/ahp"
+	"tether/host/admission"
 	"tether/host/preview"
 	"tether/internal/jsonspan"
 )
@@ -90,15 +91,15 @@ func (h *Host) withoutTokens() bool { return h.opts.Token == "" && h.opts.Access
 
 // browserVisitor returns what previews know of the browser that has sent a request of the
 // page.
-func (h *Host) browserVisitor(r *http.Request) (visitor string, p Principal, why *refusal) {
+func (h *Host) browserVisitor(r *http.Request) (visitor string, p Principal, why *admission.Refusal) {
 	if h.withoutTokens() {
 		visitor = visitorEverybody
-	} else if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
+	} else if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil {
 		visitor = visitorText(visitorLogin, sha256.Sum256([]byte(cookie.Value)))
 	}
 	p, ok := h.visitorOf(visitor)
 	if !ok {
-		return "", p, errNoToken
+		return "", p, admission.ErrNoToken
 	}
 	return visitor, p, nil
 }
@@ -190,8 +191,8 @@ func previewProblem(err error) error {
 }
 
 var (
-	errBadPreview = &refusal{status: http.StatusBadRequest, text: "not a request of the page for a preview", quiet: true}
-	errNoPreview  = &refusal{status: http.StatusNotFound, text: "this port is not lent any more", quiet: true}
+	errBadPreview = &admission.Refusal{Status: http.StatusBadRequest, Text: "not a request of the page for a preview", Quiet: true}
+	errNoPreview  = &admission.Refusal{Status: http.StatusNotFound, Text: "this port is not lent any more", Quiet: true}
 )
 
 // wanted is a request of the page for a preview.
@@ -202,7 +203,7 @@ type wanted struct {
 }
 
 // askedPreview returns what the page asks for, and its origin.
-func (h *Host) askedPreview(w http.ResponseWriter, r *http.Request) (asked wanted, origin string, why *refusal) {
+func (h *Host) askedPreview(w http.ResponseWriter, r *http.Request) (asked wanted, origin string, why *admission.Refusal) {
 	origin = r.Header.Get("Origin")
 	u, err := url.Parse(origin)
 	if kind, _, wrong := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || wrong != nil || kind != "application/json" || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
@@ -212,13 +213,13 @@ func (h *Host) askedPreview(w http.ResponseWriter, r *http.Request) (asked wante
 		return asked, "", errBadPreview
 	}
 	if h.previews == nil {
-		return asked, "", &refusal{status: http.StatusNotFound, text: "this host shows no previews: " + h.opts.NoPreviews, quiet: true}
+		return asked, "", &admission.Refusal{Status: http.StatusNotFound, Text: "this host shows no previews: " + h.opts.NoPreviews, Quiet: true}
 	}
 	return asked, origin, nil
 }
 
 // openPreview answers the page of a logged-in person with a code for a preview.
-func (h *Host) openPreview(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) openPreview(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 	visitor, p, why := h.browserVisitor(r)
 	if why != nil {
 		return why
@@ -231,15 +232,15 @@ func (h *Host) openPreview(w http.ResponseWriter, r *http.Request) *refusal {
 }
 
 // openGuestPreview answers the page of a guest whose link is for one port.
-func (h *Host) openGuestPreview(w http.ResponseWriter, r *http.Request) *refusal {
-	cookie, err := r.Cookie(h.guestCookie(r))
+func (h *Host) openGuestPreview(w http.ResponseWriter, r *http.Request) *admission.Refusal {
+	cookie, err := r.Cookie(h.checks.GuestCookie(r))
 	if err != nil {
-		return errNoToken
+		return admission.ErrNoToken
 	}
 	hash := sha256.Sum256([]byte(cookie.Value))
 	p, ok := h.guestWith(hash)
 	if !ok || p.GuestPort == 0 {
-		return errNoToken
+		return admission.ErrNoToken
 	}
 	asked, origin, why := h.askedPreview(w, r)
 	if why != nil {
@@ -250,14 +251,14 @@ func (h *Host) openGuestPreview(w http.ResponseWriter, r *http.Request) *refusal
 }
 
 // invite answers with a code that lets the visitor in.
-func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p Principal, asked wanted, origin string) *refusal {
+func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p Principal, asked wanted, origin string) *admission.Refusal {
 	uri, label := h.labelOf(asked)
 	if label == "" {
 		return errNoPreview
 	}
 	if _, err := h.findPreview(r.Context(), visitor, label); err != nil {
 		if problem, ok := errors.AsType[*preview.Problem](err); ok && problem != errPreviewUnseen {
-			return &refusal{status: problem.Status, text: problem.Text, quiet: true}
+			return &admission.Refusal{Status: problem.Status, Text: problem.Text, Quiet: true}
 		}
 		return errNoPreview
 	}

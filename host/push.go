@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/events"
+	"tether/host/admission"
 	"tether/host/webpush"
 	"tether/internal/change"
 	"tether/internal/jsonspan"
@@ -75,19 +76,19 @@ type PushRefused struct{ Why string }
 func (e *PushRefused) Error() string { return e.Why }
 
 var (
-	errNoPush   = &refusal{status: http.StatusNotFound, text: "this host notifies no browsers; its operator can start it with --push", quiet: true}
-	errPushDown = &refusal{status: http.StatusServiceUnavailable, text: "the host cannot do this now; try again in a minute", quiet: true}
+	errNoPush   = &admission.Refusal{Status: http.StatusNotFound, Text: "this host notifies no browsers; its operator can start it with --push", Quiet: true}
+	errPushDown = &admission.Refusal{Status: http.StatusServiceUnavailable, Text: "the host cannot do this now; try again in a minute", Quiet: true}
 )
 
 // pushKey serves GET of pushPath. A host without Pushes answers, too, with an empty key:
 // an error would be one in the browser's console.
-func (h *Host) pushKey(w http.ResponseWriter, r *http.Request, _ Principal) *refusal {
+func (h *Host) pushKey(w http.ResponseWriter, r *http.Request, _ Principal) *admission.Refusal {
 	var a struct {
 		Key   string   `json:"key"`
 		CSRF  string   `json:"csrf"` // for csrfHeader
 		Kinds []string `json:"kinds"`
 	}
-	if cookie, err := r.Cookie(h.cookieName(r)); err == nil && h.opts.Pushes != nil {
+	if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil && h.opts.Pushes != nil {
 		a.Key, a.CSRF, a.Kinds = h.opts.Pushes.Key(), csrfOf(cookie.Value), PushKinds()
 	}
 	answerJSON(w, a)
@@ -95,7 +96,7 @@ func (h *Host) pushKey(w http.ResponseWriter, r *http.Request, _ Principal) *ref
 }
 
 // choosePush serves POST of pushPath, for a cookie and from this host's page alone.
-func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 	cookie, p, why := h.fromPage(r)
 	if why != nil {
 		return why
@@ -108,16 +109,16 @@ func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *refusal {
 		Choice       *PushChoice          `json:"choice"`
 	}
 	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxPush), &asked) != nil {
-		return &refusal{status: http.StatusBadRequest, text: "the body must be JSON with subscription and choice", quiet: true}
+		return &admission.Refusal{Status: http.StatusBadRequest, Text: "the body must be JSON with subscription and choice", Quiet: true}
 	}
 	if c := asked.Choice; c != nil {
 		c.Terminals = slices.DeleteFunc(c.Terminals, func(id string) bool { return !h.Sees(p, id) })
 		if slices.Sort(c.Terminals); len(c.Terminals) > MaxPushTerminals {
-			return &refusal{status: http.StatusBadRequest, text: fmt.Sprintf("choose at most %d terminals, or all", MaxPushTerminals), quiet: true}
+			return &admission.Refusal{Status: http.StatusBadRequest, Text: fmt.Sprintf("choose at most %d terminals, or all", MaxPushTerminals), Quiet: true}
 		}
 		for _, kind := range c.Kinds {
 			if !slices.Contains(PushKinds(), kind) {
-				return &refusal{status: http.StatusBadRequest, text: "no such kind of notification", quiet: true}
+				return &admission.Refusal{Status: http.StatusBadRequest, Text: "no such kind of notification", Quiet: true}
 			}
 		}
 		slices.Sort(c.Kinds)
@@ -125,7 +126,7 @@ func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	got, err := h.opts.Pushes.Choose(r.Context(), PushBrowser{h.logins.named(cookie), asked.Subscription}, asked.Choice)
 	if wrong, ok := errors.AsType[*PushRefused](err); ok {
-		return &refusal{status: http.StatusBadRequest, text: wrong.Why, quiet: true}
+		return &admission.Refusal{Status: http.StatusBadRequest, Text: wrong.Why, Quiet: true}
 	} else if err != nil {
 		h.log.Error().Err(err).Msg("the choice of a browser's notifications")
 		return errPushDown
@@ -136,17 +137,17 @@ func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *refusal {
 
 // fromPage returns the cookie and the principal of a request that changes something. It
 // must be sent by this host's page, which knows csrfOf.
-func (h *Host) fromPage(r *http.Request) (cookie string, p Principal, why *refusal) {
-	c, err := r.Cookie(h.cookieName(r))
+func (h *Host) fromPage(r *http.Request) (cookie string, p Principal, why *admission.Refusal) {
+	c, err := r.Cookie(h.checks.LoginCookie(r))
 	if err != nil {
-		return "", p, errNoToken
+		return "", p, admission.ErrNoToken
 	}
 	if r.Header.Get("Origin") == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(csrfOf(c.Value))) != 1 {
-		return "", p, errForeignSite
+		return "", p, admission.ErrForeignSite
 	}
 	p, ok := h.logins.find(c.Value)
 	if !ok {
-		return "", p, errNoToken
+		return "", p, admission.ErrNoToken
 	}
 	return c.Value, p, nil
 }

@@ -341,42 +341,6 @@ func TestPagesOfOthersUseUpNoGuesses(t *testing.T) {
 	}
 }
 
-func TestGuessesComeBackWithTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := host.NewAuthLimiter()
-		for range 10 {
-			g.Wrong("192.0.2.1:1")
-		}
-		blocked := func(remote string) bool { b, _ := g.Blocked(remote); return b }
-		if !blocked("192.0.2.1:2") || blocked("192.0.2.2:1") {
-			t.Error("the place that guessed should be blocked, and no other")
-		}
-		time.Sleep(3 * time.Second)
-		if blocked("192.0.2.1:3") {
-			t.Error("one guess should have come back")
-		}
-		g.Wrong("192.0.2.1:3")
-		if b, first := g.Blocked("192.0.2.1:3"); !b || !first {
-			t.Errorf("blocked %v, first %v after that; want both", b, first)
-		}
-		if b, first := g.Blocked("192.0.2.1:3"); !b || first {
-			t.Errorf("blocked %v, first %v; want the second not to be the first", b, first)
-		}
-		for range 10 {
-			g.Wrong("[2001:db8::1]:1")
-		}
-		if !blocked("[2001:db8::2]:1") || blocked("[2001:db8:0:1::1]:1") {
-			t.Error("an IPv6 place should be the /64 network")
-		}
-		for i := range 20_000 {
-			g.Wrong(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
-		}
-		if n := g.Len(); n > 4096 {
-			t.Errorf("%d places are remembered", n)
-		}
-	})
-}
-
 func TestAuditHoldsNoContent(t *testing.T) {
 	var mu sync.Mutex
 	var events []host.AuditEvent

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tether/ahp"
+	"tether/host/admission"
 	"tether/mcp"
 )
 
@@ -20,12 +21,12 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch at := r.URL.EscapedPath(); {
 	case isWebSocket(r):
 		if why := h.admits(r, nil); why != nil {
-			h.refuse(w, r, why)
+			h.checks.Refuse(w, r, why)
 			return
 		}
 		h.socket(w, r)
 	case at == "" || at != "/" && at != path.Clean(at) && at != path.Clean(at)+"/" || strings.HasPrefix(at, "//"):
-		h.page(func(http.ResponseWriter, *http.Request) *refusal { return errNoFile })(w, r) // the mux would redirect it
+		h.page(func(http.ResponseWriter, *http.Request) *admission.Refusal { return errNoFile })(w, r) // the mux would redirect it
 	default:
 		h.mux.ServeHTTP(w, r)
 	}
@@ -40,22 +41,21 @@ func isWebSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// handler serves a request of the page, or returns why it is refused.
-type handler = func(http.ResponseWriter, *http.Request) *refusal
-
 // personal is a handler for people whom the host knows.
-type personal = func(http.ResponseWriter, *http.Request, Principal) *refusal
+type personal = func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal
 
 // route adds the host's own doors to the mux.
 func (h *Host) route() {
 	door := func(pattern string, in func(*http.Request) bool, serve http.HandlerFunc) {
 		h.mux.HandleFunc(pattern, h.limited(in, serve))
 	}
-	page := func(pattern string, serve handler) { door(pattern, h.isBrowser, h.page(serve)) }
-	get := func(path string, serve handler) { page(path, onlyGET(serve)) }
+	page := func(pattern string, serve admission.Handler) { door(pattern, h.isBrowser, h.page(serve)) }
+	get := func(path string, serve admission.Handler) { page(path, onlyGET(serve)) }
 	person := func(path string, serve personal) { get(path, h.known(serve)) }
-	first := func(pattern string, serve handler) { door(pattern, nil, h.page(serve)) } // of people who log in
-	guest := func(pattern string, serve handler) { door(pattern, h.isGuest, h.page(h.withShares(onlyGET(serve)))) }
+	first := func(pattern string, serve admission.Handler) { door(pattern, nil, h.page(serve)) } // of people who log in
+	guest := func(pattern string, serve admission.Handler) {
+		door(pattern, h.isGuest, h.page(h.withShares(onlyGET(serve))))
+	}
 
 	door("/", h.isBrowser, h.other)
 	for _, tree := range []string{assetsPath, contentPath, ahp.SharePath} {
@@ -68,7 +68,7 @@ func (h *Host) route() {
 	}
 
 	door("/{$}", h.isBrowser, h.clientOr(h.page(onlyGET(h.known(h.index)))))
-	get(assetsPath, func(w http.ResponseWriter, r *http.Request) *refusal {
+	get(assetsPath, func(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 		return asset(w, strings.TrimPrefix(r.URL.Path, assetsPath))
 	})
 	first(iconPath, onlyGET(file("icon.svg"))) // browsers ask for it on each page, those of text too
@@ -78,31 +78,36 @@ func (h *Host) route() {
 	first(loginPath, onlyGET(h.known(h.index)))
 	page("POST "+logoutPath, h.logout)
 	person(logoutPath, h.index)
-	person(eventsPath, func(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+	person(eventsPath, func(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
 		h.asking(w, r, p, h.events)
 		return nil
 	})
-	person(plainPath, func(w http.ResponseWriter, _ *http.Request, p Principal) *refusal { h.plain(w, p); return nil })
-	person(peoplePath, noGuests(func(w http.ResponseWriter, _ *http.Request, _ Principal) *refusal { return asset(w, "people.html") }))
+	person(plainPath, func(w http.ResponseWriter, _ *http.Request, p Principal) *admission.Refusal {
+		h.plain(w, p)
+		return nil
+	})
+	person(peoplePath, noGuests(func(w http.ResponseWriter, _ *http.Request, _ Principal) *admission.Refusal {
+		return asset(w, "people.html")
+	}))
 	person(entryPath, noGuests(h.entries))
 	page("POST "+endPath, h.endEntry)
-	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *refusal { return errOnlyPOST }))
+	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal { return errOnlyPOST }))
 	page("POST "+previewsPath, h.openPreview)
-	person(previewsPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *refusal { return errOnlyPOST }))
+	person(previewsPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal { return errOnlyPOST }))
 	get(workerPath, file("sw.js"))
 	person(pushPath, noGuests(h.pushKey))
 	page("POST "+pushPath, h.choosePush)
-	person(contentPath, func(http.ResponseWriter, *http.Request, Principal) *refusal { return errNoTerminal })
+	person(contentPath, func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal { return errNoTerminal })
 	person(contentPath+"{id}", h.content(".txt", h.download))
 	person(contentPath+"{id}/state", h.content("", h.serveState))
 	person(contentPath+"{id}/problems", h.content("", h.pageProblems))
 	person(contentPath+"{id}/runs", noGuests(h.runsOf))
 
-	guest(ahp.SharePath, func(http.ResponseWriter, *http.Request) *refusal { return errNoPath })
+	guest(ahp.SharePath, func(http.ResponseWriter, *http.Request) *admission.Refusal { return errNoPath })
 	guest(ahp.SharePath+"{$}", file("guest.html"))
-	door("POST "+openPath, h.isGuest, h.page(h.withShares(h.openShare)))
+	door("POST "+admission.OpenPath, h.isGuest, h.page(h.withShares(h.openShare)))
 	door("POST "+guestPreviewPath, h.isGuest, h.page(h.withShares(h.openGuestPreview)))
-	guest(ahp.SharePath+"state", h.asGuest(func(w http.ResponseWriter, _ *http.Request, p Principal) *refusal {
+	guest(ahp.SharePath+"state", h.asGuest(func(w http.ResponseWriter, _ *http.Request, p Principal) *admission.Refusal {
 		h.answerGuest(w, p, "")
 		return nil
 	}))
@@ -110,13 +115,13 @@ func (h *Host) route() {
 }
 
 var (
-	errOnlyGET  = &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
-	errNoPath   = &refusal{status: http.StatusNotFound, text: "no such page", quiet: true}
-	errOnlyPOST = &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only POST", quiet: true}
+	errOnlyGET  = &admission.Refusal{Status: http.StatusMethodNotAllowed, Text: "this path accepts only GET", Quiet: true}
+	errNoPath   = &admission.Refusal{Status: http.StatusNotFound, Text: "no such page", Quiet: true}
+	errOnlyPOST = &admission.Refusal{Status: http.StatusMethodNotAllowed, Text: "this path accepts only POST", Quiet: true}
 )
 
-func onlyGET(serve handler) handler {
-	return func(w http.ResponseWriter, r *http.Request) *refusal {
+func onlyGET(serve admission.Handler) admission.Handler {
+	return func(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return errOnlyGET
 		}
@@ -125,8 +130,8 @@ func onlyGET(serve handler) handler {
 }
 
 // file serves a file of the page to everybody.
-func file(name string) handler {
-	return func(w http.ResponseWriter, _ *http.Request) *refusal { return asset(w, name) }
+func file(name string) admission.Handler {
+	return func(w http.ResponseWriter, _ *http.Request) *admission.Refusal { return asset(w, name) }
 }
 
 // limited serves requests that the node admits, until rights have lapsed. While rights
@@ -134,7 +139,7 @@ func file(name string) handler {
 func (h *Host) limited(in func(*http.Request) bool, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if why := h.admits(r, in); why != nil {
-			h.refuse(w, r, why)
+			h.checks.Refuse(w, r, why)
 			return
 		}
 		ctx, done := h.unlapsed(r.Context())
@@ -145,41 +150,30 @@ func (h *Host) limited(in func(*http.Request) bool, serve http.HandlerFunc) http
 
 // page serves requests that come by a name of this host's and from no other page, and
 // answers refusals.
-func (h *Host) page(serve handler) http.HandlerFunc {
+func (h *Host) page(serve admission.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h.pageHeaders(w.Header())
-		why := h.fromHere(r)
+		why := h.checks.FromHere(r)
 		if why == nil {
 			why = serve(w, r)
 		}
 		if why != nil {
-			h.refuse(w, r, why)
+			h.checks.Refuse(w, r, why)
 		}
 	}
 }
 
-func (h *Host) fromHere(r *http.Request) *refusal {
-	_, bearer := requestToken(r)
-	switch {
-	case !bearer && !h.nameAllowed(r) && !(r.URL.Path == openPath && fromProgram(r)):
-		return errForeignName
-	case !h.originAllowed(r), fromOtherPage(r) && !followed(r):
-		return errForeignSite
-	}
-	return nil
-}
-
 // known serves people whom the host knows, and asks others to log in where people come
 // first.
-func (h *Host) known(serve personal) handler {
-	return func(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) known(serve personal) admission.Handler {
+	return func(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 		p, why := h.person(r)
 		switch {
 		case why == nil:
 			return serve(w, r, p)
-		case why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath || r.URL.Path == peoplePath):
+		case why == admission.ErrNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath || r.URL.Path == peoplePath):
 			status := http.StatusUnauthorized
-			if followed(r) {
+			if admission.Followed(r) {
 				status = http.StatusOK // the person is where they ought to be: no error in the browser's console
 			}
 			h.loginPage(w, status, "")
@@ -190,7 +184,7 @@ func (h *Host) known(serve personal) handler {
 }
 
 func noGuests(serve personal) personal {
-	return func(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+	return func(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
 		if p.Guest != "" {
 			return errNoGuests
 		}
@@ -201,7 +195,7 @@ func noGuests(serve personal) personal {
 // clientOr serves programs that look for the agent host with a token, and others by page.
 func (h *Host) clientOr(page http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := requestToken(r); ok {
+		if _, ok := admission.RequestToken(r); ok {
 			h.other(w, r)
 			return
 		}
@@ -213,11 +207,11 @@ func (h *Host) clientOr(page http.HandlerFunc) http.HandlerFunc {
 // that it gets the answer that it understands.
 func (h *Host) other(w http.ResponseWriter, r *http.Request) {
 	_, why := h.admit(r)
-	if _, program := requestToken(r); why == nil && !program {
+	if _, program := admission.RequestToken(r); why == nil && !program {
 		why = errNoFile
 	}
 	if why != nil {
-		h.refuse(w, r, why)
+		h.checks.Refuse(w, r, why)
 		return
 	}
 	w.Header().Set("Upgrade", "websocket")
@@ -229,7 +223,7 @@ func (h *Host) other(w http.ResponseWriter, r *http.Request) {
 func (h *Host) agentsOnly(w http.ResponseWriter, r *http.Request) {
 	p, why := h.admit(r)
 	if why != nil {
-		h.refuse(w, r, why)
+		h.checks.Refuse(w, r, why)
 		return
 	}
 	h.asking(w, r, p, h.mcpHTTP)

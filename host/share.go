@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/admission"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -23,9 +24,6 @@ import (
 // else. Its machine makes and ends it. The host has the hash of the link's secret; the
 // secret is in the part of a URL that no browser sends, until a guest sends it to open
 // the share.
-
-// openPath is where guests open a link.
-const openPath = ahp.SharePath + "open"
 
 const (
 	maxShares       = 1024 // of all machines
@@ -60,11 +58,11 @@ type sharedLink struct {
 }
 
 var (
-	errNoShare     = &refusal{status: http.StatusForbidden, text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
-	errForBrowsers = &refusal{status: http.StatusForbidden, text: "this link is for a page: open it in a browser", quiet: true}
-	errBadShare    = &refusal{status: http.StatusBadRequest, text: "not a request of the page for guests", quiet: true}
-	errNoShares    = &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
-	errNoGuests    = &refusal{status: http.StatusForbidden, text: "guests see their terminal alone", quiet: true}
+	errNoShare     = &admission.Refusal{Status: http.StatusForbidden, Text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
+	errForBrowsers = &admission.Refusal{Status: http.StatusForbidden, Text: "this link is for a page: open it in a browser", Quiet: true}
+	errBadShare    = &admission.Refusal{Status: http.StatusBadRequest, Text: "not a request of the page for guests", Quiet: true}
+	errNoShares    = &admission.Refusal{Status: http.StatusNotFound, Text: "this host has no shared links", Quiet: true}
+	errNoGuests    = &admission.Refusal{Status: http.StatusForbidden, Text: "guests see their terminal alone", Quiet: true}
 )
 
 // restoreShares takes up the shares of the host before, and follows other nodes.
@@ -250,11 +248,11 @@ func (h *Host) guestWith(hash [sha256.Size]byte) (p Principal, ok bool) {
 // guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A
 // cookie counts at a name of this host's alone.
 func (h *Host) guest(r *http.Request) (Principal, bool) {
-	if token, ok := requestToken(r); ok {
+	if token, ok := admission.RequestToken(r); ok {
 		return h.knownGuest(token)
 	}
-	cookie, err := r.Cookie(h.guestCookie(r))
-	if err != nil || !h.nameAllowed(r) {
+	cookie, err := r.Cookie(h.checks.GuestCookie(r))
+	if err != nil || !h.checks.NameAllowed(r) {
 		return Principal{}, false
 	}
 	return h.knownGuest(cookie.Value)
@@ -262,19 +260,19 @@ func (h *Host) guest(r *http.Request) (Principal, bool) {
 
 // withShares serves a path below ahp.SharePath: the page, the request that opens a share,
 // or the state of an opened one.
-func (h *Host) withShares(serve handler) handler {
+func (h *Host) withShares(serve admission.Handler) admission.Handler {
 	if h.opts.NoShares {
-		return func(http.ResponseWriter, *http.Request) *refusal { return errNoShares }
+		return func(http.ResponseWriter, *http.Request) *admission.Refusal { return errNoShares }
 	}
 	return serve
 }
 
 // asGuest serves guests alone.
-func (h *Host) asGuest(serve personal) handler {
-	return func(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) asGuest(serve personal) admission.Handler {
+	return func(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 		p, ok := h.guest(r)
 		if !ok {
-			return errNoToken
+			return admission.ErrNoToken
 		}
 		return serve(w, r, p)
 	}
@@ -294,7 +292,7 @@ type opened struct {
 // the same answer. A right secret passes, however many wrong ones came from the same
 // place; a place that has sent many does not make this node wait for links that another
 // one has just made.
-func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *admission.Refusal {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return errBadShare
 	}
@@ -307,38 +305,32 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
 		hash = sha256.Sum256(secret)
 	}
 	before := ""
-	if cookie, err := r.Cookie(h.guestCookie(r)); err == nil {
+	if cookie, err := r.Cookie(h.checks.GuestCookie(r)); err == nil {
 		before = cookie.Value
 	}
 	p, token, ok := h.admitGuest(asked.ID, hash, before)
 	if !ok {
-		if why := limited(&h.links, r.RemoteAddr); why != nil {
+		if why := h.checks.GuessingLinks(r.RemoteAddr); why != nil {
 			return why
 		}
 		h.sharedSoon(func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.shares[asked.ID] != nil })
 		p, token, ok = h.admitGuest(asked.ID, hash, before)
 	}
 	if !ok {
-		h.links.Allow(PlaceOf(r.RemoteAddr))
+		h.checks.WrongLink(r.RemoteAddr)
 		return errNoShare
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
-	if p.GuestPort != 0 && fromProgram(r) {
+	if p.GuestPort != 0 && admission.FromProgram(r) {
 		return errForBrowsers
 	}
-	if fromProgram(r) {
+	if admission.FromProgram(r) {
 		h.answerGuest(w, p, token)
 		return nil
 	}
-	h.setCookie(w, r, h.guestCookie(r), token, guestCookieTime)
+	h.checks.SetCookie(w, r, h.checks.GuestCookie(r), token, guestCookieTime)
 	h.answerGuest(w, p, "")
 	return nil
-}
-
-// fromProgram reports whether no browser has sent the request: browsers name its origin.
-// A program was given its secret, so it may use any name for this host.
-func fromProgram(r *http.Request) bool {
-	return r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Cookie") == ""
 }
 
 // admitGuest finds the share and makes a token for a guest; before is one that the
@@ -388,10 +380,10 @@ func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
 }
 
 // guestTerminal serves a guest's terminal as AHP would: for one that is parked.
-func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
 	done, ok := h.ask(p)
 	if !ok {
-		return errAsksTooMuch
+		return admission.ErrBusy
 	}
 	defer done()
 	all := h.rows(p)

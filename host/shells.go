@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/admission"
 	"tether/host/shells"
 	"tether/screen"
 )
@@ -73,14 +74,14 @@ func (h *Host) starterLocked(t *terminal) string {
 }
 
 // administrator decides which administrator a request is from, by token.
-func (h *Host) administrator(r *http.Request) (Principal, *refusal) {
+func (h *Host) administrator(r *http.Request) (Principal, *admission.Refusal) {
 	r.Header.Del("Cookie") // a browser's cookie is an observer's in any case
 	p, why := h.admit(r)
 	switch {
-	case why == nil && fromOtherPage(r):
-		why = errForeignSite
+	case why == nil && admission.FromOtherPage(r):
+		why = admission.ErrForeignSite
 	case why == nil && !p.may(rightShells):
-		why = &refusal{status: http.StatusForbidden, text: "this needs an administrator's token"}
+		why = &admission.Refusal{Status: http.StatusForbidden, Text: "this needs an administrator's token"}
 	}
 	return p, why
 }
@@ -91,7 +92,7 @@ func (h *Host) forAdministrators(path, what, one string, list func(Principal) an
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, why := h.administrator(r)
 		if why != nil {
-			h.refuse(w, r, why)
+			h.checks.Refuse(w, r, why)
 			return
 		}
 		name, below := strings.CutPrefix(r.URL.Path, path+"/")

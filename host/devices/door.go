@@ -14,6 +14,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/admission"
 	"tether/internal/bounded"
 	"tether/internal/change"
 	"tether/pairing"
@@ -225,7 +226,7 @@ func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
 
 // redeem pairs by a token.
 func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, error) {
-	place := host.PlaceOf(from)
+	place := admission.PlaceOf(from)
 	if blocked, _ := d.redeems.Spent(place); blocked && !d.opts.Tokens.HadPairing(token) { // a right one passes, however many wrong ones came from the same place
 		return pairing.Redeemed{}, errTooMany
 	}

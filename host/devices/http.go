@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"tether/host"
+	"tether/host/admission"
 	"tether/internal/jsonspan"
 	"tether/pairing"
 )
@@ -53,7 +53,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		why = &refusal{"internal", "the host cannot save this; its log says why"}
 	}
-	if d.noise.Allow(host.PlaceOf(r.RemoteAddr)) {
+	if d.noise.Allow(admission.PlaceOf(r.RemoteAddr)) {
 		d.log.Warn().Str("remote", r.RemoteAddr).Str("path", lastPart(r)).Err(err).Msg("pairing request refused")
 	}
 	w.WriteHeader(status)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"tether/host"
+	"tether/host/admission"
 	"tether/internal/bounded"
 	"tether/pairing"
 )
@@ -171,7 +172,7 @@ func (p *Provider) begun(from string, b pairing.LoginBegin) (pairing.LoginBegun,
 	for i, c := range code {
 		code[i] = codeLetters[int(c)%len(codeLetters)] // some letters are slightly more likely; 34 random bits are left
 	}
-	one := &waiting{id: rand.Text(), code: string(code), challenge: b.Challenge, from: host.PlaceOf(from), decided: make(chan struct{})}
+	one := &waiting{id: rand.Text(), code: string(code), challenge: b.Challenge, from: admission.PlaceOf(from), decided: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own, all := 0, p.cli.waiting.All()

@@ -20,6 +20,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/admission"
 	"tether/host/leader"
 	"tether/internal/bounded"
 	"tether/internal/loopback"
@@ -208,7 +209,7 @@ var errBusy = errors.New("too many logins at a time")
 // ask takes a slot for what a request makes the host ask the provider, and bounds the
 // time for that. The caller gives the slot back by calling done.
 func (p *Provider) ask(r *http.Request, from *bounded.Slots) (within context.Context, done func(), err error) {
-	give, ok := from.Try(host.PlaceOf(r.RemoteAddr))
+	give, ok := from.Try(admission.PlaceOf(r.RemoteAddr))
 	if !ok {
 		return nil, nil, errBusy
 	}

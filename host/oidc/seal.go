@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"tether/host"
+	"tether/host/admission"
 )
 
 // attemptTime is how long a login at the provider may take.
@@ -26,7 +26,9 @@ type attempt struct {
 }
 
 // cookieName returns the name of an attempt's cookie.
-func (p *Provider) cookieName(r *http.Request) string { return host.CookieName("login", r, p.secure) }
+func (p *Provider) cookieName(r *http.Request) string {
+	return admission.CookieName("login", r, p.secure)
+}
 
 // setAttempt stores an attempt in the browser; nil removes it. The browser returns from
 // another site, the provider's, so the cookie must be sent with links from other sites.

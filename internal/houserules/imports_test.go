@@ -17,7 +17,7 @@ const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/change, internal/clip, internal/escape, internal/jsonspan, internal/lazyregexp, internal/lines, internal/loopback, internal/literal, internal/metrics, internal/oneconn, internal/qr, internal/retry, internal/webproxy, agent/ring, agent/flow, vocab;
 	internal/change < ahp/client, jsonrpc, internal/bounded, internal/idle, agent/holder, agent/toolcall, agent/uplink, events, mcp;
-	internal/loopback < agenttools, agent/fetch, agent/config, cmd/tether/internal/tunnel, host;
+	internal/loopback < agenttools, agent/fetch, agent/config, cmd/tether/internal/tunnel, host/admission;
 	internal/retry < ahp/client, internal/demo, platform/proc, installer, agenttools, agent/declared, agent/device, agent/holder, agent/localclient, host, host/leader, cmd/tether/internal/attach, cmd/tether/internal/tunnel;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/webproxy < internal/deliver;
@@ -99,7 +99,8 @@ const layers = `
 	ahp, internal/retry, screen < host/shells;
 	host/shells < host;
 	ahp, internal/bounded, internal/jsonspan < host/preview;
-	host/preview < host;
+	ahp, internal/bounded, internal/loopback < host/admission;
+	host/admission, host/preview < host;
 	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
