@@ -600,7 +600,7 @@ var mayLook = map[string]string{
 	"catalogue.List": "it asks it", "catalogue.find": "it asks it", "Host.rows": "it asks it",
 	"Host.entriesOf":    "administrators see names, owners and sizes; owners how many of their machines' there are",
 	"Host.listerLocked": "it asks it", "Host.shells": "it asks it what of a shell may be shown", "Session.find": "it resolves the name in a catalogue first",
-	"Host.runsReadersLocked": "it asks it", "Host.machinesAway": "it asks it",
+	"runsMachines.Asked": "it asks it", "runsMachines.Away": "it asks it",
 	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",

@@ -14,6 +14,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/runs"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 	"tether/screen"
@@ -398,7 +399,7 @@ func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }
 
 // GuestAsksForRuns has a guest with a link to a terminal ask about earlier runs.
 func GuestAsksForRuns(ctx context.Context, uri string) error {
-	_, err := (&Host{}).askRuns(ctx, Principal{Guest: uri, Role: RoleObserver}, runsQuestion{})
+	_, err := (&Host{}).callRuns(ctx, Principal{Guest: uri, Role: RoleObserver}, runs.Question{})
 	return err
 }
 

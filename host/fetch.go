@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -170,7 +169,7 @@ func (w *portTransport) fetch(ctx context.Context, p ahp.FetchParams) (r ahp.Fet
 	case err != nil:
 		return r, err
 	case why != "":
-		return r, fetchError(clip.Marked(screen.Clean(why), maxRunText))
+		return r, fetchError(clip.Marked(screen.Clean(why), agenttools.MaxSaneText))
 	case resp.StatusCode != http.StatusOK || len(data) > ahp.MaxFetchResult || ahp.DecodeParams(data, &r) != nil:
 		return r, errBadFetch
 	case r.Error != "":
@@ -191,7 +190,7 @@ func decodeFetch(r ahp.FetchResult) (*agenttools.FetchAnswer, *agenttools.Blob, 
 	if a.Printed != nil {
 		printed, a.Printed.Text = a.Printed.Text, ""
 	}
-	if !sane(reflect.ValueOf(a)) || len(body) > maxFetchText || len(printed) > maxFetchText || len(headers) > maxFetchHeaders {
+	if !agenttools.Sane(a) || len(body) > maxFetchText || len(printed) > maxFetchText || len(headers) > maxFetchHeaders {
 		return nil, nil, errBadFetch
 	}
 	a.Body = screen.CleanLines(body)
@@ -200,7 +199,7 @@ func decodeFetch(r ahp.FetchResult) (*agenttools.FetchAnswer, *agenttools.Blob, 
 	}
 	a.Headers = make(map[string]string, len(headers))
 	for name, value := range headers {
-		if len(name) > maxRunText || len(value) > maxRunText {
+		if len(name) > agenttools.MaxSaneText || len(value) > agenttools.MaxSaneText {
 			return nil, nil, errBadFetch
 		}
 		a.Headers[screen.Clean(name)] = screen.Clean(value)

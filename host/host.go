@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/host/admission"
 	"tether/host/preview"
+	"tether/host/runs"
 	"tether/host/web"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
@@ -38,10 +39,10 @@ type Host struct {
 	logins       logins
 	matching     *agenttools.Matching // problems, for the page
 	messages     *messageMemory
-	renders      bounded.Slots     // of downloads that render a terminal
-	asks         bounded.Slots     // of requests under way at the doors for agents and people, by name
-	runAsks      bounded.Slots     // of questions about earlier runs, by reader and by machine
-	fetches      bounded.Slots     // of pages that agents fetch, likewise
+	renders      bounded.Slots // of downloads that render a terminal
+	asks         bounded.Slots // of requests under way at the doors for agents and people, by name
+	runs         *runs.Runs
+	fetches      bounded.Slots     // of pages that agents fetch, by reader and by machine
 	portAsks     bounded.Slots     // of requests for lent ports, by reader and by port
 	between      *http.Transport   // to other nodes; nil if there are none
 	portLooks    looks             // of principals, at lent ports
@@ -109,7 +110,6 @@ func New(o Options) *Host {
 		messages:   newMessageMemory(o.ArrivalTime),
 		renders:    bounded.Slots{All: maxRenders},
 		asks:       bounded.Slots{Each: mostPerName(o)},
-		runAsks:    bounded.Slots{Each: runsAtOnce},
 		fetches:    bounded.Slots{Each: fetchesAtOnce},
 		portAsks:   bounded.Slots{Each: portsAtOnce},
 		scripts:    web.Complete(),
@@ -128,6 +128,7 @@ func New(o Options) *Host {
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	h.checks = admission.New(admission.Options{Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
+	h.runs = runs.New(runs.Options{Machines: runsMachines{h}, Nodes: o.Nodes, Log: h.log})
 	h.openPreviews()
 	h.route()
 	if o.Nodes != nil {

@@ -94,7 +94,7 @@ func (h *Host) portLocked(p *Principal, uri string, port int) (r portRoute, err 
 		return r, nil
 	}
 	if r.by, err = t.creator.portsLocked(); err != nil {
-		return r, ErrPortAway
+		return r, err
 	}
 	r.at = "machine"
 	return r, nil

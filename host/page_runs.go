@@ -7,6 +7,7 @@ import (
 	"tether/agent/verdict"
 	"tether/agenttools"
 	"tether/host/admission"
+	"tether/host/runs"
 )
 
 // pageRuns is what the page shows of a terminal's earlier runs.
@@ -36,7 +37,7 @@ func (h *Host) runsOf(w http.ResponseWriter, r *http.Request, p Principal) *admi
 		h.audit(AuditCalled, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "list_runs"})
 	}
 	out := pageRuns{Runs: []agenttools.Run{}}
-	q := runsQuestion{Tool: "list_runs", Terminal: at.t.uri, Named: at.Info().Machine, Args: json.RawMessage(`{"max":100}`), Shows: maxRunShows}
+	q := runs.Question{Tool: "list_runs", Terminal: at.t.uri, Named: at.Info().Machine, Args: json.RawMessage(`{"max":100}`), Shows: runs.MaxShows}
 	a, err := h.callRuns(r.Context(), p, q)
 	if list, ok := a.(*agenttools.RunsAnswer); ok && err == nil {
 		out.Runs, out.More = list.Runs[:min(len(list.Runs), pageRunsMax)], list.More

@@ -30,8 +30,6 @@ const (
 )
 
 var (
-	// errNoPorts: the machine's marker does not have ports.
-	errNoPorts = errors.New("the machine's tether does not lend ports: it is too old")
 	// ErrPortsCut: the connection to the machine ended before the answer did.
 	ErrPortsCut = errors.New("the connection to the machine was lost")
 	errStalled  = errors.New("nobody has read the answer for a while, and others wait for the machine")
@@ -43,9 +41,9 @@ func (cl *client) portsLocked() (http.RoundTripper, error) {
 	c := cl.conn
 	switch {
 	case c == nil || c.closing:
-		return nil, awayError(cl.machineLocked())
+		return nil, ErrPortAway
 	case !cl.ports:
-		return nil, errNoPorts
+		return nil, ErrPortOld
 	}
 	if c.ports == nil {
 		c.ports = &portsWay{peer: c.peer}

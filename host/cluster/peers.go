@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tether/host"
+	"tether/host/runs"
 	"tether/internal/retry"
 )
 
@@ -65,7 +66,7 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	n.mu.Unlock()
 	n.Answer(host.AboutTools, h.AnswerTools)
 	n.Answer(host.AboutCall, h.AnswerCall)
-	n.Answer(host.AboutRuns, h.AnswerRuns)
+	n.Answer(runs.About, h.AnswerRuns)
 	var subs []*nats.Subscription
 	handlers := map[string]nats.MsgHandler{
 		n.subject("hello"):                  func(m *nats.Msg) { n.heard(ctx, m) },

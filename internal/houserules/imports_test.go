@@ -101,6 +101,8 @@ const layers = `
 	ahp, internal/bounded, internal/jsonspan < host/preview;
 	ahp, internal/bounded, internal/loopback < host/admission;
 	host/admission, host/preview < host;
+	agenttools, ahp, internal/bounded, jsonrpc < host/runs;
+	host/runs < host;
 	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;

@@ -1,9 +1,7 @@
-package host
+package runs
 
 import (
 	"errors"
-	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -11,17 +9,9 @@ import (
 	"tether/agent/verdict"
 	"tether/agenttools"
 	"tether/ahp"
-	"tether/screen"
 )
 
-// Bounds of machines' answers about runs.
-const (
-	maxRunList = 1000    // entries of a list
-	maxRunText = 4 << 10 // bytes of a text, but for what a terminal has printed
-	maxRunInt  = 1 << 53
-)
-
-var errBadRuns = errors.New("the machine gave no usable answer")
+var errBadAnswer = errors.New("the machine gave no usable answer")
 
 // answerOf returns an empty answer of a tool.
 func answerOf(tool string) any {
@@ -40,20 +30,20 @@ func answerOf(tool string) any {
 	return &agenttools.ReadAnswer{}
 }
 
-// decodeRuns decodes a machine's answer, checks it, and has its runs named with the
+// decode decodes a machine's answer, checks it, and has its runs named with the
 // machine in front.
-func decodeRuns(tool string, m *machineRuns) (any, error) {
+func decode(tool string, m *machineAnswer) (any, error) {
 	a := answerOf(tool)
 	if ahp.DecodeParams(m.Result.Answer, a) != nil {
-		return nil, errBadRuns
+		return nil, errBadAnswer
 	}
 	printed := ""
 	read, ok := a.(*agenttools.ReadAnswer)
 	if ok { // what a terminal has printed stays as it is
 		printed, read.History = read.History, ""
 	}
-	if !sane(reflect.ValueOf(a)) {
-		return nil, errBadRuns
+	if !agenttools.Sane(a) {
+		return nil, errBadAnswer
 	}
 	if ok {
 		read.History = printed
@@ -102,9 +92,9 @@ func decodeRuns(tool string, m *machineRuns) (any, error) {
 	return a, nil
 }
 
-// mergeRuns makes one answer of those of several machines, newest first. away are the
+// merge makes one answer of those of several machines, newest first. away are the
 // machines that are not reached. A list says which machines have failed.
-func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
+func merge(tool string, all []machineAnswer, away []string) (any, error) {
 	var good []any
 	missing := agenttools.Missing{Away: away}
 	fail := func(machine, why string) { missing.Failed = append(missing.Failed, machine+": "+why) }
@@ -114,7 +104,7 @@ func mergeRuns(tool string, all []machineRuns, away []string) (any, error) {
 		case m.Result.Error != "":
 			fail(m.Machine, m.Result.Error)
 		default:
-			a, err := decodeRuns(tool, m)
+			a, err := decode(tool, m)
 			if err != nil {
 				fail(m.Machine, err.Error())
 				continue
@@ -171,46 +161,4 @@ func mergeLists(tool string, all []any, missing agenttools.Missing) any {
 		out.Series, out.More = append(out.Series, a.Series...), out.More || a.More
 	}
 	return out
-}
-
-// sane reports whether the numbers, times and lists in an answer are in range, and makes
-// its texts fit to be shown. An int may be negative, as an exit status; offsets, sizes
-// and times are int64.
-func sane(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Pointer:
-		return v.IsNil() || sane(v.Elem())
-	case reflect.Slice:
-		for i := range v.Len() {
-			if !sane(v.Index(i)) {
-				return false
-			}
-		}
-		return v.Len() <= maxRunList
-	case reflect.String:
-		text := screen.Clean(v.String())
-		v.SetString(text)
-		return len(text) <= maxRunText
-	case reflect.Int:
-		return v.Int() >= math.MinInt32 && v.Int() <= math.MaxInt32
-	case reflect.Int64:
-		return v.Int() >= 0 && v.Int() <= maxRunInt
-	case reflect.Float64:
-		return v.Float() >= 0 && v.Float() <= maxRunInt
-	case reflect.Struct:
-		if at, ok := v.Interface().(time.Time); ok {
-			return at.IsZero() || at.Year() >= 1970 && at.Before(time.Now().Add(24*time.Hour))
-		}
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() && !sane(f) {
-				return false
-			}
-		}
-		return true
-	case reflect.Bool:
-		return true
-	case reflect.Map: // whoever knows it checks it
-		return v.Len() == 0
-	}
-	return false // of a kind that no answer has
 }
