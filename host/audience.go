@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/jsonrpc"
 )
 
@@ -208,10 +209,10 @@ func (c *conn) showsLocked(s *subscription) bool {
 	switch {
 	case s.withdrawn:
 		return false
-	case s.ch.term != nil:
-		return c.seesLocked(s.ch.term)
+	case s.term != nil:
+		return c.seesLocked(s.term)
 	}
-	return s.ch.session == nil || c.seesChannelLocked(s.ch)
+	return s.session == nil || c.seesChannelLocked(s.session, s.ch)
 }
 
 // fromLocked returns the position from which on c sees the text of t.
@@ -336,7 +337,7 @@ func (h *Host) setAudienceLocked(t *terminal, a audience) {
 
 // recheckLocked ends the views of those who do not see t any more.
 func (h *Host) recheckLocked(t *terminal) {
-	for _, s := range slices.Clone(t.subs) {
+	for _, s := range slices.Collect(t.subs) {
 		if !s.conn.seesLocked(t) {
 			s.withdrawLocked()
 		}
@@ -349,21 +350,17 @@ func (h *Host) recheckLocked(t *terminal) {
 // more. It tells the subscriber that the terminal has ended, as when a machine withdraws
 // it.
 func (s *subscription) withdrawLocked() {
-	c, t := s.conn, s.ch.term
+	c, t := s.conn, s.term
 	s.withdrawn = true
-	shown := !s.paused
-	s.own = nil
+	shown := s.Started()
 	s.endLocked()
-	if c.catching == s {
-		c.catching = nil
-	}
 	if shown && !t.state.Lifecycle.Exited() {
 		a := ahp.TerminalExited{}
 		if c.client.old() {
 			a.ExitCode = &noCode
 		}
-		seq := c.h.nextSeqLocked()
-		c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendActionFor(nil, a, c.client.version))})
+		seq := c.h.envelopes.Next()
+		c.directLocked(channel.Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendActionFor(nil, a, c.client.version))})
 	}
 }
 

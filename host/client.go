@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/channel"
 )
 
 // clientMemory is how long a disconnected client can come back with reconnect. VS Code's
@@ -14,14 +15,15 @@ const clientMemory = 300 * time.Second
 // client is the host's record of one logical client, across its connections. Guarded by
 // the host's mutex.
 type client struct {
-	machine   string    // the client's name for its machine
-	id        string    // never changes
-	principal Principal // who authenticated as this client; nobody else may use its id
-	version   string    // negotiated by its last initialize
-	resume    bool      // it has sent our marker: it knows offsets, acknowledgements, and terminals that outlive a connection
-	runs      bool      // it answers ahp.MethodRuns
-	ports     bool      // it takes requests for lent ports
-	conn      *conn     // its newest connection; nil while it is away
+	machine   string        // the client's name for its machine
+	id        string        // never changes
+	party     channel.Party // its number, never changes
+	principal Principal     // who authenticated as this client; nobody else may use its id
+	version   string        // negotiated by its last initialize
+	resume    bool          // it has sent our marker: it knows offsets, acknowledgements, and terminals that outlive a connection
+	runs      bool          // it answers ahp.MethodRuns
+	ports     bool          // it takes requests for lent ports
+	conn      *conn         // its newest connection; nil while it is away
 	left      time.Time
 	lends     bool // it has lent terminals, so its id is not free while it is away
 	terminals int  // number of existing terminals that it has created
@@ -64,7 +66,7 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 		cl.conn.closeLocked(closePolicy, "this machine is registered at the host under another token; unpair, then pair again")
 	}
 	h.forgetLocked()
-	cl = &client{id: id, principal: p}
+	cl = &client{id: id, party: h.envelopes.NewParty(), principal: p}
 	h.clients[id] = cl
 	return cl, nil
 }
@@ -136,5 +138,6 @@ func (h *Host) attachLocked(c *conn, cl *client) {
 		old.closeLocked(closeReplaced, "replaced by a newer connection of this client")
 	}
 	cl.conn, c.client = c, cl
+	c.out.Party, c.out.Old = cl.party, cl.old()
 	c.knowSessionsLocked()
 }

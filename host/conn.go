@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/jsonrpc"
 )
 
@@ -34,9 +35,6 @@ const maxValues = 32 << 10
 // maxReplies bounds the replies that wait for a client to read them, besides the reply to
 // the current request. While more wait, the host reads nothing from the client.
 const maxReplies = 16 << 10 // bytes
-
-// maxDirect bounds the queued envelopes that are for one connection alone.
-const maxDirect = 64
 
 var errTooManyConnections = errors.New("host: too many connections")
 
@@ -68,20 +66,18 @@ type conn struct {
 	closing bool
 	ports   *portsWay                // nil before its first request
 	subs    map[string]*subscription // by URI
-	ready   []*subscription          // subscriptions with entries to deliver
-	later   []*later                 // replies with snapshots
-	greeted bool                     // the handshake has been answered
-	gone    bool                     // the connection has ended
+	out     *channel.Outbox
+	later   []*later // replies with snapshots
+	greeted bool     // the handshake has been answered
+	gone    bool     // the connection has ended
 
 	answer, resync int    // its share of messageMemory.sending for the last reply and the last resynchronisation, in bytes
 	asking         *later // the reply for whose room a goroutine waits, or has got it
 	granted        int    // the room for asking, in bytes; 0 while the goroutine waits
 
-	taken    bool                 // by this connection, the node has become the owner of the client's terminals; see take
-	due      notices[[]*terminal] // terminals whose notices are to be sent here
-	direct   []entry              // envelopes for this connection alone
-	catching *subscription        // the last one that was resynchronised
-	echoes   *rate.Limiter        // limits refusals and other echoes without effect
+	taken  bool                 // by this connection, the node has become the owner of the client's terminals; see take
+	due    notices[[]*terminal] // terminals whose notices are to be sent here
+	echoes *rate.Limiter        // limits refusals and other echoes without effect
 
 	announced   map[*Session]bool     // sessions of which its client was told
 	dueSessions map[*Session]struct{} // sessions with news for its client
@@ -98,6 +94,7 @@ type conn struct {
 func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
 		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
+	c.out = channel.NewOutbox(c)
 	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
 		ControlBytes: maxReplies, Taken: ahp.MethodTaken})
 	c.pulse.limit, c.pulse.epoch, c.pulse.sending = h.opts.SilenceTime, h.epoch, func() bool { return c.peer.Sending() > 0 }
@@ -172,8 +169,8 @@ func (h *Host) leave(c *conn, cause error) {
 	for _, s := range c.subs {
 		s.endLocked()
 	}
-	for _, s := range slices.Clone(c.ready) {
-		s.endLocked() // subscriptions to terminals that are gone
+	for _, s := range slices.Clone(c.out.Ready()) {
+		s.Of.(*subscription).endLocked() // subscriptions to terminals that are gone
 	}
 	h.letGoLocked(c.hold)
 	for _, t := range h.servedLocked(c) {
@@ -227,7 +224,7 @@ func (c *conn) expel(reason string) {
 
 func (c *conn) expelLocked(code int, reason string) {
 	for _, s := range c.subs {
-		s.own, s.withdrawn = nil, true
+		s.withdrawn = true
 		s.endLocked()
 	}
 	c.closeLocked(code, reason)
@@ -252,8 +249,16 @@ func (c *conn) over() bool {
 	return c.closing
 }
 
-// wake makes the write goroutine pull.
-func (c *conn) wake() { c.peer.Wake() }
+// Wake implements channel.Receiver: it makes the write goroutine pull.
+func (c *conn) Wake() { c.peer.Wake() }
+
+// Sending implements channel.Receiver.
+func (c *conn) Sending() time.Duration { return c.peer.Sending() }
+
+// Direct implements channel.Receiver.
+func (c *conn) Direct(limit int) (done bool) {
+	return emptied(c.remote.socket, limit) && c.peer.PullDirectly(context.Background(), limit)
+}
 
 // pull returns the next message for the write goroutine when no short reply waits. It
 // returns nil and false if there is none now, nil and true if the caller should pull
@@ -275,17 +280,20 @@ func (c *conn) pull() (msg []byte, more bool) {
 	if len(c.later) > 0 && !c.greeted {
 		return nil, false
 	}
-	if msg = c.nextNoticeLocked(); msg == nil {
+	if msg = c.out.Ack(); msg == nil {
+		msg = c.nextNoticeLocked()
+	}
+	if msg == nil {
 		msg = c.nextSessionLocked()
 	}
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.due[noticeAck])+len(c.due[noticeCount])+len(c.due[noticeWatchers])+len(c.dueSessions)+len(c.ready) > 0
+	more = len(c.due[noticeCount])+len(c.due[noticeWatchers])+len(c.dueSessions) > 0 || c.out.More()
 	if msg == nil && !more && len(c.later) == 0 {
 		c.drainedLocked()
 	}
-	if msg != nil && more && time.Since(c.h.promptly.last) < typingTime {
+	if msg != nil && more && c.h.envelopes.Typing() {
 		more = false
 	}
 	return msg, more
@@ -295,7 +303,8 @@ func (c *conn) pull() (msg []byte, more bool) {
 // sent.
 func (c *conn) laterLocked(subs []*subscription, reply func()) {
 	c.later = append(c.later, &later{subs: subs, reply: reply, since: time.Now()})
-	c.wake()
+	c.out.Busy = true
+	c.Wake()
 }
 
 // nextReplyLocked returns the oldest queued reply that can be sent now, or nil. A reply
@@ -305,6 +314,7 @@ func (c *conn) nextReplyLocked() func() {
 	for i, l := range c.later {
 		if !c.fillsLocked(l) && c.roomLocked(l) {
 			c.later, c.greeted = slices.Delete(c.later, i, i+1), true
+			c.out.Busy = len(c.later) > 0
 			return l.reply
 		}
 		if !c.greeted {
@@ -312,16 +322,6 @@ func (c *conn) nextReplyLocked() func() {
 		}
 	}
 	return nil
-}
-
-// directLocked queues an envelope for this connection alone.
-func (c *conn) directLocked(e entry) {
-	if len(c.direct) >= maxDirect {
-		c.unanswered++
-		return
-	}
-	c.direct = append(c.direct, e)
-	c.wake()
 }
 
 // A method is a request that the host knows.

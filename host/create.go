@@ -126,8 +126,8 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 	if h.setCheckoutLocked(t, ahp.FindCheckout(p.Meta)) {
 		h.rowChangedLocked(t)
 	}
-	t.holds, t.keep = ahp.FindHolds(p.Meta), termsOf(ahp.FindPark(p.Meta))
-	t.oweAckNowLocked()
+	t.channel.Holds, t.keep = ahp.FindHolds(p.Meta), termsOf(ahp.FindPark(p.Meta))
+	t.ackNowLocked()
 	return nil
 }
 
@@ -239,15 +239,13 @@ func (c *conn) unparkLocked(uri string) bool {
 // told, even without a subscription, and even if t had exited before: the owner knows of
 // the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
-	before, owner := t.log.next, t.bound
-	h.exitLocked(t)
-	exited := t.log.next > before
+	owner, exit := t.bound, h.exitLocked(t)
 	switch {
 	case owner == nil || owner == by:
-	case !exited:
-		owner.directLocked(h.entryLocked(t.uri, ahp.TerminalExited{ExitCode: t.state.Lifecycle.ExitCode}, nil))
+	case exit.Msg == nil: // it had exited before
+		owner.directLocked(h.pieceLocked(t.uri, ahp.TerminalExited{ExitCode: t.state.Lifecycle.ExitCode}, nil))
 	case owner.subs[t.uri] == nil:
-		owner.directLocked(*t.log.at(before))
+		owner.directLocked(exit)
 	}
 	h.removeLocked(t)
 }

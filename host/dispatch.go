@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tether/ahp"
+	"tether/host/channel"
 )
 
 // Only this file decides who may dispatch which action.
@@ -121,7 +122,7 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 		return
 	}
 	if c.echoes.Allow() {
-		h.root.addLocked(c.answerLocked(d, "", ahp.AppendAction(nil, ahp.RootConfigChanged{Config: map[string]json.RawMessage{}})))
+		h.root.Add(c.answerLocked(d, "", ahp.AppendAction(nil, ahp.RootConfigChanged{Config: map[string]json.RawMessage{}})), nil)
 	}
 }
 
@@ -183,13 +184,13 @@ const reasonForOthers = "this client may not do this, or not now"
 // answerLocked returns the envelope that answers d. The sender gets the reason, if d is
 // refused, and the action as it was sent, as far as the host repeats that. Others get
 // only an action that contains nothing of the sender's.
-func (c *conn) answerLocked(d *ahp.Dispatch, reason string, others []byte) entry {
-	e := entry{seq: c.h.nextSeqLocked()}
-	e.own = &answer{c.client, ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))}
+func (c *conn) answerLocked(d *ahp.Dispatch, reason string, others []byte) (e channel.Entry) {
+	e.Seq = c.h.envelopes.Next()
+	e.Own = &channel.Answer{To: c.client.party, Msg: ahp.AppendEnvelope(nil, d.Channel, e.Seq, c.origin(d), reason, elided(d))}
 	if reason != "" {
 		reason = reasonForOthers
 	}
-	e.msg = ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, others)
+	e.Msg = ahp.AppendEnvelope(nil, d.Channel, e.Seq, c.origin(d), reason, others)
 	return e
 }
 
@@ -201,49 +202,44 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 		return
 	}
 	e := c.answerLocked(d, reason, typeAlone(d))
-	ch := c.visibleLocked(d.Channel)
-	if ch != nil {
-		if ch.term != nil {
-			e.pos = ch.term.content.end
+	switch at := c.visibleLocked(d.Channel); {
+	case at.term != nil:
+		e.At = at.term.content.end
+		at.term.addLocked(e, nil)
+	case at.ch != nil:
+		if at.session != nil {
+			e.Only = c.client.party
 		}
-		if ch.session != nil {
-			e.only = c.client
-		}
-		ch.addLocked(e)
+		at.ch.Add(e, nil)
 	}
-	if ch == nil || c.subs[d.Channel] == nil {
-		c.directLocked(entry{seq: e.seq, msg: e.own.msg})
+	if c.subs[d.Channel] == nil {
+		c.directLocked(channel.Piece{Seq: e.Seq, Msg: e.Own.Msg})
 	}
 }
 
-// channelLocked returns the channel with that URI, or nil. It does not check who may see
-// it.
-func (h *Host) channelLocked(uri string) *channel {
+// channelLocked returns the topic with that URI, if there is one. It does not check who
+// may see it.
+func (h *Host) channelLocked(uri string) topic {
 	if uri == ahp.RootURI {
-		return h.root
+		return topic{ch: h.root}
 	}
 	if t := h.terminals[uri]; t != nil {
-		return t.channel
+		return topic{ch: t.channel, term: t}
 	}
 	if s := h.sessions[uri]; s != nil {
-		return s.at(uri)
+		return topic{ch: s.at(uri), session: s}
 	}
-	return nil
+	return topic{}
 }
 
-// visibleLocked returns the channel with that URI, or nil if there is none that this
-// connection may see.
-func (c *conn) visibleLocked(uri string) *channel {
-	if t := c.terminalLocked(uri); t != nil {
-		return t.channel
+// visibleLocked returns the topic with that URI, if there is one that this connection may
+// see.
+func (c *conn) visibleLocked(uri string) topic {
+	at := c.h.channelLocked(uri)
+	if at.term != nil && !c.seesLocked(at.term) || at.session != nil && !c.seesChannelLocked(at.session, at.ch) {
+		return topic{}
 	}
-	switch s := c.h.sessions[uri]; {
-	case uri == ahp.RootURI:
-		return c.h.root
-	case s != nil && c.seesChannelLocked(s.at(uri)):
-		return s.at(uri)
-	}
-	return nil
+	return at
 }
 
 // A rate limit, per connection, of refusals and other broadcasts that change nothing:

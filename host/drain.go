@@ -46,7 +46,7 @@ func (c *conn) drain(ctx context.Context) {
 	c.h.mu.Lock()
 	c.idle = idle
 	c.h.mu.Unlock()
-	c.wake()
+	c.Wake()
 	select {
 	case <-idle:
 		_ = c.peer.Flush(ctx) // the connection is closed even if that fails

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/internal/jsonspan"
 )
 
@@ -16,10 +17,10 @@ const envelopeRoom = 160 // bytes; terminal/data's envelope besides its text and
 // one, only an exit code in the oldest.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
 
-// entryLocked makes an entry of an action.
-func (h *Host) entryLocked(channel string, a ahp.Action, origin *ahp.Origin) entry {
-	seq := h.nextSeqLocked()
-	return entry{seq: seq, msg: ahp.AppendEnvelope(nil, channel, seq, origin, "", ahp.AppendAction(nil, a))}
+// pieceLocked makes an envelope of an action.
+func (h *Host) pieceLocked(uri string, a ahp.Action, origin *ahp.Origin) channel.Piece {
+	seq := h.envelopes.Next()
+	return channel.Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, uri, seq, origin, "", ahp.AppendAction(nil, a))}
 }
 
 // noteMeta is the _meta of a terminal/data that comes from the host itself.
@@ -43,15 +44,6 @@ func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 func dataText(msg, quoted []byte) []byte {
 	end := len(msg) - len(`"}}}`)
 	return msg[end-(len(quoted)-2) : end : end]
-}
-
-// appendAck appends the notification that tells an owner how much of its stream the host
-// has.
-func appendAck(dst []byte, channel string, applied int64) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":"`+ahp.MethodAck+`","params":{"channel":`...)
-	dst = jsonspan.AppendQuoteString(dst, channel)
-	dst = append(dst, `,"applied":`...)
-	return append(strconv.AppendInt(dst, applied, 10), `}}`...)
 }
 
 // appendObservers appends the notification that tells an owner the number of observers.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"reflect"
 	"time"
 	"weak"
 
@@ -16,11 +17,12 @@ func (h *Host) Prepared() (bytes, subscriptions int) {
 	defer h.mu.Unlock()
 	for c := range h.conns {
 		for _, s := range c.subs {
-			if len(s.own) > 0 {
+			own := reflect.ValueOf(s.Subscription).Elem().FieldByName("own")
+			if own.Len() > 0 {
 				subscriptions++
 			}
-			for _, e := range s.own {
-				bytes += len(e.msg)
+			for i := range own.Len() {
+				bytes += own.Index(i).FieldByName("Msg").Len()
 			}
 		}
 	}
@@ -35,7 +37,7 @@ func (h *Host) Memory() (counted, real, least int64) {
 	i := -1
 	for t := range h.everyLocked() {
 		i++
-		n := int64(t.content.held()+t.oldest.cost()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
+		n := int64(t.content.held()+t.oldest.cost()) + t.channel.Bytes() + int64(t.marks.bytes)
 		if real += n; i == 0 || n < least {
 			least = n
 		}
@@ -64,14 +66,11 @@ func (f *Feed) Running() string {
 func (f *Feed) Newest() weak.Pointer[byte] {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	return weak.Make(&f.t.log.at(f.t.log.next - 1).msg[0])
-}
-
-// Envelopes is how many envelopes of a terminal are kept, and for how many there is room.
-func (f *Feed) Envelopes() (n, room int) {
-	f.h.mu.Lock()
-	defer f.h.mu.Unlock()
-	return int(f.t.log.next - f.t.log.first), len(f.t.log.ring)
+	newest, _ := f.t.channel.Entries(f.t.channel.Index() - 1)
+	for _, e := range newest {
+		return weak.Make(&e.Msg[0])
+	}
+	return weak.Pointer[byte]{}
 }
 
 // TextPath is where a terminal can be had as text.

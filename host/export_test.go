@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -128,31 +127,6 @@ func DropText(quoted []byte, n int) ([]byte, int) {
 // CleanTitle is cleanTitle.
 func CleanTitle(s string) string { return cleanTitle(s) }
 
-// Log is a chanLog, for tests.
-type Log struct{ l chanLog }
-
-// NewLog returns a log with these bounds.
-func NewLog(maxBytes, maxCount int) *Log {
-	return &Log{chanLog{maxBytes: maxBytes, maxCount: maxCount, need: math.MaxInt64}}
-}
-
-// Add adds an envelope of a size.
-func (x *Log) Add(seq int64, size int) { x.l.add(entry{seq: seq, msg: make([]byte, size)}) }
-
-// State is the content of the log.
-func (x *Log) State() (seqs []int64, bytes int64, lost int64) {
-	for i := x.l.first; i < x.l.next; i++ {
-		seqs = append(seqs, x.l.at(i).seq)
-	}
-	return seqs, x.l.behind(x.l.first), x.l.lost
-}
-
-// After is after, as how many entries there are from the one found.
-func (x *Log) After(seq int64) (left int64, whole bool) {
-	i, whole := x.l.after(seq)
-	return x.l.next - i, whole
-}
-
 // ServeAs is ServeChannel for a principal.
 func ServeAs(h *Host, ch jsonrpc.Channel, p Principal) error {
 	return h.serve(context.Background(), ch, remote{name: "test", principal: p})
@@ -186,7 +160,7 @@ func (f *Feed) Text(text string) {
 	quoted := jsonspan.AppendQuoteString(nil, text)
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.h.textLocked(f.t, nil, quoted, jsonspan.Check{Size: len(text)}, nil)
+	f.h.textLocked(f.t, nil, quoted, jsonspan.Check{Size: len(text)}, 0, nil)
 }
 
 // Act applies an action.
@@ -265,7 +239,7 @@ func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Dura
 	h.listNowLocked()
 	for _, l := range h.terminals[uri].listers {
 		for _, s := range l.subs {
-			if s.changed == h.listed.changed {
+			if s.Changed() == h.listed.changed {
 				s.listingLocked()
 				due++
 			}

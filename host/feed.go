@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/channel"
 )
 
 // A node that follows a terminal gets the entries of the terminal's log from the owner
@@ -15,14 +16,9 @@ import (
 // request is repeated and no byte is lost, and a node that does not request slows the
 // machine down like a slow observer.
 
-// feedHealthy is how long the machine waits for a node that does not request available
-// text.
-const feedHealthy = time.Second
-
 // feed is a node that follows a terminal of this one. Guarded by the host's mutex.
 type feed struct {
-	next     int64     // index of the first log entry that it lacks
-	asked    time.Time // when it last asked
+	*channel.Feed
 	watching int
 	watchers []ahp.Watcher
 }
@@ -128,8 +124,10 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 			return a, ErrNotOwner
 		}
 		if r.Most <= 0 {
-			delete(t.feeds, r.From)
-			t.settleLocked()
+			if f := t.feeds[r.From]; f != nil {
+				delete(t.feeds, r.From)
+				f.End()
+			}
 			t.watchedLocked()
 			h.mu.Unlock()
 			return a, nil
@@ -159,20 +157,18 @@ func (t *terminal) feedLocked(r *FeedRequest) {
 	}
 	f := t.feeds[r.From]
 	if f == nil {
-		f = &feed{}
+		f = &feed{Feed: t.channel.NewFeed()}
 		t.feeds[r.From] = f
 	}
-	if f.next = t.log.next; r.Number == t.number {
-		f.next = min(max(r.Index, 0), t.log.next)
+	if r.Number == t.number {
+		f.Ask(max(r.Index, 0))
+	} else {
+		f.Ask(-1)
 	}
-	f.asked = time.Now()
 	watching, watchers := max(r.Watching, 0), r.Watchers[:min(len(r.Watchers), ahp.MaxWatchers)]
 	if f.watching != watching || !slices.EqualFunc(f.watchers, watchers, sameWatcher) {
 		f.watching, f.watchers = watching, watchers
 		t.watchedLocked()
-	}
-	if t.ack.held && !f.farBehind(&t.log) {
-		t.settleLocked()
 	}
 }
 
@@ -183,13 +179,12 @@ func sameWatcher(a, b ahp.Watcher) bool {
 // takeFeedLocked returns the log after the node's position, at most about r.Most bytes.
 func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 	a := FeedAnswer{Number: t.number, Index: r.Index}
-	l := &t.log
-	if r.Number != t.number || r.Index < l.first || r.Index > l.next {
+	entries, ok := t.channel.Entries(r.Index)
+	if r.Number != t.number || !ok {
 		return t.takeTextLocked(r)
 	}
-	for ; a.Index < l.next; a.Index++ {
-		e := l.at(a.Index)
-		if len(a.Items) > 0 && len(a.Items)+len(e.msg) > r.Most {
+	for i, e := range entries {
+		if len(a.Items) > 0 && len(a.Items)+len(e.Msg) > r.Most {
 			break
 		}
 		items := t.appendEntryLocked(a.Items, e)
@@ -199,21 +194,21 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 			}
 			break
 		}
-		a.Items = items
+		a.Items, a.Index = items, i+1
 	}
 	return a
 }
 
 // appendEntryLocked appends an entry of the log as an item. It leaves out refusals, which
 // concern only clients of this node.
-func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
-	if e.here {
+func (t *terminal) appendEntryLocked(dst []byte, e *channel.Entry) []byte {
+	if e.Here {
 		return dst
 	}
-	end := t.offsets.at(e.pos)
-	if e.from != nil && !e.past {
-		head := len(ahp.AppendData(nil, t.uri, e.seq, nil, nil)) - len("}}}")
-		return appendItem(dst, itemText, end, e.msg[head:len(e.msg)-len("}}}")])
+	end := t.offsets.at(e.At)
+	if e.From != 0 && e.Past == 0 {
+		head := len(ahp.AppendData(nil, t.uri, e.Seq, nil, nil)) - len("}}}")
+		return appendItem(dst, itemText, end, e.Msg[head:len(e.Msg)-len("}}}")])
 	}
 	var v struct {
 		Action json.RawMessage `json:"action"`
@@ -222,7 +217,7 @@ func (t *terminal) appendEntryLocked(dst []byte, e *entry) []byte {
 	var kind struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(ahp.EnvelopeParams(e.msg), &v) != nil || v.Reason != "" || json.Unmarshal(v.Action, &kind) != nil {
+	if json.Unmarshal(ahp.EnvelopeParams(e.Msg), &v) != nil || v.Reason != "" || json.Unmarshal(v.Action, &kind) != nil {
 		return dst
 	}
 	if kind.Type == ahp.ActionTerminalData {
@@ -259,7 +254,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 	}
 	data, _ := json.Marshal(t.feedStateLocked()) // has nothing that cannot be encoded
 	a.Items = appendItem(f.items, itemState, t.applied, data)
-	a.Number, a.Index = t.number, t.log.next
+	a.Number, a.Index = t.number, t.channel.Index()
 	return a
 }
 
@@ -341,22 +336,12 @@ func (f *filling) part(p *part, at int64) bool {
 	return true
 }
 
-// healthy reports whether the node still requests available text.
-func (f *feed) healthy() bool { return time.Since(f.asked) < feedHealthy }
-
-// farBehind reports whether the node lacks more than a quarter of the log.
-func (f *feed) farBehind(l *chanLog) bool {
-	return l.behind(f.next) > int64(l.maxBytes)/4 || l.next-f.next > int64(l.maxCount)/4
-}
-
-// feedsHoldLocked reports whether a node holds up the terminal, whose child can wait.
-func (t *terminal) feedsHoldLocked() bool {
+// endFeedsLocked forgets the nodes that follow the terminal.
+func (t *terminal) endFeedsLocked() {
 	for _, f := range t.feeds {
-		if f.healthy() && f.farBehind(&t.log) {
-			return true
-		}
+		f.End()
 	}
-	return false
+	clear(t.feeds)
 }
 
 // watchingAtNodesLocked returns the number of the terminal's watchers at other nodes.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -70,6 +71,7 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	cl.anew = false
 	marker, resume := ahp.FindClientMarker(p.Meta)
 	cl.version, cl.resume, cl.runs, cl.ports = version, resume, marker.Runs, marker.Ports
+	c.out.Old = cl.old()
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	h.absentLocked(cl)
 	c.laterLocked(subs, func() { c.welcome(r, subs) })
@@ -114,7 +116,7 @@ func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	for _, uri := range uris {
 		ch := c.visibleLocked(uri)
-		if ch != nil && c.subs[uri] == nil && len(c.subs) < c.h.opts.MaxSubscriptions {
+		if ch.ch != nil && c.subs[uri] == nil && len(c.subs) < c.h.opts.MaxSubscriptions {
 			subs = append(subs, c.subscribeLocked(ch))
 		}
 	}
@@ -137,7 +139,7 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.roster.People[c.remote.principal.Owner]}
 	}
 	result := ahp.InitializeResult{
-		ProtocolVersion: c.client.version, ServerSeq: h.seq, ServerInfo: &h.opts.Info, Meta: marker.Meta(),
+		ProtocolVersion: c.client.version, ServerSeq: h.envelopes.Newest(), ServerInfo: &h.opts.Info, Meta: marker.Meta(),
 	}
 	snapshots := c.startAllLocked(subs)
 	h.mu.Unlock()
@@ -158,18 +160,14 @@ func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
 
 // startAllLocked starts the deliveries and returns the states from which they start.
 func (c *conn) startAllLocked(subs []*subscription) []snapshot {
-	if len(c.ready)+len(c.direct) > 0 {
+	if c.out.Unsent() {
 		// The snapshots overtake envelopes of other channels: their serverSeq does not
 		// prove that those have arrived.
-		c.client.exact = max(c.client.exact, c.h.seq+1)
+		c.client.exact = max(c.client.exact, c.h.envelopes.Newest()+1)
 	}
 	var snapshots []snapshot
 	for _, s := range subs {
-		if !c.showsLocked(s) { // withdrawn since the client asked
-			s.endLocked()
-			continue
-		}
-		if s.ch.ended {
+		if !c.showsLocked(s) || s.ch.Ended() { // withdrawn since the client asked, or gone
 			s.endLocked()
 			continue
 		}
@@ -177,11 +175,11 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 		if c.client.resume {
 			limit = maxLender / len(subs)
 		}
-		if t := s.ch.term; t != nil && t.ownedBy(c) && c.client.resume {
+		if t := s.term; t != nil && t.ownedBy(c) && c.client.resume {
 			limit = min(limit, ownerTail)
 		}
-		snapshots = append(snapshots, c.snapshotLocked(s.ch, limit))
-		if c.subs[s.ch.uri] == s {
+		snapshots = append(snapshots, c.snapshotLocked(s.topic, limit))
+		if c.subs[s.ch.URI()] == s {
 			s.startLocked()
 		}
 	}
@@ -190,9 +188,9 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 
 // snapshotLocked returns the present state of a channel, with at most about limit bytes
 // of recorded text.
-func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
-	s := snapshot{uri: ch.uri, seq: c.h.seq, version: c.client.version}
-	if t := ch.term; t != nil {
+func (c *conn) snapshotLocked(of topic, limit int) snapshot {
+	s := snapshot{uri: of.ch.URI(), seq: c.h.envelopes.Newest(), version: c.client.version}
+	if t := of.term; t != nil {
 		s.state = t.state
 		var from int64
 		since := c.fromLocked(t)
@@ -203,8 +201,8 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 		default:
 			s.state.Meta.Screen = t.snapScreenLocked(from)
 		}
-	} else if ch.session != nil {
-		s.talk = ch.session.showsLocked(ch, c, limit)
+	} else if of.session != nil {
+		s.talk = of.session.showsLocked(of.ch, c, limit)
 	} else {
 		s.root = &ahp.RootState{Agents: c.agents(), Terminals: c.hold.l.infosLocked()}
 	}
@@ -234,7 +232,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	for _, t := range h.order {
 		if t.ownedBy(c) {
 			t.bindLocked(c)
-			t.oweAckNowLocked()
+			t.ackNowLocked()
 		}
 	}
 	subs := c.subscribeAllLocked(p.Subscriptions)
@@ -268,34 +266,26 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 
 // missedLocked returns all envelopes of the channels after seq, in order. ok is false if
 // some were dropped, if the client's state is uncertain, or if they are too many.
-func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok bool) {
-	if seq < c.client.exact || seq > c.h.seq {
+func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []channel.Piece, ok bool) {
+	if seq < c.client.exact || seq > c.h.envelopes.Newest() {
 		return nil, false
 	}
-	bytes, most := 0, maxReplay
+	most := maxReplay
 	if c.client.resume {
 		most = maxLender
 	}
 	for _, s := range subs {
-		log := &s.ch.log
-		i, whole := log.after(seq)
-		if t := s.ch.term; t != nil && c.fromLocked(t) > 0 && (i == log.first || log.at(i-1).pos < c.fromLocked(t)) {
-			return nil, false // they may contain text that this client must not see
-		}
-		for ; whole && i < log.next && bytes <= most; i++ {
-			if e := log.at(i); e.isFor(s) {
-				missed = append(missed, entry{seq: e.seq, msg: e.to(c.client)})
-				bytes += len(e.msg)
-			}
-		}
-		if !whole || bytes > most {
+		s.judgeLocked()
+		more, bytes, ok := s.Missed(seq, most)
+		if !ok {
 			return nil, false
 		}
-		if s.ch.isRoot() && s.changed > seq {
-			missed = append(missed, entry{seq: s.changed, msg: s.listingLocked()})
+		missed, most = append(missed, more...), most-bytes
+		if s.isRoot() && s.Changed() > seq {
+			missed = append(missed, channel.Piece{Seq: s.Changed(), Msg: s.listingLocked()})
 		}
 	}
-	slices.SortFunc(missed, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(missed, func(a, b channel.Piece) int { return cmp.Compare(a.Seq, b.Seq) })
 	return missed, true
 }
 
@@ -306,13 +296,13 @@ func (c *conn) missingLocked(uris []string) []string {
 }
 
 // replay encodes an ahp.ReconnectResult from encoded envelopes.
-func replay(missed []entry, missing []string) json.RawMessage {
+func replay(missed []channel.Piece, missing []string) json.RawMessage {
 	out := []byte(`{"type":"` + ahp.ReconnectReplay + `","actions":[`)
 	for i, e := range missed {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, ahp.EnvelopeParams(e.msg)...)
+		out = append(out, ahp.EnvelopeParams(e.Msg)...)
 	}
 	out = append(out, `],"missing":[`...)
 	for i, uri := range missing {

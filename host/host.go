@@ -12,6 +12,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/channel"
 	"tether/host/preview"
 	"tether/host/runs"
 	"tether/host/web"
@@ -52,11 +53,10 @@ type Host struct {
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
-	promptly  promptly
-	scratch   []byte // of takeUpLocked: one decoded run, at most maxOutput bytes of text
+	scratch   []byte     // of takeUpLocked: one decoded run, at most maxOutput bytes of text
 	closed    bool
-	seq       int64 // serverSeq of the newest envelope
-	root      *channel
+	envelopes *channel.Order
+	root      *channel.Channel
 	terminals map[string]*terminal // by URI
 	order     []*terminal          // the catalogue: by creation
 	parked    []*terminal          // not in the catalogue: terminals of machines that are away, the longest first
@@ -102,7 +102,7 @@ func New(o Options) *Host {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
-		opts: o, log: *o.Logger, ctx: ctx, stop: stop, mux: http.NewServeMux(), epoch: time.Now(), seq: o.firstSeq(),
+		opts: o, log: *o.Logger, ctx: ctx, stop: stop, mux: http.NewServeMux(), epoch: time.Now(),
 		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: maxAgents},
 		logins:     newLogins(o.Logins, *o.Logger),
@@ -135,7 +135,9 @@ func New(o Options) *Host {
 		h.between = newBetween(o.Nodes)
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
-	h.root = h.newChannel(ahp.RootURI)
+	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
+	h.root = h.envelopes.NewChannel(ahp.RootURI)
+	h.root.Whole = true
 	if shared, ok := o.Logins.(SharedLogins); ok && o.Nodes != nil {
 		h.logins.shared = shared
 		h.work.Go(func() { h.every(lookEvery, h.logins.followShared) })
@@ -206,10 +208,4 @@ func (h *Host) afterLocked(t **time.Timer, d time.Duration, do func()) {
 		}
 	})
 	*t = timer
-}
-
-// nextSeqLocked returns the serverSeq for a new envelope.
-func (h *Host) nextSeqLocked() int64 {
-	h.seq++
-	return h.seq
 }

@@ -173,7 +173,7 @@ func (l lookedAt) state(limit int) (s snapshot, ok bool) {
 	if !ok || t.gone() {
 		return s, false
 	}
-	s = snapshot{uri: t.uri, seq: h.seq, version: ahp.Versions()[0], state: t.state}
+	s = snapshot{uri: t.uri, seq: h.envelopes.Newest(), version: ahp.Versions()[0], state: t.state}
 	var from int64
 	if s.parts, from = t.content.viewSince(min(limit, maxSnapshots), since); since > t.content.base { // earlier output is hidden from this person
 		s.state.Meta.Screen = t.unknownScreenLocked()

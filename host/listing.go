@@ -58,17 +58,16 @@ func (h *Host) listNowLocked() {
 // tellListLocked notifies those who see the changes.
 func (h *Host) tellListLocked() {
 	l := &h.listed
-	l.changed, l.told, l.timer = h.nextSeqLocked(), time.Now(), nil
+	l.changed, l.told, l.timer = h.envelopes.Next(), time.Now(), nil
 	for of := range l.stale {
 		for _, s := range of.subs {
-			s.changed = l.changed
-			s.noticeLocked()
+			s.News(l.changed)
 		}
 	}
 	clear(l.stale)
 }
 
-// listingLocked returns the root/terminalsChanged for the subscriber, as of s.changed:
+// listingLocked returns the root/terminalsChanged for the subscriber, as of its news:
 // the present catalogue, encoded once per change and form.
 func (s *subscription) listingLocked() []byte {
 	of := s.conn.hold.l
@@ -76,10 +75,10 @@ func (s *subscription) listingLocked() []byte {
 	if s.conn.client.old() {
 		shape, version = &of.encoded[1], oldestVersion
 	}
-	if shape.seq != s.changed || shape.msg == nil {
+	if shape.seq != s.Changed() || shape.msg == nil {
 		action := ahp.RootTerminalsChanged{Terminals: of.infosLocked()}
-		shape.seq = s.changed
-		shape.msg = ahp.AppendEnvelope(nil, ahp.RootURI, s.changed, nil, "", ahp.AppendActionFor(nil, action, version))
+		shape.seq = s.Changed()
+		shape.msg = ahp.AppendEnvelope(nil, ahp.RootURI, s.Changed(), nil, "", ahp.AppendActionFor(nil, action, version))
 	}
 	return shape.msg
 }

@@ -6,10 +6,6 @@ import "slices"
 // together is.
 const leastKept = 4 << 10
 
-// largeEntry is the length, in bytes, from which on an envelope is dropped even if it is
-// the only one in its log. An exit is shorter.
-const largeEntry = 8 << 10
-
 // memory counts what the recorded text and the logs of all terminals take together. Text
 // that is in both counts twice. Guarded by the host's mutex.
 type memory struct {
@@ -38,7 +34,7 @@ func (h *Host) recordLocked(t *terminal) {
 func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
-	now := int64(t.content.held()+t.oldest.cost()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
+	now := int64(t.content.held()+t.oldest.cost()) + t.channel.Bytes() + int64(t.marks.bytes)
 	if t.gone() {
 		now = 0
 	}
@@ -68,9 +64,9 @@ func (h *Host) squeezeLocked() {
 		if t.weight <= level {
 			continue
 		}
-		t.log.shrink(level / 3)
+		t.channel.Shrink(level / 3)
 		t.marks.shrink(int(level / 3))
-		t.content.shrink(int(level - t.log.behind(t.log.first) - int64(t.marks.bytes)))
+		t.content.shrink(int(level - t.channel.Bytes() - int64(t.marks.bytes)))
 		if int64(t.oldest.cost()) > level/oldestPart {
 			t.oldest.lose()
 		}
@@ -94,21 +90,6 @@ func levelOf(all []*terminal, room int64) int64 {
 		room -= w
 	}
 	return room
-}
-
-// shrink drops the oldest entries until at most n bytes are left, or one entry that is
-// not large, and frees their memory.
-func (l *chanLog) shrink(n int64) {
-	for size := l.behind(l.first); size > n && (l.next-l.first > 1 || size > largeEntry); size = l.behind(l.first) {
-		l.dropFirst()
-	}
-	size := len(l.ring)
-	for size > 4 && size >= 4*int(l.next-l.first) {
-		size /= 2
-	}
-	if size < len(l.ring) {
-		l.resize(size)
-	}
 }
 
 // shrink drops the oldest text until the content takes at most about n bytes, and frees

@@ -254,7 +254,7 @@ func (c *conn) roomLocked(l *later) bool {
 		most = maxLender
 	}
 	for _, s := range l.subs {
-		n += c.shownLocked(s.ch)
+		n += c.shownLocked(s.topic)
 	}
 	all, name := &c.h.messages.sending, c.remote.principal.Name
 	switch n = min(n, most, all.part); {
@@ -291,16 +291,16 @@ func (c *conn) awaitRoom(name string, n int) {
 		c.h.messages.sending.give(name, n)
 	default:
 		c.granted = n
-		c.wake()
+		c.Wake()
 	}
 }
 
-// shownLocked returns about how many bytes an answer with the channel's state takes.
-func (c *conn) shownLocked(ch *channel) int {
+// shownLocked returns about how many bytes an answer with the topic's state takes.
+func (c *conn) shownLocked(of topic) int {
 	switch {
-	case ch.term != nil:
-		return ch.term.content.held()
-	case ch.session != nil:
+	case of.term != nil:
+		return of.term.content.held()
+	case of.session != nil:
 		return maxSnapshots
 	}
 	return perListed * len(c.hold.l.terminals)
@@ -328,7 +328,7 @@ func (c *conn) sentLocked() {
 		c.h.messages.sending.give(c.remote.principal.Name, c.answer)
 		c.answer = 0
 	}
-	if !c.catching.catchesUp() {
+	if !c.out.CatchingUp() {
 		c.caughtUpLocked()
 	}
 }

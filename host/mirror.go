@@ -59,7 +59,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	}
 	if cl == nil {
 		h.forgetLocked()
-		cl = &client{id: e.Client, principal: p, machine: e.Machine, resume: true, anew: true, epoch: e.Epoch, node: node, left: time.Now()}
+		cl = &client{id: e.Client, party: h.envelopes.NewParty(), principal: p, machine: e.Machine, resume: true, anew: true, epoch: e.Epoch, node: node, left: time.Now()}
 		h.clients[e.Client] = cl
 	} else {
 		h.ownedAnewLocked(cl, p)
@@ -86,7 +86,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	m := t.mirror
 	if m.node != node || m.epoch != e.Epoch {
 		m.node, m.epoch = node, e.Epoch
-		if len(t.subs) > 0 || t.moved.Awaited() {
+		if t.subscribed() || t.moved.Awaited() {
 			h.wantLocked(t)
 		}
 	}
@@ -124,6 +124,7 @@ func (e *NodeEntry) check() error {
 func (h *Host) addMirrorLocked(e NodeEntry, cl *client, state ahp.TerminalState, a audience) *terminal {
 	t := h.addTerminalLocked(e.URI, cl, state, a)
 	t.mirror = &mirror{}
+	t.sourceLocked()
 	t.name, t.created = cleanTitle(e.Announced), plausible(e.Created, time.Time{})
 	return t
 }
@@ -131,10 +132,11 @@ func (h *Host) addMirrorLocked(e NodeEntry, cl *client, state ahp.TerminalState,
 // leaveOwnedLocked ends the ownership of a terminal that becomes a mirror.
 func (h *Host) leaveOwnedLocked(t *terminal) {
 	t.endGraceLocked()
-	t.bound = nil
-	t.releaseAckLocked()
+	t.boundLocked(nil)
+	t.sourceLocked()
+	t.channel.Release()
 	t.due = notices[*conn]{}
-	clear(t.feeds)
+	t.endFeedsLocked()
 }
 
 // sayMirrorLocked updates a mirror from its owner's catalogue.
@@ -155,7 +157,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 		h.awaitsAgainLocked(t)
 	}
 	t.endGraceLocked()
-	t.holds = e.Holds
+	t.channel.Holds = e.Holds
 	if !slices.Equal(t.state.Meta.Ports, e.Meta.Ports) {
 		h.listChangedLocked(t)
 	}
@@ -209,7 +211,7 @@ func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 	s := &t.state
 	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = cleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
 	t.exited = e.Exited
-	if len(t.subs) > 0 {
+	if t.subscribed() {
 		t.state.Lifecycle = before.Lifecycle // readers get the exit after the text
 	}
 	if before.Title != s.Title || before.Lifecycle != s.Lifecycle {
@@ -221,11 +223,8 @@ func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 func (h *Host) endMirrorLocked(t *terminal) {
 	m := t.mirror
 	t.mirror = nil
-	t.releaseAckLocked()
-	if t.ack.wait != nil {
-		close(t.ack.wait)
-		t.ack.wait = nil
-	}
+	t.sourceLocked()
+	t.channel.Release()
 	t.fillDoneLocked(m)
 	t.moved.Raise()
 }
@@ -275,9 +274,9 @@ func (h *Host) NodeSilent(node string) {
 			}
 			h.loseMirrorLocked(t, within)
 		}
-		if t.feeds[node] != nil {
+		if f := t.feeds[node]; f != nil {
 			delete(t.feeds, node)
-			t.settleLocked()
+			f.End()
 			t.watchedLocked() // it has no watchers at that node now
 		}
 	}
@@ -312,7 +311,7 @@ func (h *Host) wantLocked(t *terminal) {
 
 // wantedLocked reports whether somebody follows the mirror, or did so within wantTime.
 func (t *terminal) wantedLocked() bool {
-	return len(t.subs) > 0 || t.agents > 0 || t.moved.Awaited() || time.Since(t.mirror.wanted) < wantTime
+	return t.subscribed() || t.agents > 0 || t.moved.Awaited() || time.Since(t.mirror.wanted) < wantTime
 }
 
 // fillingLocked reports whether readers should wait for the text of another node's
@@ -325,7 +324,7 @@ func (t *terminal) fillingLocked() bool {
 // fillDoneLocked wakes the readers that wait for the text of a mirror.
 func (t *terminal) fillDoneLocked(m *mirror) {
 	for _, c := range m.waiters {
-		c.wake()
+		c.Wake()
 	}
 	m.waiters = nil
 	m.filled.Raise()
@@ -339,7 +338,7 @@ func (c *conn) fillsLocked(l *later) bool {
 		return false
 	}
 	for _, s := range l.subs {
-		t := s.ch.term
+		t := s.term
 		if t == nil || c.client == t.creator || !t.fillingLocked() {
 			continue
 		}
@@ -349,7 +348,7 @@ func (c *conn) fillsLocked(l *later) bool {
 		}
 		if !l.filled {
 			l.filled = true
-			time.AfterFunc(left, c.wake)
+			time.AfterFunc(left, c.Wake)
 		}
 		return true
 	}
@@ -439,16 +438,14 @@ func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 func (h *Host) Pace(ctx context.Context, uri string) {
 	h.mu.Lock()
 	t := h.knownLocked(uri)
-	if t == nil || t.mirror == nil || !t.pacedLocked() {
-		h.mu.Unlock()
+	var wait <-chan struct{}
+	if t != nil && t.mirror != nil {
+		wait = t.channel.Pace()
+	}
+	h.mu.Unlock()
+	if wait == nil {
 		return
 	}
-	t.holdLocked()
-	if t.ack.wait == nil {
-		t.ack.wait = make(chan struct{})
-	}
-	wait := t.ack.wait
-	h.mu.Unlock()
 	select {
 	case <-wait:
 	case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tether/ahp"
+	"tether/host/channel"
 )
 
 var errFeed = errors.New("host: what a node has sent of a terminal cannot be read")
@@ -86,11 +87,11 @@ func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	if t.content.end > t.content.base {
 		h.nodes.resyncs++
 		h.applyLocked(t, ahp.TerminalCleared{}, nil)
-		if missing := r.Offset - t.applied; missing > 0 && len(t.subs) > 0 {
+		if missing := r.Offset - t.applied; missing > 0 && t.subscribed() {
 			h.missingLocked(t, missing)
 		}
 	}
-	if cols, rows := int64(r.Cols), int64(r.Rows); len(t.subs) == 0 {
+	if cols, rows := int64(r.Cols), int64(r.Rows); !t.subscribed() {
 		t.state.Cols, t.state.Rows = cols, rows
 	} else if cols != t.state.Cols || rows != t.state.Rows {
 		h.applyLocked(t, ahp.TerminalResized{Cols: cols, Rows: rows}, nil)
@@ -108,10 +109,8 @@ func (h *Host) resetMirrorLocked(t *terminal, r *drawnReset) {
 	t.oldest = oldest{cols: r.Cols, rows: r.Rows, pos: t.content.end, from: t.marks.end()}
 	if d := r.drawn; d != nil {
 		t.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: t.content.end + r.Screen.After, screen: d.screen, from: t.marks.end()}
-		if len(t.subs) > 0 {
-			e := entry{seq: h.nextSeqLocked(), pos: t.content.end, past: true}
-			e.msg = appendNote(t.uri, e.seq, "", noteMeta{Screen: d.said})
-			t.addLocked(e)
+		if t.subscribed() {
+			h.noteScreenLocked(t, d.said, 0)
 		}
 	}
 	t.placeGrantsLocked(&t.audience)
@@ -133,7 +132,7 @@ func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 		quoted, found = dropText(quoted, int(overlap))
 	}
 	applied, before := t.applied, t.content.end
-	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, t.creator)
+	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, t.creator.party, nil)
 	t.applied = end
 	if t.audience.pending {
 		t.passedLocked(applied, before)
@@ -159,18 +158,21 @@ func (h *Host) mirrorNoteLocked(t *terminal, end int64, action []byte) error {
 		return nil
 	}
 	from := t.content.end
-	e := entry{seq: h.nextSeqLocked(), past: found.Size == 0}
-	e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, nil, "", action)
-	if found.Size > 0 {
+	var e channel.Entry
+	e.Seq = h.envelopes.Next()
+	e.Msg = ahp.AppendEnvelope(nil, t.uri, e.Seq, nil, "", action)
+	if found.Size == 0 {
+		e.Past = t.content.base + 1
+	} else {
 		t.oldest.gap = from
 		t.content.appendText(quoted[1:len(quoted)-1], found, false)
 	}
-	e.pos = t.content.end
+	e.At = t.content.end
 	if end > t.applied {
 		t.applied = end
 		t.offsets.step(t.content.end, end)
 	}
-	t.addLocked(e)
+	t.addLocked(e, nil)
 	return nil
 }
 

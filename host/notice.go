@@ -1,9 +1,9 @@
 package host
 
-// The kinds of what the owner of a terminal is told about it, the most urgent first.
+// The kinds of what the owner of a terminal is told about it besides acknowledgements,
+// the most urgent first.
 const (
-	noticeAck      = iota // how much of its output is here
-	noticeCount           // how many watch it
+	noticeCount    = iota // how many watch it
 	noticeWatchers        // who may watch it, and who does
 	noticeKinds
 )
@@ -13,7 +13,7 @@ type notices[T any] [noticeKinds]T
 
 // noticeOf makes the messages: nil if the connection knows it already. It is never
 // changed.
-var noticeOf = notices[func(*terminal, *conn) []byte]{(*terminal).ackNoticeLocked, (*terminal).countNoticeLocked, (*terminal).watchersNoticeLocked}
+var noticeOf = notices[func(*terminal, *conn) []byte]{(*terminal).countNoticeLocked, (*terminal).watchersNoticeLocked}
 
 // oweLocked lets the owner of t be told. The message is made when it can be sent, so
 // there is at most one of each kind, never a queue.
@@ -21,7 +21,7 @@ func (t *terminal) oweLocked(kind int) {
 	if c := t.bound; c != nil && t.due[kind] != c {
 		t.due[kind] = c
 		c.due[kind] = append(c.due[kind], t)
-		c.wake()
+		c.Wake()
 	}
 }
 

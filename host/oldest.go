@@ -7,6 +7,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/internal/jsonspan"
 	"tether/screen"
 )
@@ -222,9 +223,16 @@ func newDrawn(s *ahp.Screen) *drawn {
 func (h *Host) drawLocked(t *terminal, d *drawn) {
 	h.endStripLocked(t)
 	t.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: t.content.end, screen: d.screen, from: t.marks.end()}
-	e := entry{seq: h.nextSeqLocked(), from: t.creator, pos: t.content.end, past: true}
-	e.msg = appendNote(t.uri, e.seq, "", noteMeta{Screen: d.said})
-	t.addLocked(e)
+	h.noteScreenLocked(t, d.said, t.creator.party)
+}
+
+// noteScreenLocked sends the screen behind the text to viewers, except to from, who said
+// it.
+func (h *Host) noteScreenLocked(t *terminal, at *ahp.Screen, from channel.Party) {
+	e := channel.Entry{At: t.content.end, From: from, Past: t.content.base + 1}
+	e.Seq = h.envelopes.Next()
+	e.Msg = appendNote(t.uri, e.Seq, "", noteMeta{Screen: at})
+	t.addLocked(e, nil)
 }
 
 // leapLeast is the least length of text, in bytes, for which leapLocked is tried.

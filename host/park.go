@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/jsonrpc"
 	"tether/screen"
 )
@@ -96,9 +97,7 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 		h.unparkLocked(h.parked[0], "the host has too many parked terminals")
 	}
 	if !t.state.Lifecycle.Exited() { // only for AHP: readers at the host's own doors wait for the machine
-		e := h.entryLocked(t.uri, ahp.TerminalExited{ExitCode: &noCode}, nil)
-		e.pos, e.here = t.content.end, true
-		t.addLocked(e)
+		t.addLocked(channel.Entry{Piece: h.pieceLocked(t.uri, ahp.TerminalExited{ExitCode: &noCode}, nil), At: t.content.end, Here: true}, nil)
 	}
 	p := &parking{until: until}
 	var timer *time.Timer
@@ -153,8 +152,8 @@ func (h *Host) unlistParkedLocked(t *terminal) {
 // trimParkedLocked drops the part of a parked terminal's log that will not be sent to
 // anybody any more.
 func (h *Host) trimParkedLocked(t *terminal) {
-	if len(t.subs) == 0 {
-		t.log.shrink(0)
+	if !t.subscribed() {
+		t.channel.Shrink(0)
 	}
 	h.weighLocked(t)
 }
@@ -168,7 +167,7 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 	t.marks.forget(t.content.end)
 	t.content.clear()
 	t.oldest.lose()
-	t.log.shrink(0)
+	t.channel.Shrink(0)
 	h.weighLocked(t)
 	h.rowChangedLocked(t)
 	t.moved.Raise()
@@ -226,18 +225,17 @@ func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 // its owner announces it now.
 func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.TerminalState, a audience) {
 	h.unlistParkedLocked(t)
-	h.nextSeqLocked() // as for a new terminal
+	h.envelopes.Next() // as for a new terminal
 	former := t.uri
-	t.channel = h.newChannel(uri)
-	t.channel.term = t
-	t.creator = c
+	t.endFeedsLocked()
+	t.uri, t.channel, t.creator = uri, h.envelopes.NewChannel(uri), c
+	t.sourceLocked()
 	for _, g := range h.endedBeforeLocked(uri, former) {
 		if !slices.Contains(t.withdrawn, g) {
 			t.withdrawn = append(t.withdrawn, g)
 		}
 	}
-	t.ack, t.watch, t.watchers, t.due = ackState{}, watchState{}, watcherState{}, notices[*conn]{}
-	clear(t.feeds)
+	t.watch, t.watchers, t.due = watchState{}, watcherState{}, notices[*conn]{}
 	t.state.Claim = now.Claim
 	t.state.Meta.Former = now.Meta.Former
 	h.terminals[uri] = t

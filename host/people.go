@@ -215,7 +215,8 @@ func (h *Host) regroupLocked() {
 		use.l.book.moved.Raise()
 		use.l = h.listerLocked(use.viewer)
 	}
-	for _, s := range h.root.subs {
+	for _, of := range h.root.Subscriptions() {
+		s := of.Of.(*subscription)
 		s.conn.hold.l.subs = append(s.conn.hold.l.subs, s)
 	}
 	for _, cl := range h.clients {

@@ -14,7 +14,7 @@ import (
 	"tether/platform/rawio"
 )
 
-// watchedListener counts its connections' writes within sendPromptly and elsewhere.
+// watchedListener counts its connections' writes within Wakes.Deliver and elsewhere.
 type watchedListener struct {
 	net.Listener
 	promptly, otherwise atomic.Int64
@@ -35,7 +35,7 @@ func (c watchedConn) NetConn() net.Conn { return c.Conn }
 
 func (c watchedConn) Write(p []byte) (int, error) {
 	stack := make([]byte, 16<<10)
-	if strings.Contains(string(stack[:runtime.Stack(stack, false)]), ".sendPromptly(") {
+	if strings.Contains(string(stack[:runtime.Stack(stack, false)]), "channel.(*Wakes).Deliver(") {
 		c.l.promptly.Add(1)
 	} else {
 		c.l.otherwise.Add(1)

@@ -80,7 +80,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		return nil, err
 	}
 	t := h.addTerminalLocked(p.Channel, creator, state, audience{})
-	t.proc, t.holds = proc, true
+	t.proc, t.channel.Holds = proc, true
 	h.mu.Unlock()
 	h.audit(AuditCreated, remote{principal: creator.principal}, AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
 	return t, nil
@@ -92,7 +92,7 @@ func (h *Host) follow(t *terminal, proc shells.Process) {
 	for {
 		ev, err := proc.Next(h.ctx)
 		h.mu.Lock()
-		if err != nil || t.ended || h.draining.Load() {
+		if err != nil || t.channel.Ended() || h.draining.Load() {
 			if !h.closed {
 				h.exitLocked(t)
 			}
@@ -113,7 +113,7 @@ func (h *Host) follow(t *terminal, proc shells.Process) {
 
 // eventLocked applies one event. If it returns a channel, reading must pause until that
 // is closed.
-func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait chan struct{}) {
+func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait <-chan struct{}) {
 	if ev.Action != nil {
 		h.applyLocked(t, printable(ev.Action), nil)
 		return nil
@@ -122,12 +122,8 @@ func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait chan struct{}) {
 	if err != nil {
 		return nil // impossible: it was quoted here
 	}
-	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, nil)
-	if t.pacedLocked() {
-		t.holdLocked()
-		t.ack.wait = make(chan struct{})
-	}
-	return t.ack.wait
+	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, 0, nil)
+	return t.channel.Pace()
 }
 
 // actServerLocked applies a client's action to a server-executed terminal. If the action
@@ -143,7 +139,7 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 	switch {
 	case err != nil:
 		return err.Error()
-	case t.ended:
+	case t.channel.Ended():
 		return "the terminal has exited"
 	}
 	if a.Type() != ahp.ActionTerminalInput {
@@ -151,7 +147,7 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 		return ""
 	}
 	// Input changes no state, and concerns nobody else.
-	c.directLocked(h.entryLocked(t.uri, a, origin))
+	c.directLocked(h.pieceLocked(t.uri, a, origin))
 	return ""
 }
 

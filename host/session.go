@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/host/shells"
 )
 
@@ -41,8 +42,8 @@ var (
 type Session struct {
 	h       *Host
 	uri     string
-	chat    *channel // the channels never change
-	channel *channel
+	chat    *channel.Channel // the channels never change
+	channel *channel.Channel
 	creator *client // nil: the host made it
 	person  string  // id of the person who owns it; empty: the administrator
 	holder  *client // stands for the session as the creator of terminals
@@ -96,11 +97,10 @@ func (h *Host) addSessionLocked(uri string, creator *client, person string, stat
 	state.Title = cmp.Or(state.Title, defaultSessionTitle)
 	now := time.Now()
 	chat := ahp.ChatScheme + rand.Text()
-	h.nextSeqLocked() // so that no snapshot of an earlier session with this URI passes for one of this
-	s := &Session{h: h, uri: uri, channel: h.newChannel(uri), chat: h.newChannel(chat), creator: creator, person: person,
+	h.envelopes.Next() // so that no snapshot of an earlier session with this URI passes for one of this
+	s := &Session{h: h, uri: uri, channel: h.envelopes.NewChannel(uri), chat: h.envelopes.NewChannel(chat), creator: creator, person: person,
 		holder:  &client{id: uri, principal: Principal{Role: RoleAdmin, Owner: person}},
 		created: now, modified: now, members: make(map[string]*client), calls: make(map[string]*toolCall)}
-	s.channel.session, s.chat.session = s, s
 	summary := ahp.ChatSummary{Resource: chat, Title: state.Title, Status: ahp.SessionIdle, ModifiedAt: ahp.FormatTime(now)}
 	state.Provider, state.Status, state.Lifecycle, state.DefaultChat = provider, ahp.SessionIdle, ahp.LifecycleReady, chat
 	state.Chats = []ahp.ChatSummary{summary}
@@ -111,8 +111,8 @@ func (h *Host) addSessionLocked(uri string, creator *client, person string, stat
 }
 
 // at is one of the session's channels.
-func (s *Session) at(uri string) *channel {
-	if uri == s.chat.uri {
+func (s *Session) at(uri string) *channel.Channel {
+	if uri == s.chat.URI() {
 		return s.chat
 	}
 	return s.channel
@@ -146,10 +146,10 @@ func (s *Session) disposeLocked(why string) (procs []shells.Process) {
 		s.unhook()
 	}
 	delete(s.h.sessions, s.uri)
-	delete(s.h.sessions, s.chat.uri)
+	delete(s.h.sessions, s.chat.URI())
 	maps.DeleteFunc(s.h.agentSessions, func(_ string, of *Session) bool { return of == s })
-	s.chat.endLocked()
-	s.channel.endLocked()
+	s.chat.End()
+	s.channel.End()
 	s.h.sessionChangedLocked(s)
 	s.h.toolsChangedLocked()
 	return procs
@@ -191,11 +191,13 @@ func (s *Session) sayLocked(a ahp.Action, origin *ahp.Origin) {
 	s.turnBytes += s.h.logLocked(s.chat, a, origin, nil)
 }
 
-func (h *Host) logLocked(ch *channel, a ahp.Action, origin *ahp.Origin, only *client) (size int) {
-	e := h.entryLocked(ch.uri, a, origin)
-	e.only = only
-	ch.addLocked(e)
-	return len(e.msg)
+func (h *Host) logLocked(ch *channel.Channel, a ahp.Action, origin *ahp.Origin, only *client) (size int) {
+	e := channel.Entry{Piece: h.pieceLocked(ch.URI(), a, origin)}
+	if only != nil {
+		e.Only = only.party
+	}
+	ch.Add(e, nil)
+	return len(e.Msg)
 }
 
 // openTurnLocked sees to it that there is a turn: calls that overlap share one.
@@ -244,7 +246,7 @@ func (s *Session) turnOverLocked() {
 // chatChangedLocked tells in the session, and in the list, how the chat is.
 func (s *Session) chatChangedLocked() {
 	status, modified := s.talk.Status, s.talk.ModifiedAt
-	s.applyLocked(ahp.SessionChatUpdated{Chat: s.chat.uri,
+	s.applyLocked(ahp.SessionChatUpdated{Chat: s.chat.URI(),
 		Changes: ahp.PartialChatSummary{Status: &status, ModifiedAt: &modified}}, nil, nil)
 	s.h.sessionChangedLocked(s)
 }

@@ -89,10 +89,10 @@ func (s *Session) ask(r ToolRequest) (*toolCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	call.client, call.need = client, s.chat.uri+"#"+call.ref.ToolCallID
+	call.client, call.need = client, s.chat.URI()+"#"+call.ref.ToolCallID
 	running := *s.talk.ActiveTurn.ToolCall(call.ref.ToolCallID)
 	s.applyLocked(ahp.SessionInputNeededSet{Request: ahp.InputRequest{ID: call.need, Kind: ahp.InputToolClientExecution,
-		Chat: s.chat.uri, TurnID: call.ref.TurnID, ClientID: r.ClientID, ToolCall: &running}}, nil, client)
+		Chat: s.chat.URI(), TurnID: call.ref.TurnID, ClientID: r.ClientID, ToolCall: &running}}, nil, client)
 	return call, nil
 }
 

@@ -19,7 +19,7 @@ import (
 
 // claim is the session's claim, in use by call unless that is nil.
 func (s *Session) claim(call *toolCall) ahp.Claim {
-	c := ahp.Claim{Kind: ahp.ClaimSession, Session: s.uri, Chat: s.chat.uri}
+	c := ahp.Claim{Kind: ahp.ClaimSession, Session: s.uri, Chat: s.chat.URI()}
 	if call != nil {
 		c.TurnID, c.ToolCallID = call.ref.TurnID, call.ref.ToolCallID
 	}
@@ -48,7 +48,7 @@ func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	switch {
 	case s == nil || s.uri != claim.Session || !s.open(c):
 		return claim, errors.New("claim: no such session")
-	case claim.Chat != "" && claim.Chat != s.chat.uri: // it is missing before 0.9.0
+	case claim.Chat != "" && claim.Chat != s.chat.URI(): // it is missing before 0.9.0
 		return claim, errors.New("claim: no such chat in the session")
 	case claim.TurnID != "" || claim.ToolCallID != "":
 		return claim, errors.New("claim: only the host says which tool call uses a terminal")

@@ -32,7 +32,7 @@ func (c *conn) actSessionLocked(d *ahp.Dispatch, a ahp.Action, err error) bool {
 	reason := s.forbidsLocked(c, d, a, err)
 	if reason != "" {
 		c.refuseLocked(d, reason)
-		if call := s.callLocked(c, a); call != nil && !c.closing && d.Channel == s.chat.uri && a.Type() == ahp.ActionChatToolCallComplete {
+		if call := s.callLocked(c, a); call != nil && !c.closing && d.Channel == s.chat.URI() && a.Type() == ahp.ActionChatToolCallComplete {
 			s.finishLocked(call, failed("the machine's result was refused: "+reason), nil) // nobody should wait for another one
 		}
 		return true
@@ -42,7 +42,7 @@ func (c *conn) actSessionLocked(d *ahp.Dispatch, a ahp.Action, err error) bool {
 }
 
 func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err error) string {
-	onChat := d.Channel == s.chat.uri
+	onChat := d.Channel == s.chat.URI()
 	forbids, most := sessionForbids[d.Kind], maxPublished
 	if onChat {
 		most = maxToolResult
@@ -51,7 +51,7 @@ func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err erro
 	switch {
 	case c.closing:
 		return "this connection is being closed"
-	case !mine && !c.seesChannelLocked(c.h.channelLocked(d.Channel)):
+	case !mine && !c.seesChannelLocked(s, s.at(d.Channel)):
 		return "no such channel"
 	case forbids == nil || onChat == isSessionKind(d.Kind):
 		return fmt.Sprintf("clients may not dispatch %.80q here", d.Kind)
@@ -203,7 +203,7 @@ func (s *Session) joinLocked(c *conn, client ahp.ActiveClient, origin *ahp.Origi
 	now, _ := json.Marshal(&client)
 	if s.members[c.client.id] == c.client && string(before) == string(now) {
 		if c.echoes.Allow() {
-			c.directLocked(s.h.entryLocked(s.uri, a, origin))
+			c.directLocked(s.h.pieceLocked(s.uri, a, origin))
 		}
 		return
 	}
@@ -270,7 +270,7 @@ func (h *Host) departLocked(cl *client) (procs []shells.Process) {
 			continue
 		}
 		s.leaveLocked(cl, nil)
-		if s.creator == cl && cl.conn == nil && len(s.members)+len(s.calls)+len(s.channel.subs)+len(s.chat.subs)+len(h.heldLocked(s)) == 0 {
+		if s.creator == cl && cl.conn == nil && len(s.members)+len(s.calls)+len(s.channel.Subscriptions())+len(s.chat.Subscriptions())+len(h.heldLocked(s)) == 0 {
 			procs = append(procs, s.disposeLocked("the session's creator has gone")...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/jsonrpc"
 )
 
@@ -56,7 +57,7 @@ func (c *conn) createSessionLocked(p *ahp.CreateSessionParams) (*Session, error)
 	switch {
 	case c.closing:
 		return nil, errClosing
-	case c.h.channelLocked(p.Channel) != nil || c.h.starting[p.Channel]:
+	case c.h.channelLocked(p.Channel).ch != nil || c.h.starting[p.Channel]:
 		return nil, jsonrpc.Errorf(ahp.CodeSessionAlreadyExists, "a channel with this URI exists")
 	case own >= maxClientSessions:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d sessions of one client", maxClientSessions)
@@ -158,34 +159,21 @@ func (s *Session) offered(machine *Principal) bool {
 	return !s.h.roster.On || machine.Owner == s.person
 }
 
-// isRoot reports whether the channel is the root.
-func (ch *channel) isRoot() bool { return ch.term == nil && ch.session == nil }
-
-// isFor reports whether a subscriber is sent e.
-func (e *entry) isFor(s *subscription) bool {
-	c := s.conn
-	if e.past && c.fromLocked(s.ch.term) > s.ch.term.content.base {
-		return false
-	}
-	return (e.from == nil || e.from != c.client) && (e.only == nil || e.only == c.client || s.ch.session.open(c))
-}
-
 // lostLocked is called when the subscriber has not kept up: AHP has no way to replace the
 // state of a session, so its client has to come back for a snapshot.
 func (s *subscription) lostLocked() {
-	s.next = s.ch.log.next
 	s.endLocked()
 	s.conn.closeLocked(closeStalled, "this client fell behind in a session: reconnect")
 }
 
-// seesChannelLocked reports whether c may subscribe to one of the session's channels.
-func (c *conn) seesChannelLocked(ch *channel) bool {
-	return ch.session.open(c) || ch == ch.session.channel && c.seesSessionLocked(ch.session)
+// seesChannelLocked reports whether c may subscribe to one of the channels of s.
+func (c *conn) seesChannelLocked(s *Session, ch *channel.Channel) bool {
+	return s.open(c) || ch == s.channel && c.seesSessionLocked(s)
 }
 
 // showsLocked is the state of one of the session's channels for c, of a chat with at most
 // about limit bytes of turns that have ended: the newest.
-func (s *Session) showsLocked(ch *channel, c *conn, limit int) json.Marshaler {
+func (s *Session) showsLocked(ch *channel.Channel, c *conn, limit int) json.Marshaler {
 	if ch == s.chat {
 		talk, from := s.talk, len(s.kept)
 		for from > 0 && s.kept[from-1] <= limit {
@@ -223,7 +211,7 @@ func (h *Host) sessionChangedLocked(s *Session) {
 		}
 		if _, due := c.dueSessions[s]; !due {
 			c.dueSessions[s] = struct{}{}
-			c.wake()
+			c.Wake()
 		}
 	}
 }

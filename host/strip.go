@@ -79,5 +79,5 @@ func (h *Host) endStripLocked(t *terminal) {
 	out := t.strip.rest(nil)
 	t.strip = nil
 	quoted, found := requote(out)
-	h.textLocked(t, nil, quoted, found, t.creator)
+	h.textLocked(t, nil, quoted, found, t.creator.party, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/jsonrpc"
 )
 
@@ -21,7 +22,7 @@ func (c *conn) subscribe(r *jsonrpc.Request) error {
 	defer c.h.mu.Unlock()
 	ch := c.visibleLocked(p.Channel)
 	switch {
-	case ch == nil:
+	case ch.ch == nil:
 		return errUnknownChannel
 	case c.subs[p.Channel] == nil && len(c.subs) >= c.h.opts.MaxSubscriptions:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d subscriptions on one connection", c.h.opts.MaxSubscriptions)
@@ -46,8 +47,8 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 // watches writes an audit record that the client watches another owner's terminal.
 func (c *conn) watches(all ...*subscription) {
 	for _, s := range all {
-		if s.ch.term != nil && s.ch.term.creator != c.client && c.looks.first(s.ch.uri) {
-			c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.uri})
+		if s.term != nil && s.term.creator != c.client && c.looks.first(s.ch.URI()) {
+			c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.URI()})
 		}
 	}
 }
@@ -62,41 +63,35 @@ func (c *conn) unsubscribe(params []byte) {
 	defer c.h.mu.Unlock()
 	if s := c.subs[p.Channel]; s != nil {
 		s.endLocked()
-		if of := s.ch.session; of != nil && s.ch == of.channel {
+		if of := s.session; of != nil && s.ch == of.channel {
 			of.leaveLocked(c.client, nil) // a client without a subscription is not a member of the session
 		}
 	}
 }
 
-// resyncLocked resynchronises a subscription whose position was dropped from the log. For
-// a terminal it sends terminal/cleared, the number of missed bytes, the tail of the
-// recorded text and the rest of the state, and delivery continues from there. For the
-// root, delivery continues with the oldest entry, because each entry is the whole state.
-// For a session, it reports that entries were lost. Only the writer calls it, when the
+// catchUpLocked resynchronises a subscription whose position was dropped from the log.
+// For a terminal it sends terminal/cleared, the number of missed bytes, the tail of the
+// recorded text and the rest of the state, and delivery continues from there. For a
+// session, it reports that entries were lost. Only the writer calls it, when the
 // socket can take more, so nothing is built for a client that does not read.
-func (s *subscription) resyncLocked() {
-	t := s.ch.term
-	if s.ch.session != nil {
+func (s *subscription) catchUpLocked() {
+	t := s.term
+	if t == nil {
 		s.lostLocked()
 		return
 	}
-	if t == nil {
-		s.next, s.seen = s.ch.log.first, 0
-		return
-	}
-	r := resync{h: s.conn.h, t: t, uri: s.ch.uri}
+	r := resync{h: s.conn.h, t: t, uri: s.ch.URI()}
 	r.act, r.data = r.add, r.addText
 	if !t.ownedBy(s.conn) {
 		r.text(s)
 	}
 	r.rest(s)
-	if s.ch.ended && !t.state.Lifecycle.Exited() { // it is parked, or continues under another URI
+	if s.ch.Ended() && !t.state.Lifecycle.Exited() { // it is parked, or continues under another URI
 		r.act(ahp.TerminalExited{ExitCode: &noCode})
 	}
-	s.own, s.next, s.pos = r.entries, s.ch.log.next, t.content.end
-	s.conn.client.exact = max(s.conn.client.exact, r.h.seq)
+	s.Restart(r.envelopes, t.content.end)
+	s.conn.client.exact = max(s.conn.client.exact, r.h.envelopes.Newest())
 	s.conn.skipped++
-	t.advancedLocked(s)
 }
 
 // pieces sends recorded text on as messages.
@@ -145,19 +140,19 @@ func (c *command) finished() ahp.Action {
 // resync collects the envelopes of one resynchronisation.
 type resync struct {
 	pieces
-	h       *Host
-	t       *terminal
-	uri     string // of the channel
-	entries []entry
+	h         *Host
+	t         *terminal
+	uri       string // of the channel
+	envelopes []channel.Piece
 }
 
 func (r *resync) add(a ahp.Action) {
-	r.entries = append(r.entries, r.h.entryLocked(r.uri, a, nil))
+	r.envelopes = append(r.envelopes, r.h.pieceLocked(r.uri, a, nil))
 }
 
 func (r *resync) addText(quoted []byte) {
-	seq := r.h.nextSeqLocked()
-	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendData(nil, r.uri, seq, nil, quoted)})
+	seq := r.h.envelopes.Next()
+	r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: ahp.AppendData(nil, r.uri, seq, nil, quoted)})
 }
 
 // text replaces the subscriber's content with the tail of the terminal's.
@@ -166,18 +161,18 @@ func (r *resync) text(s *subscription) {
 	since := s.conn.fromLocked(r.t)
 	parts, from := r.t.content.viewSince(most, since)
 	r.act(ahp.TerminalCleared{})
-	line, skipped := "", max(from-max(s.pos, r.t.content.base, since), 0)
+	line, skipped := "", max(from-max(s.At(), r.t.content.base, since), 0)
 	if skipped > 0 {
 		line = fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
 	}
 	if line != "" || from > r.t.content.base {
-		seq := r.h.nextSeqLocked()
+		seq := r.h.envelopes.Next()
 		at := r.t.unknownScreenLocked()
 		if since <= r.t.content.base { // otherwise the screen may show text that this subscriber may not see
 			at = r.h.screenAtLocked(r.t, from, most)
 		}
 		msg := appendNote(r.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})
-		r.entries = append(r.entries, entry{seq: seq, msg: msg})
+		r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: msg})
 	}
 	r.pos, r.sizes = from, r.t.resizesLocked(from)
 	for i := range parts {

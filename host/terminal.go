@@ -5,31 +5,32 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/host/shells"
 	"tether/internal/change"
 )
 
-// terminal is one terminal and its channel. Guarded by the host's mutex.
+// terminal is one terminal. Guarded by the host's mutex.
 //
 //	client-executed:  served (bound) ⇄ orphaned (the owner is away, grace runs) → parked, if the owner allows it → removed
 //	                  parked → served, under another URI, when the owner is back
 //	server-executed:  running → exited → removed, by disposal
 type terminal struct {
-	*channel
+	host    *Host // set once
+	uri     string
+	channel *channel.Channel
 	creator *client           // for a client-executed terminal, its owner; changes only when a parked one is continued
 	state   ahp.TerminalState // without Content
 	content content
 	oldest  oldest
 
 	// Client-executed terminals.
-	bound   *conn       // the connection through which the owner serves it; nil while orphaned
-	away    time.Time   // since when bound is nil
-	grace   *time.Timer // ends the orphan; nil when none runs
-	applied int64       // length of the owner's text, in bytes of UTF-8, up to which the host has it
-	ack     ackState
+	bound   *conn          // the connection through which the owner serves it; nil while orphaned
+	away    time.Time      // since when bound is nil
+	grace   *time.Timer    // ends the orphan; nil when none runs
+	applied int64          // length of the owner's text, in bytes of UTF-8, up to which the host has it
 	due     notices[*conn] // the connections that are to be told
 	strip   *stripper      // nil while the owner's text cannot be within a mark
-	holds   bool           // the child waits for slow readers, so the slowest subscriber determines its pace
 	watch   watchState
 	input   input
 	printed string    // the first URL of its machine that the running command has printed
@@ -78,10 +79,10 @@ func (t *terminal) ownedBy(c *conn) bool {
 
 // addTerminalLocked adds a new terminal to the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
-	h.nextSeqLocked() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
-	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
+	h.envelopes.Next() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
+	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
 		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, withdrawn: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
-	t.channel.term = t
+	t.sourceLocked()
 	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.rowVersion = t.number
 	t.clearOldestLocked()
@@ -98,7 +99,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 // removeLocked removes t from the catalogue. Its subscribers still get everything that is
 // in its log.
 func (h *Host) removeLocked(t *terminal) {
-	if t.ended {
+	if t.channel.Ended() {
 		return
 	}
 	delete(h.byID, t.id)
@@ -119,10 +120,11 @@ func (h *Host) leaveLocked(t *terminal) {
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
 	t.creator.terminals--
 	h.countLocked(t.creator.principal, 0, -1)
-	t.releaseAckLocked()
+	t.channel.Release()
 	t.stopTimersLocked()
-	t.bound = nil
-	t.endLocked()
+	t.boundLocked(nil)
+	t.channel.End()
+	h.weighLocked(t)
 	if t.mirror == nil {
 		h.setPortsLocked(t, nil) // its owner says them when it announces the terminal again
 	}
@@ -138,11 +140,12 @@ func (h *Host) unlistLocked(t *terminal) {
 }
 
 func (t *terminal) stopTimersLocked() {
-	for _, timer := range []*time.Timer{t.grace, t.ack.timer, t.watchers.timer} {
+	for _, timer := range []*time.Timer{t.grace, t.watchers.timer} {
 		if timer != nil {
 			timer.Stop()
 		}
 	}
+	t.channel.Stop()
 	t.grace, t.watchers.timer = nil, nil
 	if t.parked != nil {
 		t.parked.stop()
@@ -150,15 +153,15 @@ func (t *terminal) stopTimersLocked() {
 }
 
 // gone reports whether the host does not show t to anybody any more.
-func (t *terminal) gone() bool { return t.ended && t.parked == nil }
+func (t *terminal) gone() bool { return t.channel.Ended() && t.parked == nil }
 
 // noCode is the exit code that clients up to 0.8 get if none is known: without a code
 // they would show the terminal as running. It is never modified.
 var noCode int64 = -1
 
 // applyLocked applies an action without terminal text to t and broadcasts it to the
-// subscribers.
-func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
+// subscribers, with the envelope that it returns.
+func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) channel.Piece {
 	if _, ok := a.(ahp.TerminalExited); ok {
 		h.endStripLocked(t)
 		h.endInputLocked(t)
@@ -167,17 +170,17 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	before := t.state
 	t.reduceLocked(a)
 	t.markLocked(a)
-	e := h.entryLocked(t.uri, a, origin)
-	e.pos = t.content.end
+	e := channel.Entry{Piece: h.pieceLocked(t.uri, a, origin), At: t.content.end}
 	if x, ok := a.(ahp.TerminalExited); ok && x.ExitCode == nil {
 		x.ExitCode = &noCode
-		e.old = ahp.AppendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, x))
+		e.Old = ahp.AppendEnvelope(nil, t.uri, e.Seq, origin, "", ahp.AppendAction(nil, x))
 	}
-	t.addLocked(e)
+	t.addLocked(e, nil)
 	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
 		h.listChangedLocked(t)
 	}
+	return e.Piece
 }
 
 func (t *terminal) reduceLocked(a ahp.Action) {
@@ -197,11 +200,13 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	t.state.Content = nil
 }
 
-// exitLocked records that t has exited, with the code -1, unless t has exited already.
-func (h *Host) exitLocked(t *terminal) {
+// exitLocked records that t has exited, with the code -1, and returns the envelope. If t
+// has exited already, it returns none.
+func (h *Host) exitLocked(t *terminal) (exit channel.Piece) {
 	if !t.state.Lifecycle.Exited() {
-		h.applyLocked(t, ahp.TerminalExited{ExitCode: new(int64(-1))}, nil)
+		exit = h.applyLocked(t, ahp.TerminalExited{ExitCode: new(int64(-1))}, nil)
 	}
+	return exit
 }
 
 // endGraceLocked stops the timer that ends the orphan.
@@ -212,6 +217,52 @@ func (t *terminal) endGraceLocked() {
 	}
 }
 
+// boundLocked records the connection on which the owner serves t; nil: none.
+func (t *terminal) boundLocked(c *conn) {
+	t.bound = c
+	if c == nil {
+		t.channel.Bind(nil)
+	} else {
+		t.channel.Bind(c.out)
+	}
+}
+
+// ackNowLocked schedules an acknowledgement even if subscribers have not caught up.
+func (t *terminal) ackNowLocked() {
+	t.channel.Release()
+	t.watchedLocked()
+	if t.creator.resume {
+		t.channel.AckNow(t.applied)
+	}
+}
+
+// sourceLocked records whose text the channel shows, when that may have changed.
+func (t *terminal) sourceLocked() {
+	t.channel.Owner = 0
+	if t.remote() && t.mirror == nil {
+		t.channel.Owner = t.creator.party
+	}
+}
+
+// addLocked appends an envelope to the terminal's channel, whose subscribers w may wake.
+func (t *terminal) addLocked(e channel.Entry, w *channel.Wakes) {
+	t.channel.Add(e, w)
+	t.host.recordLocked(t)
+	t.moved.Raise()
+}
+
+// subs yields the subscriptions to t. None may begin or end meanwhile.
+func (t *terminal) subs(yield func(*subscription) bool) {
+	for _, s := range t.channel.Subscriptions() {
+		if !yield(s.Of.(*subscription)) {
+			return
+		}
+	}
+}
+
+// subscribed reports whether anybody has subscribed to t.
+func (t *terminal) subscribed() bool { return len(t.channel.Subscriptions()) > 0 }
+
 // bindLocked makes c the connection on which the owner serves t.
 func (t *terminal) bindLocked(c *conn) {
 	t.endGraceLocked()
@@ -219,13 +270,14 @@ func (t *terminal) bindLocked(c *conn) {
 		c.h.rowChangedLocked(t)
 		defer c.h.awaitsAgainLocked(t)
 	}
-	t.bound = c
+	t.boundLocked(c)
 }
 
 // orphanLocked handles the end of the connection that served t. If the owner negotiated
 // resume, the terminal waits for it; otherwise it counts as exited.
 func (h *Host) orphanLocked(t *terminal) {
-	t.bound, t.away = nil, time.Now()
+	t.boundLocked(nil)
+	t.away = time.Now()
 	h.rowChangedLocked(t)
 	h.awaitsAgainLocked(t)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/internal/jsonspan"
 )
 
@@ -79,18 +80,19 @@ func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after
 	if len(quoted) < shareBytes {
 		n += len(quoted)
 	} // otherwise append allocates; make would also clear the memory
-	c.h.sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
+	var w channel.Wakes
+	c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err, &w)
+	w.Deliver()
 }
 
-// outputLocking is the part of place that takes the host's lock. It returns the remaining
-// work for short output.
-func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (left promptWork) {
+// outputLocking is the part of place that takes the host's lock. w takes the work that
+// can be done without it.
+func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error, w *channel.Wakes) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err == nil && size <= shortText {
-		h.promptly.beginLocked()
-		defer func() { left = h.promptly.endLocked() }()
+	if err == nil {
+		w.Begin(h.envelopes, size)
 	}
 	t := c.terminalLocked(d.Channel)
 	reason := c.forbidsLocked(t, d.Kind)
@@ -103,22 +105,23 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 	case max(d.Offset, t.applied) > maxPosition-int64(size):
 		reason = "the offset is out of range"
 	default:
-		h.placeLocked(t, buf, d.Offset, quoted, found)
+		h.placeLocked(t, buf, d.Offset, quoted, found, w)
 		if after != nil && t.applied == d.Offset+int64(size) {
 			h.drawLocked(t, after)
 		}
 		t.bindLocked(c)
-		h.ackLocked(t)
-		return left
+		if t.creator.resume {
+			t.channel.Ack(t.applied, w)
+		}
+		return
 	}
 	c.refuseLocked(d, reason)
-	return left
 }
 
 // placeLocked appends output of the owner at its offset. It drops text that the host has
 // already, and shows a gap if text before the offset is missing. A negative offset means
 // that the output follows the last text.
-func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, found jsonspan.Check) {
+func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, found jsonspan.Check, w *channel.Wakes) {
 	if offset < 0 {
 		offset = t.applied
 	}
@@ -140,7 +143,7 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 	applied, before := t.applied, t.content.end
 	quoted, found = t.stripLocked(quoted, found)
 	from := t.content.end
-	h.textLocked(t, buf, quoted, found, t.creator)
+	h.textLocked(t, buf, quoted, found, t.creator.party, w)
 	t.applied = end
 	if t.audience.pending {
 		t.passedLocked(applied, before)
@@ -161,15 +164,16 @@ func dropText(quoted []byte, n int) (rest []byte, found jsonspan.Check) {
 // textLocked appends clean text to the terminal and to the log of its channel, in one
 // copy. The text is not sent back to from, its sender. The caller must not use buf any
 // more.
-func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check, from *client) {
+func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check, from channel.Party, w *channel.Wakes) {
 	if found.Size == 0 {
 		return
 	}
-	e := entry{seq: h.nextSeqLocked(), from: from}
-	e.msg = ahp.AppendData(buf, t.uri, e.seq, nil, quoted)
-	t.content.appendText(dataText(e.msg, quoted), found, true)
-	e.pos = t.content.end
-	t.addLocked(e)
+	e := channel.Entry{From: from}
+	e.Seq = h.envelopes.Next()
+	e.Msg = ahp.AppendData(buf, t.uri, e.Seq, nil, quoted)
+	t.content.appendText(dataText(e.Msg, quoted), found, true)
+	e.At = t.content.end
+	t.addLocked(e, w)
 	h.notePrintedLocked(t, quoted)
 }
 
@@ -182,11 +186,10 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	}
 	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
 	quoted := jsonspan.AppendQuoteString(nil, line)
-	e := entry{seq: h.nextSeqLocked()}
-	e.msg = appendNote(t.uri, e.seq, line, noteMeta{Missing: n})
+	seq := h.envelopes.Next()
+	msg := appendNote(t.uri, seq, line, noteMeta{Missing: n})
 	t.content.appendText(quoted[1:len(quoted)-1], jsonspan.Check{Size: len(line)}, false)
-	e.pos = t.content.end
-	t.addLocked(e)
+	t.addLocked(channel.Entry{Piece: channel.Piece{Seq: seq, Msg: msg}, At: t.content.end}, nil)
 }
 
 // typeAlone returns an action as others than its sender may see it: its type, which has

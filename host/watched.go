@@ -124,7 +124,7 @@ type watchState struct {
 // and agents that wait for output.
 func (t *terminal) observersLocked() int {
 	n := t.agents + t.watchingAtNodesLocked()
-	for _, s := range t.subs {
+	for s := range t.subs {
 		if !t.ownedBy(s.conn) {
 			n++
 		}

@@ -27,7 +27,7 @@ type watcherState struct {
 // others do not know the message.
 func (t *terminal) watchersLocked() {
 	w := &t.watchers
-	if t.ended || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound {
+	if t.channel.Ended() || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound {
 		return
 	}
 	wait := watchersPace - time.Since(w.at)
@@ -44,7 +44,7 @@ func (t *terminal) watchersLocked() {
 // watchersNoticeLocked makes the report of watchers.
 func (t *terminal) watchersNoticeLocked(c *conn) []byte {
 	w := &t.watchers
-	if t.ended {
+	if t.channel.Ended() {
 		return nil
 	}
 	msg := notification(ahp.MethodWatchers, t.watchersParamsLocked())
@@ -78,7 +78,7 @@ func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
 func (t *terminal) watchingLocked() []ahp.Watcher {
 	h := t.host
 	all := slices.Clone(t.watchers.brief)
-	for _, s := range t.subs {
+	for s := range t.subs {
 		if !t.ownedBy(s.conn) {
 			all = append(all, h.watcherLocked(&s.conn.remote.principal, s.since))
 		}

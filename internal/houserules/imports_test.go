@@ -100,7 +100,8 @@ const layers = `
 	host/shells < host;
 	ahp, internal/bounded, internal/jsonspan < host/preview;
 	ahp, internal/bounded, internal/loopback < host/admission;
-	host/admission, host/preview < host;
+	ahp, internal/jsonspan < host/channel;
+	host/admission, host/channel, host/preview < host;
 	agenttools, ahp, internal/bounded, jsonrpc < host/runs;
 	host/runs < host;
 	host/web, host/webpush < host;

@@ -1,11 +1,9 @@
-package host_test
+package channel
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"tether/host"
 )
 
 func TestLogIsBounded(t *testing.T) {
@@ -23,22 +21,37 @@ func TestLogIsBounded(t *testing.T) {
 		{"many", 1000, 7, make([]int, 100), []int64{940, 950, 960, 970, 980, 990, 1000}, 0, 930},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := host.NewLog(test.bytes, test.count)
+			c := NewOrder(nil, 0, Limits{Bytes: test.bytes, Count: test.count}).NewChannel("")
 			for i, size := range test.sizes {
-				l.Add(int64(10*(i+1)), size)
+				c.Add(Entry{Piece: Piece{int64(10 * (i + 1)), make([]byte, size)}}, nil)
 			}
-			seqs, bytes, lost := l.State()
-			if diff := cmp.Diff(test.want, seqs); diff != "" || bytes != test.wantBytes || lost != test.lost {
-				t.Errorf("%d bytes, lost %d, want %d and %d; %s", bytes, lost, test.wantBytes, test.lost, diff)
+			var seqs []int64
+			all, _ := c.Entries(c.log.first)
+			for _, e := range all {
+				seqs = append(seqs, e.Seq)
+			}
+			if diff := cmp.Diff(test.want, seqs); diff != "" || c.Bytes() != test.wantBytes || c.log.lost != test.lost {
+				t.Errorf("%d bytes, lost %d, want %d and %d; %s", c.Bytes(), c.log.lost, test.wantBytes, test.lost, diff)
 			}
 		})
 	}
 }
 
+func TestShrinkFreesTheRing(t *testing.T) {
+	c := NewOrder(nil, 0, Limits{Bytes: 1 << 20, Count: 4096}).NewChannel("")
+	for seq := range int64(4096) {
+		c.Add(Entry{Piece: Piece{seq + 1, []byte("x")}}, nil)
+	}
+	c.Shrink(100)
+	if n, room := c.log.next-c.log.first, len(c.log.ring); n != 100 || room > 4*int(n) {
+		t.Errorf("there is room for %d envelopes, of which %d are left", room, n)
+	}
+}
+
 func TestLogAfter(t *testing.T) {
-	l := host.NewLog(1000, 4)
+	c := NewOrder(nil, 0, Limits{Bytes: 1000, Count: 4}).NewChannel("")
 	for seq := int64(10); seq <= 60; seq += 10 {
-		l.Add(seq, 1)
+		c.Add(Entry{Piece: Piece{seq, []byte{0}}}, nil)
 	} // 30 to 60 are left
 	for _, test := range []struct {
 		seq, left int64
@@ -46,7 +59,8 @@ func TestLogAfter(t *testing.T) {
 	}{
 		{60, 0, true}, {55, 1, true}, {30, 3, true}, {29, 4, true}, {20, 4, true}, {19, 4, false}, {0, 4, false}, {99, 0, true},
 	} {
-		if left, whole := l.After(test.seq); left != test.left || whole != test.whole {
+		i, whole := c.log.after(test.seq)
+		if left := c.log.next - i; left != test.left || whole != test.whole {
 			t.Errorf("after %d: %d entries, whole %t, want %d and %t", test.seq, left, whole, test.left, test.whole)
 		}
 	}
