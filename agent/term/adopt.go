@@ -184,7 +184,7 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 
 // expect lends a new terminal to the hosts to which it was lent. These hosts, and the
 // people who were attached, hold the child from the raw offset on until they are back.
-func (t *Terminal) expect(r *record, raw int64) {
+func (t *Terminal) expect(r *meta, raw int64) {
 	t.lending.linkStates = map[string]string{}
 	for _, l := range r.Lent {
 		loan := l.loan(t.origin.started)
@@ -252,7 +252,7 @@ func (p *Past) place() (raw, text int64, n note) {
 
 // recall remembers the commands that began before the log, and the times of those that
 // will be scanned again.
-func (t *Terminal) recall(r *record, n *note) {
+func (t *Terminal) recall(r *meta, n *note) {
 	all := r.Commands
 	for _, c := range n.Open {
 		if !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == c.N }) {

@@ -48,12 +48,12 @@ const (
 func (s *stream) emulateAhead(start int64) {
 	o := &s.oldest
 	limit := int64(s.log.Limit())
-	if !o.ahead || o.screen == nil && len(o.waits) == 0 && s.log.End() < limit-limit/aheadFrom {
+	if !o.ahead || o.Blank() && s.log.End() < limit-limit/aheadFrom {
 		return // nothing is about to be dropped yet
 	}
 	far := min(max(start, s.log.Start())+limit-limit/aheadLeft, s.seen) // behind it no mark is added
 	for range aheadOnce {
-		for len(o.stops) > 0 && o.stops[0] < o.pos {
+		for len(o.stops) > 0 && o.stops[0] < o.At() {
 			o.stops = o.stops[1:]
 		}
 		if len(o.stops) == 0 || o.stops[0] > far {
@@ -199,11 +199,12 @@ func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
 		return
 	}
 	last := o.kept[len(o.kept)-1]
-	o.pos, o.screen = last.Raw, screen.NewState(int(last.Size.Cols), int(last.Size.Rows))
-	o.screen.Write(last.Replay)
+	is := screen.NewState(int(last.Size.Cols), int(last.Size.Rows))
+	is.Write(last.Replay)
+	o.Draw(is, last.Raw)
 	o.outward.unjudged = !last.judged
 	if last.isMasked() {
-		o.outward.screen = screen.NewState(o.screen.Size())
+		o.outward.screen = screen.NewState(is.Size())
 		o.outward.screen.Write(last.outward)
 	}
 	t.keeper.screened = last.Raw
@@ -227,8 +228,8 @@ const maxRecordedSizes = 256
 func (t *Terminal) recordedSizesLocked() []recordedSize {
 	s := &t.stream
 	all := []recordedSize{{s.since, s.before.Cols, s.before.Rows}} // a holder may keep more than a daemon
-	for i := range s.marks.len() {
-		if m := s.marks.at(i); m.Kind == MarkResized {
+	for n := s.marks.First(); n < s.marks.End(); n++ {
+		if m := s.marks.At(n); m.Kind == MarkResized {
 			all = append(all, recordedSize{m.Off, m.Size.Cols, m.Size.Rows})
 		}
 	}
@@ -253,13 +254,11 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 	for len(all) > 0 && (all[0].Off < raw || all[0] == first) {
 		first, all = all[0], all[1:]
 	}
-	t.display.size, t.stream.before, t.stream.oldest.size = first.size(), first.size(), first.size()
+	t.display.size, t.stream.before = first.size(), first.size()
 	if t.stream.since = first.Off; known == math.MaxInt64 {
 		t.stream.since = past.End
 	}
-	if o := &t.stream.oldest; o.screen != nil {
-		o.resize(first.size())
-	}
+	t.stream.oldest.resize(first.size())
 	t.adoption.sizes = all
 	return known
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/internal/clip"
+	"tether/record"
 	"tether/shellint"
 	"tether/vocab"
 )
@@ -14,16 +15,16 @@ import (
 // and so does announce. Guarded by the terminal's mutex.
 type commands struct {
 	tracker   shellint.Tracker
-	detected  bool                 // a mark that counts was seen
-	outer     *vocab.Command       // a command that was dropped from list while it was open, because of commands within it; nil if there is none
-	list      queue[vocab.Command] // the newest, by ascending number; only the last one, and the one in which it runs, may still be open
-	lineBytes int                  // sum of the lengths of their lines
-	doubt     *time.Timer          // runs announce; nil before the first doubt
+	detected  bool                        // a mark that counts was seen
+	outer     *vocab.Command              // a command that was dropped from list while it was open, because of commands within it; nil if there is none
+	list      record.Queue[vocab.Command] // the newest, by ascending number; only the last one, and the one in which it runs, may still be open
+	lineBytes int                         // sum of the lengths of their lines
+	doubt     *time.Timer                 // runs announce; nil before the first doubt
 }
 
 // remember adds c to the list, whose lines may take as much as a log.
 func (c *commands) remember(one vocab.Command, logLimit int) {
-	c.list.push(one)
+	c.list.Push(one)
 	c.lineBytes += len(one.Text())
 	c.bound(logLimit)
 }
@@ -31,21 +32,21 @@ func (c *commands) remember(one vocab.Command, logLimit int) {
 // bound drops the oldest commands beyond the bounds, but never the last one.
 func (c *commands) bound(logLimit int) {
 	drop, lines := 0, min(maxLines, logLimit)
-	for n := c.list.len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
-		one := c.list.at(drop)
+	for n := c.list.Len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
+		one := c.list.At(drop)
 		c.lineBytes -= len(one.Text())
 		if one.Running {
 			c.outer = new(*one)
 		}
 	}
-	c.list.drop(drop)
+	c.list.Drop(drop)
 }
 
 // find returns a remembered command by its number, or nil; the pointer is valid until the
 // next remember.
 func (c *commands) find(n int) *vocab.Command {
-	for i := c.list.len() - 1; i >= 0; i-- {
-		if one := c.list.at(i); one.N == n {
+	for i := c.list.Len() - 1; i >= 0; i-- {
+		if one := c.list.At(i); one.N == n {
 			return one
 		}
 	}
@@ -67,8 +68,8 @@ func (c *commands) running(raw int64) *vocab.Command {
 // outer one and one within it.
 func (c *commands) openAt(raw int64) []vocab.Command {
 	var one *vocab.Command
-	for i := c.list.len() - 1; i >= 0; i-- {
-		if one = c.list.at(i); one.Start <= raw {
+	for i := c.list.Len() - 1; i >= 0; i-- {
+		if one = c.list.At(i); one.Start <= raw {
 			break
 		}
 	}
@@ -97,12 +98,12 @@ func (c *commands) name(e shellint.CommandEvent) {
 
 // copies returns the remembered commands, oldest first; the end of a running one is end.
 func (c *commands) copies(end int64) []vocab.Command {
-	out := make([]vocab.Command, 0, c.list.len()+1)
+	out := make([]vocab.Command, 0, c.list.Len()+1)
 	if c.outer != nil && c.outer.Running {
 		out = append(out, *c.outer)
 	}
-	for i := range c.list.len() {
-		out = append(out, *c.list.at(i))
+	for i := range c.list.Len() {
+		out = append(out, *c.list.At(i))
 	}
 	for i := range out {
 		if out[i].Running {

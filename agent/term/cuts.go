@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sort"
 
+	"tether/record"
 	"tether/shellint"
 )
 
@@ -116,7 +117,7 @@ func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 // with a cut every few bytes, fits into the bound of the log as text does: see
 // stream.weight.
 type cutList struct {
-	blocks queue[*cutBlock]
+	blocks record.Queue[*cutBlock]
 	last   cut  // the newest cut, which may still grow; it is in no block
 	some   bool // last is set
 	// Raw and text offset of one position before the first cut.
@@ -200,12 +201,12 @@ func (l *cutList) seal() {
 		return
 	}
 	var b *cutBlock
-	if n := l.blocks.len(); n > 0 {
-		b = *l.blocks.at(n - 1)
+	if n := l.blocks.Len(); n > 0 {
+		b = *l.blocks.At(n - 1)
 	}
 	if b == nil || b.n > cutWords-maxPacked {
 		b = &cutBlock{raw: l.last.start, text: l.last.text, rawEnd: l.last.start}
-		l.blocks.push(b)
+		l.blocks.Push(b)
 	}
 	words := pack(b.words[:b.n], l.last.start-b.rawEnd, l.last.end-l.last.start, l.last.kind)
 	b.n = len(words)
@@ -224,11 +225,11 @@ type cutCursor struct {
 
 // step moves to the next cut.
 func (c *cutCursor) step() {
-	if c.at == c.list.blocks.len() {
+	if c.at == c.list.blocks.Len() {
 		c.cut, c.ok, c.next = c.list.last, c.list.some && c.next == 0, 1
 		return
 	}
-	b := *c.list.blocks.at(c.at)
+	b := *c.list.blocks.At(c.at)
 	gap, length, kind, next := b.unpack(c.next)
 	start, text := b.raw, b.text
 	if c.next > 0 {
@@ -244,7 +245,7 @@ func (c *cutCursor) step() {
 // and the text offset of a cut's end, and must be false for all cuts before the first one
 // for which it is true.
 func (l *cutList) find(within func(rawEnd, textEnd int64) bool) cutCursor {
-	at := sort.Search(l.blocks.len(), func(i int) bool { b := *l.blocks.at(i); return within(b.rawEnd, b.textEnd) })
+	at := sort.Search(l.blocks.Len(), func(i int) bool { b := *l.blocks.At(i); return within(b.rawEnd, b.textEnd) })
 	c := cutCursor{list: l, at: at}
 	for c.step(); c.ok && !within(c.end, c.text+c.textLen()); {
 		c.step()
@@ -312,11 +313,11 @@ func (l *cutList) rawAt(text int64) int64 {
 func (l *cutList) trim(raw int64) {
 	n := l.blocksBefore(raw)
 	if n > 0 {
-		b := *l.blocks.at(n - 1)
+		b := *l.blocks.At(n - 1)
 		l.baseRaw, l.baseText = b.rawEnd, b.textEnd
-		l.blocks.drop(n)
+		l.blocks.Drop(n)
 	}
-	if l.blocks.len() == 0 && l.some && l.last.end <= raw {
+	if l.blocks.Len() == 0 && l.some && l.last.end <= raw {
 		l.baseRaw, l.baseText = l.tail()
 		l.some = false
 	}
@@ -325,15 +326,15 @@ func (l *cutList) trim(raw int64) {
 // blocksBefore returns the number of blocks whose cuts all end at or before the raw
 // offset.
 func (l *cutList) blocksBefore(raw int64) int {
-	return sort.Search(l.blocks.len(), func(i int) bool { return (*l.blocks.at(i)).rawEnd > raw })
+	return sort.Search(l.blocks.Len(), func(i int) bool { return (*l.blocks.At(i)).rawEnd > raw })
 }
 
 // weight returns the memory that the cuts behind the raw offset take, in bytes.
 func (l *cutList) weight(raw int64) int64 {
-	return int64(l.blocks.len()-l.blocksBefore(raw)) * cutBlockCost
+	return int64(l.blocks.Len()-l.blocksBefore(raw)) * cutBlockCost
 }
 
 // cost returns the memory that the list takes, in bytes.
 func (l *cutList) cost() int {
-	return l.blocks.len()*(cutBlockCost-8) + l.blocks.cap()*8
+	return l.blocks.Len()*(cutBlockCost-8) + l.blocks.Cap()*8
 }

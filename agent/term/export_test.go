@@ -17,7 +17,7 @@ func (h Handle) TripRedaction() {
 func (h Handle) TripCuts() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.stream.cuts.blocks = queue[*cutBlock]{items: make([]*cutBlock, 1), head: -1}
+	h.t.stream.cuts.blocks.Push(nil)
 }
 
 // AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is

@@ -31,6 +31,9 @@ type Mark struct {
 	Exit    vocab.Exit
 }
 
+// Offset returns Off.
+func (m Mark) Offset() int64 { return m.Off }
+
 // mask masks the texts in m for hosts.
 func (m *Mark) mask(rules *redact.Rules) {
 	m.Text = rules.Redact(m.Text)
@@ -60,7 +63,7 @@ func (t *Terminal) putMarkLocked(m Mark) {
 	t.putSizesLocked(m.Off)
 	m.Off = t.stream.markOffset(m.Off)
 	if !t.resizedAgainLocked(m) {
-		t.stream.marks.push(m)
+		t.stream.marks.Add(m)
 	}
 	switch m.Kind {
 	case MarkDetection:
@@ -86,17 +89,17 @@ func (t *Terminal) putMarkLocked(m Mark) {
 // Otherwise a window that is dragged while a reader is away would push the boundaries of
 // commands out of the log. A reader that has read the old size also reads the new one.
 func (t *Terminal) resizedAgainLocked(m Mark) bool {
-	n := t.stream.marks.len()
-	if m.Kind != MarkResized || n == 0 {
+	marks := &t.stream.marks
+	if m.Kind != MarkResized || marks.Len() == 0 {
 		return false
 	}
-	last := t.stream.marks.at(n - 1)
+	last := marks.At(marks.End() - 1)
 	if last.Kind != MarkResized || last.Off != m.Off {
 		return false
 	}
 	*last = m
 	for r := range t.readers.open {
-		r.mark = min(r.mark, t.stream.firstMark+int64(n-1))
+		r.mark = min(r.mark, marks.End()-1)
 	}
 	return true
 }

@@ -1,45 +1,27 @@
 package term
 
 import (
-	"cmp"
 	"slices"
-	"sync"
-	"sync/atomic"
 
+	"tether/record"
 	"tether/vocab"
 )
 
-// memory keeps what all terminals of a pool retain within one bound. When the sum exceeds
-// the bound, holders stop keeping exited terminals, then exited terminals lose their
+// All terminals of a pool keep together at most Options.TotalLogBytes. When the sum
+// exceeds that, holders stop keeping exited terminals, then exited terminals lose their
 // oldest output, then the terminals that keep the most. No child is held for this, and a
 // reader that loses its place is told of the gap, as always.
-type memory struct {
-	bound int64        // bytes; set at construction
-	used  atomic.Int64 // sum of all share.charged
-
-	// trimming is held while terminals are trimmed, under no other lock. Pool.mu and
-	// Terminal.mu are taken under it.
-	trimming sync.Mutex
-}
-
-func (m *memory) over() bool { return m.used.Load() > m.bound }
 
 // share is a terminal's part of the sum. Guarded by the terminal's mutex.
 type share struct {
-	charged  int64 // bytes
-	released bool  // the terminal was removed from the pool: it does not count any more, and its timers stay stopped
+	record.Share
+	released bool // the terminal was removed from the pool: it does not count any more, and its timers stay stopped
 }
 
 // chargeLocked updates the terminal's part of the sum. It reports whether the caller has
 // to call Pool.trim after it has released its locks.
 func (t *Terminal) chargeLocked() bool {
-	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked())
-	grown := now - t.share.charged
-	if grown == 0 || t.share.released {
-		return false
-	}
-	t.share.charged = now
-	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
+	return t.share.Set(int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked()))
 }
 
 // keptLocked returns how many bytes of an exited terminal its holder keeps for the next
@@ -57,75 +39,53 @@ func (t *Terminal) keptLocked() int {
 
 // trim makes the terminals keep less until all fit the bound, or each keeps the minimum.
 func (p *Pool) trim() {
-	p.memory.trimming.Lock()
-	defer p.memory.trimming.Unlock()
-	if !p.memory.over() {
+	if !p.memory.Over() {
 		return // another goroutine has done it meanwhile
 	}
-	exited, running := p.holdings()
-	for _, h := range exited {
-		if p.memory.over() {
-			h.t.stopKeeping()
-		}
-	}
-	for _, h := range exited {
-		if p.memory.over() {
-			h.t.setLimit(minLogBytes)
-		}
-	}
-	for level := int64(maxLogBytes); level >= minLogBytes && p.memory.over(); level /= 2 {
-		for i := range running {
-			if h := &running[i]; h.charged > level && p.memory.over() {
-				h.charged = h.t.setLimit(int(level))
-			}
-		}
-	}
-}
-
-// holding is how much one terminal keeps.
-type holding struct {
-	t       *Terminal
-	charged int64
-}
-
-// holdings returns the exited terminals, the oldest exit first, and the running ones, the
-// largest first.
-func (p *Pool) holdings() (exited, running []holding) {
-	ended := map[*Terminal]*vocab.Exit{}
+	var exited, running []record.Keeper
+	ended := map[record.Keeper]vocab.Exit{}
 	for _, t := range p.all() {
-		t.mu.Lock()
-		h := holding{t, t.share.charged}
-		if ended[t] = t.ending.exit; t.ending.exit != nil {
-			exited = append(exited, h)
+		if i := t.Info(); i.Exit != nil {
+			exited = append(exited, t)
+			ended[t] = *i.Exit
 		} else {
-			running = append(running, h)
+			running = append(running, t)
 		}
-		t.mu.Unlock()
 	}
-	slices.SortFunc(exited, func(a, b holding) int { return ended[a.t].At.Compare(ended[b.t].At) })
-	slices.SortFunc(running, func(a, b holding) int { return cmp.Compare(b.charged, a.charged) })
-	return exited, running
+	slices.SortFunc(exited, func(a, b record.Keeper) int { return ended[a].At.Compare(ended[b].At) })
+	var first []record.Keeper
+	for _, k := range exited {
+		first = append(first, keptOutput{k.(*Terminal)})
+	}
+	p.memory.Squeeze(append(first, exited...), running, minLogBytes)
 }
+
+// keptOutput is what the holder of an exited terminal keeps for the next daemon. It is a
+// [record.Keeper].
+type keptOutput struct{ t *Terminal }
+
+// Held returns 0: the terminal counts what its holder keeps.
+func (k keptOutput) Held() int64 { return 0 }
+
+// Shrink lets the holder end.
+func (k keptOutput) Shrink(int64) { k.t.stopKeeping() }
 
 // relax lets running terminals keep the configured amount again. It is called after a
 // terminal was removed from the pool. If there is still no room for the others, trim is
 // called again.
 func (p *Pool) relax() {
-	p.memory.trimming.Lock()
-	defer p.memory.trimming.Unlock()
-	if p.memory.over() {
+	if p.memory.Over() {
 		return
 	}
-	_, running := p.holdings()
-	for _, h := range running {
-		h.t.relax()
+	for _, t := range p.all() {
+		t.relax()
 	}
 }
 
 func (t *Terminal) relax() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stream.log.Limit() < t.pool.opts.LogBytes {
+	if t.ending.exit == nil && t.stream.log.Limit() < t.pool.opts.LogBytes {
 		t.setLimitLocked(t.pool.opts.LogBytes)
 	}
 }
@@ -140,8 +100,8 @@ const lagStretch = 4
 func (t *Terminal) stretchLocked() {
 	limit, kept := t.stream.log.Limit(), t.pool.opts.LogBytes
 	behind := t.laggingLocked()
-	switch m := &t.pool.memory; {
-	case limit >= kept && limit < lagStretch*kept && behind > int64(limit/2) && t.ending.exit == nil && m.used.Load() < m.bound/2:
+	switch used, most := t.pool.memory.Used(); {
+	case limit >= kept && limit < lagStretch*kept && behind > int64(limit/2) && t.ending.exit == nil && used < most/2:
 		t.stream.log.SetLimit(2 * limit)
 	case limit >= 2*kept && behind < int64(kept/paceStep):
 		t.setLimitLocked(kept)
@@ -154,39 +114,48 @@ func (t *Terminal) laggingLocked() int64 {
 	most := int64(0)
 	for r := range t.readers.open {
 		if r.lags {
-			most = max(most, t.stream.weight(max(r.pos, t.stream.log.Start())), (t.stream.firstMark+int64(t.stream.marks.len())-r.mark)*markCost)
+			most = max(most, t.stream.weight(max(r.pos, t.stream.log.Start())), (t.stream.marks.End()-r.mark)*markCost)
 		}
 	}
 	return most
 }
 
-// setLimit sets the bound of the log and of the state that depends on it, in bytes, and
-// returns how much the terminal keeps now. It drops a screen that takes more than the
-// bound.
-func (t *Terminal) setLimit(limit int) int64 {
+// Held returns how many bytes the terminal keeps.
+func (t *Terminal) Held() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stream.setLimit(min(limit, t.pool.opts.LogBytes)) // which advances the screen
-	t.stream.oldest.giveUp(limit)
-	return t.setLimitLocked(min(limit, t.pool.opts.LogBytes))
+	return t.share.Held()
 }
 
-func (t *Terminal) setLimitLocked(limit int) int64 {
+// Shrink bounds the log, and the state that depends on it, to so many bytes. It drops a
+// screen that takes more than the bound.
+func (t *Terminal) Shrink(to int64) {
+	limit := minLogBytes
+	for 2*limit <= min(int(to), t.pool.opts.LogBytes) {
+		limit *= 2 // a log is as large as a power of two
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stream.setLimit(limit) // which advances the screen
+	t.stream.oldest.giveUp(limit)
+	t.setLimitLocked(limit)
+}
+
+func (t *Terminal) setLimitLocked(limit int) {
 	t.stream.setLimit(limit)
 	t.boundLocked(noOffset)
 	t.commands.bound(t.stream.log.Limit())
 	t.stream.shrink()
 	t.chargeLocked()
 	t.wakeLocked()
-	return t.share.charged
 }
 
 // release subtracts a terminal that was removed from the pool.
 func (t *Terminal) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pool.memory.used.Add(-t.share.charged)
-	t.share.charged, t.share.released = 0, true
+	t.share.Leave()
+	t.share.released = true
 	if t.lending.expiry != nil {
 		t.lending.expiry.Stop()
 	}
@@ -194,4 +163,4 @@ func (t *Terminal) release() {
 }
 
 // Memory returns how many bytes all terminals retain, and how many they may.
-func (p *Pool) Memory() (used, bound int64) { return p.memory.used.Load(), p.memory.bound }
+func (p *Pool) Memory() (used, bound int64) { return p.memory.Used() }

@@ -9,6 +9,7 @@ import (
 	"tether/agent/redact"
 	"tether/agent/ring"
 	"tether/internal/lazyregexp"
+	"tether/record"
 	"tether/screen"
 )
 
@@ -18,89 +19,56 @@ import (
 const advancePart = 32
 
 // oldest is the screen at the oldest byte of a log, or a little behind it: the result of
-// the dropped output. It keeps nothing until output is dropped. Guarded by the terminal's
-// mutex.
+// the dropped output. Positions are raw offsets. Guarded by the terminal's mutex.
 type oldest struct {
-	size   Size           // of the screen before the first output
-	pos    int64          // raw offset of the screen with waits behind it
-	screen *screen.Screen // nil: blank, of that size
-	waits  []byte         // dropped output that the screen has not processed yet, as in ViewScreen
-	marks  int64          // number of the first mark that the screen has not processed
+	record.Backdrop
+	marks int64 // number of the first mark that the screen has not processed
 
 	outward outwardScreen
 
 	ahead bool     // see emulateAhead
 	stops []int64  // raw offsets at which the screen is to be stored, ascending
-	kept  []Screen // stored screens, up to pos and within the log, ascending
-}
-
-// begun returns the screen, and makes it if there is none.
-func (o *oldest) begun() *screen.Screen {
-	if o.screen == nil {
-		o.screen = screen.NewState(int(o.size.Cols), int(o.size.Rows))
-	}
-	return o.screen
-}
-
-// flush makes the screen process the waiting output.
-func (o *oldest) flush() {
-	if len(o.waits) > 0 {
-		o.begun().Advance(o.waits)
-		o.waits = o.waits[:0]
-	}
-	o.outward.flush()
+	kept  []Screen // stored screens, up to the screen's position and within the log, ascending
 }
 
 // lose records that the output before a raw offset is unknown.
 func (o *oldest) lose(raw int64) {
-	size := o.size
-	if o.screen != nil {
-		cols, rows := o.screen.Size()
-		size = Size{Cols: uint16(cols), Rows: uint16(rows)}
-	}
-	*o = oldest{size: size, pos: raw, marks: o.marks, ahead: o.ahead, outward: outwardScreen{judge: o.outward.judge}}
-	o.begun().Doubt()
+	o.Lose(raw)
+	o.outward, o.stops, o.kept = outwardScreen{judge: o.outward.judge}, nil, nil
 }
 
 // giveUp drops the screen if it takes more than so many bytes, because memory is short.
-// Screens that are stored for the next daemon have a bound of their own and do not count.
+// Screens that are stored for the next daemon have a bound of their own and stay.
 func (o *oldest) giveUp(most int) {
-	kept, stops := o.kept, o.stops
-	o.kept, o.stops = nil, nil
-	if o.cost() > most {
-		o.lose(o.pos)
+	if o.Cost()+o.outward.cost() > most {
+		o.Lose(o.At())
+		o.outward = outwardScreen{judge: o.outward.judge}
 	}
-	o.kept, o.stops = kept, stops
 }
 
 // resize gives the screen another size.
 func (o *oldest) resize(z Size) {
-	o.flush()
-	o.begun().Resize(int(z.Cols), int(z.Rows))
+	o.Resize(int(z.Cols), int(z.Rows))
 	if o.outward.screen != nil {
+		o.outward.flush()
 		o.outward.screen.Resize(int(z.Cols), int(z.Rows))
 	}
 }
 
 // cost is the memory that it takes, in bytes.
 func (o *oldest) cost() int {
-	n := cap(o.waits) + o.outward.cost()
+	n := o.Cost() + o.outward.cost()
 	for i := range o.kept {
 		n += o.kept[i].cost()
 	}
-	if o.screen == nil {
-		return n
-	}
-	return n + o.screen.Cost()
+	return n
 }
 
 // shown returns the screen, after it has processed the waiting output.
 func (o *oldest) shown() Screen {
-	o.flush()
-	at := o.begun()
-	cols, rows := at.Size()
-	replay := at.Replay()
-	shown := Screen{Raw: o.pos, Size: Size{Cols: uint16(cols), Rows: uint16(rows)}, Replay: replay, Exact: !at.Doubtful() && replay != nil}
+	o.outward.flush()
+	is := o.Show()
+	shown := Screen{Raw: o.At(), Size: Size{Cols: uint16(is.Cols), Rows: uint16(is.Rows)}, Replay: is.Replay, Exact: is.Exact}
 	shown.outward, shown.judged = o.outward.shown(&shown)
 	return shown
 }
@@ -116,16 +84,16 @@ func (s *stream) leave(to int64) {
 
 func (s *stream) leaveTo(to int64) {
 	o := &s.oldest
-	if to <= o.pos {
+	if to <= o.At() {
 		return
 	}
 	known := min(to, s.decided)
-	for o.pos < known {
+	for o.At() < known {
 		limit := known
-		i := int(max(s.markAt(o.pos), o.marks) - s.firstMark)
-		for ; i < s.marks.len(); i++ {
-			m := s.marks.at(i)
-			if m.Off >= known || m.Kind == MarkResized && m.Off > o.pos {
+		n := max(s.marks.Search(o.At()), o.marks)
+		for ; n < s.marks.End(); n++ {
+			m := s.marks.At(n)
+			if m.Off >= known || m.Kind == MarkResized && m.Off > o.At() {
 				limit = min(limit, m.Off)
 				break
 			}
@@ -133,10 +101,10 @@ func (s *stream) leaveTo(to int64) {
 				o.resize(m.Size)
 			}
 		}
-		o.marks = s.firstMark + int64(i)
+		o.marks = n
 		s.leavePiece(limit)
 	}
-	if o.pos < to {
+	if o.At() < to {
 		o.lose(to)
 	}
 }
@@ -145,22 +113,15 @@ func (s *stream) leaveTo(to int64) {
 // change.
 func (s *stream) leavePiece(to int64) {
 	o := &s.oldest
-	s.leaveOutward(o.pos, to)
-	for o.pos < to {
-		if cap(o.waits)-len(o.waits) < minReadBuffer {
-			if most := s.log.Limit() / advancePart; cap(o.waits) >= most {
-				o.flush()
-			} else {
-				o.waits = append(make([]byte, 0, min(max(2*cap(o.waits), 2<<10), most)), o.waits...)
-			}
-		}
-		n := len(o.waits)
-		end, k := s.fill(o.waits[n:cap(o.waits)], ViewScreen, o.pos, to, false)
-		if end == o.pos {
+	s.leaveOutward(o.At(), to)
+	for o.At() < to {
+		text := o.Room()
+		end, n := s.fill(text[:cap(text)], ViewScreen, o.At(), to, false)
+		if end == o.At() {
 			o.lose(to) // impossible: there is room
 			return
 		}
-		o.pos, o.waits = end, o.waits[:n+k]
+		o.Leave(text[:n], end)
 	}
 }
 
@@ -170,10 +131,7 @@ func (s *stream) setLimit(limit int) {
 		s.leave(low)
 	}
 	s.log.SetLimit(limit)
-	if o := &s.oldest; cap(o.waits) > s.log.Limit()/advancePart {
-		o.flush()
-		o.waits = nil
-	}
+	s.oldest.SetBatch(s.log.Limit() / advancePart)
 }
 
 // Screen is what a terminal shows before a raw offset.
@@ -216,19 +174,13 @@ func (r *Reader) Oldest() (Screen, error) {
 	s := &t.stream
 	start := s.log.Start()
 	s.leave(start)
-	o := &s.oldest
-	at := Screen{Raw: start, Size: o.size, Exact: true}
-	switch {
-	case start == 0 && o.screen == nil && len(o.waits) == 0:
-	default:
-		at = o.first()
-		if r.view == ViewOutward && t.lending.rules != nil {
-			s.maskScreen(&at, t.lending.rules)
-		}
+	at := s.oldest.first()
+	if r.view == ViewOutward && t.lending.rules != nil {
+		s.maskScreen(&at, t.lending.rules)
 	}
 	r.pos, r.ended = at.Raw, false
 	r.off = r.offsetLocked(at.Raw)
-	r.mark = s.markAt(at.Raw)
+	r.mark = s.marks.Search(at.Raw)
 	if r.holds {
 		t.needLocked()
 		t.readers.makeRoom()

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"tether/agent/redact"
+	"tether/record"
 	"tether/screen"
 )
 
@@ -52,19 +53,18 @@ func (s *stream) leaveOutward(from, to int64) {
 	}
 	switch {
 	case w.unjudged:
-		if o.flush(); o.begun().Pending() > 0 {
+		if o.Screen().Pending() > 0 {
 			return // text that is not yet decided was not examined
 		}
-		w.screen, w.unjudged, w.apart = o.screen.Clone(), false, 0
+		w.screen, w.unjudged, w.apart = o.Screen().Clone(), false, 0
 		w.screen.Conceal()
 	case w.screen == nil && !v.masks(at, s.cuts.textAt(to)):
 		return
 	case w.screen == nil:
-		o.flush()
-		w.screen, w.apart = o.begun().Clone(), 0
+		w.screen, w.apart = o.Screen().Clone(), 0
 	case w.apart >= outwardCompare:
 		w.apart = 0
-		if o.flush(); !w.screen.Doubtful() && bytes.Equal(w.screen.Replay(), o.begun().Replay()) {
+		if w.flush(); !w.screen.Doubtful() && bytes.Equal(w.screen.Replay(), o.Screen().Replay()) {
 			w.screen, w.waits = nil, nil
 			s.leaveOutward(from, to)
 			return
@@ -89,9 +89,9 @@ func (s *stream) leaveOutward(from, to int64) {
 
 // masks reports whether something is masked in a range of text.
 func (v *redaction) masks(from, to int64) bool {
-	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
-		n := q.len()
-		if i := sort.Search(n, func(i int) bool { return q.at(i).End > from }); i < n && q.at(i).Start < to {
+	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
+		n := q.Len()
+		if i := sort.Search(n, func(i int) bool { return q.At(i).End > from }); i < n && q.At(i).Start < to {
 			return true
 		}
 	}
@@ -161,13 +161,13 @@ func (s *stream) outwardFrom(raw int64) *Screen {
 	far := min(raw+limit-limit/aheadLeft, s.seen)
 	for step := int64(restStep); ; step = min(2*step, restMost) {
 		s.leaveTo(raw)
-		if o.flush(); o.begun().Pending() == 0 {
+		if o.Screen().Pending() == 0 {
 			break
 		}
-		if o.pos >= far {
+		if o.At() >= far {
 			return nil // in the middle of an image
 		}
-		raw = min(o.pos+step, far)
+		raw = min(o.At()+step, far)
 	}
 	at := o.shown()
 	at.toOutward()

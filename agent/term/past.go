@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 
+	"tether/record"
 	"tether/vocab"
 )
 
@@ -56,12 +57,12 @@ func (t *Terminal) forgetBeforeLocked(raw int64) {
 		v.trim(s.cuts.textAt(raw))
 	}
 	var stay []vocab.Command
-	for i := range t.commands.list.len() {
-		if c := t.commands.list.at(i); c.Running || c.End > raw {
+	for i := range t.commands.list.Len() {
+		if c := t.commands.list.At(i); c.Running || c.End > raw {
 			stay = append(stay, *c)
 		}
 	}
-	t.commands.list, t.commands.lineBytes = queue[vocab.Command]{}, 0
+	t.commands.list, t.commands.lineBytes = record.Queue[vocab.Command]{}, 0
 	for _, c := range stay {
 		t.commands.remember(c, s.log.Limit())
 	}

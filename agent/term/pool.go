@@ -12,13 +12,14 @@ import (
 	"tether/internal/change"
 	"tether/platform/proc"
 	"tether/platform/pty"
+	"tether/record"
 )
 
 // Pool owns the terminals of one daemon. It is safe for concurrent use. Doors use it
 // through As.
 type Pool struct {
 	opts   Options
-	memory memory
+	memory *record.Budget // of what all terminals keep
 
 	inputs flow.Typing // when somebody last typed at any of the terminals
 
@@ -36,7 +37,7 @@ type Pool struct {
 // NewPool returns an empty pool. Close ends it.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
-	return &Pool{opts: o, memory: memory{bound: o.TotalLogBytes}, terminals: map[ID]*Terminal{}, starting: map[ID]*Start{}, ended: map[string][]string{}}
+	return &Pool{opts: o, memory: record.NewBudget(o.TotalLogBytes, 0), terminals: map[ID]*Terminal{}, starting: map[ID]*Start{}, ended: map[string][]string{}}
 }
 
 // spawn starts a terminal for owner.
@@ -274,7 +275,7 @@ func (p *Pool) forget() {
 	for _, t := range unkept {
 		t.stopKeeping()
 	}
-	if p.memory.over() { // a holder's log counts, too
+	if p.memory.Over() { // a holder's log counts, too
 		p.trim()
 	}
 	if len(gone) == 0 {

@@ -127,7 +127,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	if r.pos > 0 {
 		r.off = r.offsetLocked(r.pos)
 	}
-	r.mark = t.stream.markAt(r.pos)
+	r.mark = t.stream.marks.Search(r.pos)
 	select {
 	case <-t.life.left:
 		r.closed = true // it will never get anything, not even the exit
@@ -224,7 +224,7 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	if r.closed {
 		return Event{}, false, io.ErrClosedPipe
 	}
-	if r.pos < r.oldestLocked() || r.mark < t.stream.firstMark {
+	if r.pos < r.oldestLocked() || r.mark < t.stream.marks.First() {
 		return Event{}, false, r.resyncLocked()
 	}
 	if r.back {
@@ -242,8 +242,8 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		}
 		limit = min(limit, max(s.Raw, r.pos))
 	}
-	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() {
-		m := *t.stream.marks.at(i)
+	if r.mark < t.stream.marks.End() {
+		m := *t.stream.marks.At(r.mark)
 		if m.Off <= r.pos {
 			r.mark++
 			r.ended = m.Kind == MarkExited
@@ -271,7 +271,7 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		}
 		return ev, true, nil
 	}
-	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() && t.stream.marks.at(i).Off <= r.pos {
+	if r.mark < t.stream.marks.End() && t.stream.marks.At(r.mark).Off <= r.pos {
 		return r.nextLocked(buf) // there were only cuts before the mark
 	}
 	if r.next != nil && r.next.Raw <= r.pos {
@@ -335,8 +335,8 @@ func (r *Reader) dueLocked() bool {
 		return false
 	}
 	end := r.endLocked()
-	i := int(r.mark - t.stream.firstMark)
-	marked := i < 0 || i < t.stream.marks.len() && t.stream.marks.at(i).Off <= end
+	marks := &t.stream.marks
+	marked := r.mark < marks.First() || r.mark < marks.End() && marks.At(r.mark).Off <= end
 	if r.back && r.need > 1 && t.ending.exit == nil {
 		marked = false // it waits for an amount
 	}
@@ -364,12 +364,12 @@ func (r *Reader) resyncLocked() error {
 	if start := r.oldestLocked(); r.pos < start {
 		r.pos = t.stream.lineStart(start, t.stream.known(r.view))
 		r.off = r.offsetLocked(r.pos)
-		r.mark = t.stream.markAt(r.pos)
+		r.mark = t.stream.marks.Search(r.pos)
 		if r.screens && t.lending.rules != nil {
 			r.next = t.stream.outwardFrom(r.pos)
 		}
 	}
-	r.mark = max(r.mark, t.stream.firstMark)
+	r.mark = max(r.mark, t.stream.marks.First())
 	return r.laggedLocked(from)
 }
 
@@ -407,7 +407,7 @@ func (r *Reader) Skip(keep int64) *LaggedError {
 		return nil
 	}
 	r.pos = t.stream.lineStart(max(end-keep, t.stream.log.Start()), end)
-	r.off, r.mark = r.offsetLocked(r.pos), t.stream.markAt(r.pos)
+	r.off, r.mark = r.offsetLocked(r.pos), t.stream.marks.Search(r.pos)
 	if v := t.lending.redaction; v != nil && v.lazy && v.fed < r.pos-skipLead {
 		v.beginAt(t.lending.rules, &t.stream, max(r.pos-skipLead, t.stream.log.Start()))
 	}
@@ -419,8 +419,8 @@ func (r *Reader) Size() Size {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	s := &r.t.stream
-	for i := int(r.mark-s.firstMark) - 1; i >= 0; i-- {
-		if m := s.marks.at(i); m.Kind == MarkResized {
+	for n := r.mark - 1; n >= s.marks.First(); n-- {
+		if m := s.marks.At(n); m.Kind == MarkResized {
 			return m.Size
 		}
 	}
@@ -432,8 +432,8 @@ func (r *Reader) Dir() string {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	s := &r.t.stream
-	for i := min(int(r.mark-s.firstMark), s.marks.len()) - 1; i >= 0; i-- {
-		if m := s.marks.at(i); m.Kind == MarkCwd {
+	for n := r.mark - 1; n >= s.marks.First(); n-- {
+		if m := s.marks.At(n); m.Kind == MarkCwd {
 			return m.Text
 		}
 	}
@@ -455,11 +455,10 @@ func (r *Reader) SeekText(text int64) bool {
 		r.off = r.offsetLocked(r.pos) // rounded down, or moved back to the end
 	}
 	// Marks at that text offset come before raw bytes that have no text.
-	i := t.stream.marks.len()
-	for i > 0 && t.stream.cuts.textAt(t.stream.marks.at(i-1).Off) >= text {
-		i--
+	r.mark = t.stream.marks.End()
+	for r.mark > t.stream.marks.First() && t.stream.cuts.textAt(t.stream.marks.At(r.mark-1).Off) >= text {
+		r.mark--
 	}
-	r.mark = t.stream.firstMark + int64(i)
 	r.ended, r.next = false, nil
 	if r.holds {
 		t.needLocked()

@@ -193,5 +193,5 @@ func (t *Terminal) fullLocked(r *Reader, n int) bool {
 // absentLocked reports whether an awaited reader at the raw offset holds the child before
 // n more bytes are appended.
 func (t *Terminal) absentLocked(pos int64, n int) bool {
-	return t.overfullLocked(pos, t.stream.markAt(pos), n, t.stream.log.Limit())
+	return t.overfullLocked(pos, t.stream.marks.Search(pos), n, t.stream.log.Limit())
 }

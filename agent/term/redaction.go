@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/redact"
+	"tether/record"
 )
 
 // How long text may be held back from hosts because it may be the beginning of a secret
@@ -43,7 +44,7 @@ type redaction struct {
 	linger   *time.Timer // runs endLinger; nil while it is lent or read
 
 	// Masks in ascending order; those of sequences overlay the others.
-	secrets, sequences queue[redact.Mask]
+	secrets, sequences record.Queue[redact.Mask]
 }
 
 // begin starts the redaction at the oldest text in the log.
@@ -55,13 +56,12 @@ func (v *redaction) beginAt(rules *redact.Rules, s *stream, raw int64) {
 	v.from, v.frontier, v.at = v.fed, v.fed, s.cuts.textAt(v.fed)
 	v.begun, v.held = v.at, false
 	var before []byte // text before the beginning, in which a secret may have begun
-	if o := &s.oldest; (o.screen != nil || len(o.waits) > 0) && o.pos == raw {
-		o.flush()
-		before = shownBefore(o.begun())
+	if o := &s.oldest; !o.Blank() && o.At() == raw {
+		before = shownBefore(o.Screen())
 	}
 	v.filter = redact.NewFilter(rules, v.at-int64(len(before)))
 	v.filter.Feed(before)
-	v.secrets, v.sequences = queue[redact.Mask]{}, queue[redact.Mask]{}
+	v.secrets, v.sequences = record.Queue[redact.Mask]{}, record.Queue[redact.Mask]{}
 }
 
 func (v *redaction) renew(now time.Time) {
@@ -74,12 +74,12 @@ func (v *redaction) take(s *stream, now time.Time) {
 	secrets, sequences := v.filter.Take()
 	for _, m := range secrets {
 		if m.End > v.begun {
-			v.secrets.push(m)
+			v.secrets.Push(m)
 		}
 	}
 	for _, m := range sequences {
 		if m.End > v.begun {
-			v.sequences.push(m)
+			v.sequences.Push(m)
 		}
 	}
 	at, end := max(v.filter.Decided(), v.begun), s.cuts.textAt(v.fed)
@@ -106,10 +106,10 @@ func (v *redaction) waitLeft(now time.Time) time.Duration {
 // sequences were counted; mask advances them.
 func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	end := off + int64(len(p))
-	for k, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
-		n := q.len()
-		for i := sort.Search(n, func(i int) bool { return q.at(i).End > off }); i < n && q.at(i).Start < end; i++ {
-			m := q.at(i)
+	for k, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
+		n := q.Len()
+		for i := sort.Search(n, func(i int) bool { return q.At(i).End > off }); i < n && q.At(i).Start < end; i++ {
+			m := q.At(i)
 			m.Put(p, off)
 			// The replacement of a sequence consists of several adjacent masks.
 			if m.Start > counted[k] || m.Start == counted[k] && m.Kind.Begins() {
@@ -123,13 +123,13 @@ func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 
 // overfull reports whether there are more masks behind the raw offset than fit the bound.
 func (v *redaction) overfull(s *stream, from int64, limit int) bool {
-	if v == nil || max(v.secrets.len(), v.sequences.len()) <= limit/maskCost {
+	if v == nil || max(v.secrets.Len(), v.sequences.Len()) <= limit/maskCost {
 		return false
 	}
 	text := s.cuts.textAt(from)
-	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
-		n := q.len()
-		if n-sort.Search(n, func(i int) bool { return q.at(i).End > text }) > limit/maskCost {
+	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
+		n := q.Len()
+		if n-sort.Search(n, func(i int) bool { return q.At(i).End > text }) > limit/maskCost {
 			return true
 		}
 	}
@@ -139,9 +139,9 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 // fits returns the raw offset, base or later, from which on the masks fit the bound; held
 // text is kept in any case, unless the redaction is lazy.
 func (v *redaction) fits(base int64, s *stream, limit int) int64 {
-	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
-		if over := q.len() - limit/maskCost; over > 0 {
-			base = max(base, s.cuts.rawAt(q.at(over-1).End))
+	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
+		if over := q.Len() - limit/maskCost; over > 0 {
+			base = max(base, s.cuts.rawAt(q.At(over-1).End))
 		}
 	}
 	if v.lazy {
@@ -152,12 +152,12 @@ func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 
 // trim forgets the masks before a text offset.
 func (v *redaction) trim(text int64) {
-	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
+	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := 0
-		for n < q.len() && q.at(n).End <= text {
+		for n < q.Len() && q.At(n).End <= text {
 			n++
 		}
-		q.drop(n)
+		q.Drop(n)
 	}
 }
 
@@ -183,7 +183,7 @@ func (v *redaction) cost() int {
 	if v == nil {
 		return 0
 	}
-	return (v.secrets.cap() + v.sequences.cap()) * maskCost
+	return (v.secrets.Cap() + v.sequences.Cap()) * maskCost
 }
 
 const (

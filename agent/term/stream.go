@@ -2,10 +2,10 @@ package term
 
 import (
 	"bytes"
-	"sort"
 	"unicode/utf8"
 
 	"tether/agent/ring"
+	"tether/record"
 	"tether/shellint"
 )
 
@@ -18,20 +18,25 @@ import (
 // before seen. Bytes and cuts together, and marks, are each within the bound of log.
 // Needed output may exceed that bound for a moment, see Terminal.boundLocked.
 type stream struct {
-	log       *ring.Log
-	cuts      cutList
-	marks     queue[Mark]
-	firstMark int64  // sequence number of marks.at(0)
-	decided   int64  // raw offset up to which the scanner has judged
-	texted    int64  // raw offset up to which the text is known
-	seen      int64  // value of texted when readers could last read
-	atRest    bool   // the scanner is at rest at the end of the log
-	lost      int64  // raw bytes that nobody could record
-	joined    []byte // scratch for text that wraps in the log
-	before    Size   // the terminal's size before the oldest mark
-	since     int64  // raw offset from which on it had the size before; perhaps before the log's start
-	dir       string // the terminal's directory before the oldest mark
-	oldest    oldest // the screen at the log's oldest byte
+	log     *ring.Log
+	cuts    cutList
+	marks   record.Marks[Mark]
+	decided int64  // raw offset up to which the scanner has judged
+	texted  int64  // raw offset up to which the text is known
+	seen    int64  // value of texted when readers could last read
+	atRest  bool   // the scanner is at rest at the end of the log
+	lost    int64  // raw bytes that nobody could record
+	joined  []byte // scratch for text that wraps in the log
+	before  Size   // the terminal's size before the oldest mark
+	since   int64  // raw offset from which on it had the size before; perhaps before the log's start
+	dir     string // the terminal's directory before the oldest mark
+	oldest  oldest // the screen at the log's oldest byte
+}
+
+func newStream(logBytes int, size Size, dir string) stream {
+	s := stream{log: ring.New(logBytes), atRest: true, before: size, dir: dir}
+	s.oldest.Backdrop = record.NewBackdrop(int(size.Cols), int(size.Rows), 0, s.log.Limit()/advancePart)
+	return s
 }
 
 // begin replaces the log by an empty one that begins at a raw and a text offset. Of what
@@ -40,14 +45,15 @@ func (s *stream) begin(raw, text int64) {
 	s.log = ring.NewAt(s.log.Limit(), raw)
 	s.cuts = cutList{baseRaw: raw, baseText: text}
 	s.decided, s.texted, s.seen, s.atRest = raw, raw, raw, true
-	s.oldest.size, s.oldest.screen = s.before, nil
-	for i := range s.marks.len() {
-		if m := s.marks.at(i); m.Kind == MarkResized {
-			s.oldest.size = m.Size
+	size := s.before
+	for n := s.marks.First(); n < s.marks.End(); n++ {
+		if m := s.marks.At(n); m.Kind == MarkResized {
+			size = m.Size
 		}
 	}
 	s.oldest.lose(raw)
-	s.oldest.marks = s.firstMark + int64(s.marks.len())
+	s.oldest.Resize(int(size.Cols), int(size.Rows))
+	s.oldest.marks = s.marks.End()
 }
 
 // decide turns the scanner's findings in the newest bytes into cuts, and moves the
@@ -209,15 +215,10 @@ func (s *stream) beforeSequence(pos, end int64) int64 {
 // markOffset returns the offset for a mark that was found at off, see putMarkLocked.
 func (s *stream) markOffset(off int64) int64 {
 	off = max(s.cuts.behindSplice(off), s.seen)
-	if n := s.marks.len(); n > 0 {
-		off = max(off, s.marks.at(n-1).Off)
+	if s.marks.Len() > 0 {
+		off = max(off, s.marks.At(s.marks.End()-1).Off)
 	}
 	return off
-}
-
-// markAt returns the sequence number of the first mark at or after raw.
-func (s *stream) markAt(raw int64) int64 {
-	return s.firstMark + int64(sort.Search(s.marks.len(), func(i int) bool { return s.marks.at(i).Off >= raw }))
 }
 
 // lineSearch is how far lineStart looks, in bytes.
@@ -258,7 +259,7 @@ func (s *stream) weight(from int64) int64 {
 // overfull reports whether the stream from a raw offset on with more additional bytes, or
 // the marks from that number on, exceed the bound limit.
 func (s *stream) overfull(from, mark int64, more, limit int) bool {
-	return s.weight(from)+int64(more) > int64(limit) || s.firstMark+int64(s.marks.len())-mark > int64(limit/markCost)
+	return s.weight(from)+int64(more) > int64(limit) || s.marks.End()-mark > int64(limit/markCost)
 }
 
 // fits returns the raw offset from which on the stream fits the bound, and so do its
@@ -266,13 +267,13 @@ func (s *stream) overfull(from, mark int64, more, limit int) bool {
 func (s *stream) fits(limit int) int64 {
 	base := s.log.Start()
 	for over := s.weight(base) - int64(limit); over > 0; over = s.weight(base) - int64(limit) {
-		if n := s.cuts.blocksBefore(base); n < s.cuts.blocks.len() {
-			over = min(over, (*s.cuts.blocks.at(n)).rawEnd-base)
+		if n := s.cuts.blocksBefore(base); n < s.cuts.blocks.Len() {
+			over = min(over, (*s.cuts.blocks.At(n)).rawEnd-base)
 		}
 		base += over
 	}
-	if over := s.marks.len() - limit/markCost; over > 0 {
-		base = max(base, s.marks.at(over-1).Off+1)
+	if over := s.marks.Len() - limit/markCost; over > 0 {
+		base = max(base, s.marks.At(s.marks.First()+int64(over)-1).Off+1)
 	}
 	return base
 }
@@ -282,9 +283,9 @@ func (s *stream) trim(base int64, limit int) {
 	s.leave(base)
 	s.log.Trim(base)
 	s.cuts.trim(base)
-	n := 0
-	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > limit/markCost) {
-		switch m := s.marks.at(n); m.Kind {
+	n := s.marks.First()
+	for n < s.marks.End() && (s.marks.At(n).Off < base || s.marks.End()-n > int64(limit/markCost)) {
+		switch m := s.marks.At(n); m.Kind {
 		case MarkResized:
 			s.before, s.since = m.Size, m.Off
 		case MarkCwd:
@@ -292,52 +293,16 @@ func (s *stream) trim(base int64, limit int) {
 		}
 		n++
 	}
-	s.marks.drop(n)
-	s.firstMark += int64(n)
+	s.marks.Drop(n)
 }
 
 // shrink frees the memory of dropped cuts and marks.
 func (s *stream) shrink() {
-	s.cuts.blocks.shrink()
-	s.marks.shrink()
+	s.cuts.blocks.Shrink()
+	s.marks.Shrink()
 }
 
 // cost returns the memory of the stream, in bytes.
 func (s *stream) cost() int {
-	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost + s.oldest.cost()
-}
-
-// queue is a slice that is appended to at the back and dropped from the front without
-// moving its content each time.
-type queue[T any] struct {
-	items []T
-	head  int
-}
-
-func (q *queue[T]) len() int { return len(q.items) - q.head }
-
-// at returns the i-th item; the pointer is valid until the next push or drop.
-func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
-
-// cap returns for how many items memory is allocated.
-func (q *queue[T]) cap() int { return cap(q.items) }
-
-// shrink frees memory that the present items do not need.
-func (q *queue[T]) shrink() {
-	if n := q.len(); cap(q.items) > 2*n {
-		q.items, q.head = append(make([]T, 0, n), q.items[q.head:]...), 0
-	}
-}
-
-func (q *queue[T]) push(v T) { q.items = append(q.items, v) }
-
-// drop removes the first n items and frees their memory in steps.
-func (q *queue[T]) drop(n int) {
-	clear(q.items[q.head : q.head+n])
-	q.head += n
-	if q.head > len(q.items)/2 {
-		kept := copy(q.items, q.items[q.head:])
-		clear(q.items[kept:])
-		q.items, q.head = q.items[:kept], 0
-	}
+	return s.log.Cap() + s.cuts.cost() + s.marks.Cap()*markCost + s.oldest.cost()
 }

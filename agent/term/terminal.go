@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tether/agent/ring"
 	"tether/platform/pty"
 	"tether/shellint"
 	"tether/vocab"
@@ -100,13 +99,14 @@ type Terminal struct {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true, before: s.Size, dir: s.Cwd, oldest: oldest{size: s.Size}},
+		stream:    newStream(p.opts.LogBytes, s.Size, s.Cwd),
 		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
 		ending:    ending{reported: make(chan struct{})},
 		keeper:    keeper{keep: noOffset, until: noOffset},
 		attention: attention{turn: make(chan struct{}, 1)},
+		share:     share{Share: p.memory.NewShare()},
 	}
 	t.holder, _ = child.(HolderPTY)
 	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)

@@ -23,7 +23,7 @@ var wallClockUses = map[string]string{
 	"agent/uplink/lentports.go": "when a port is lent until, for people to read",
 	"agent/term/adopt.go":       "when a terminal started, for people to read",
 	"agent/term/loan.go":        "a lending that ends at a time of the clock ends then, and also after the time that was asked for",
-	"agent/term/record.go":      "what outlives the daemon can hold no monotonic reading",
+	"agent/term/meta.go":        "what outlives the daemon can hold no monotonic reading",
 	"agent/holder/messages.go":  "when a child started and ended, for people to read",
 	"host/rows.go":              "when a terminal was made, for people to read",
 }

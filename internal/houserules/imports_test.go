@@ -42,7 +42,9 @@ const layers = `
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	internal/escape < shellint;
 	shellint < agent/redact;
-	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, screen, shellint, platform/pty, vocab < agent/term;
+	screen < record;
+	NONE < record/recordtest;
+	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, record, shellint, platform/pty, vocab < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;

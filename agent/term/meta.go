@@ -14,12 +14,12 @@ import (
 	"tether/vocab"
 )
 
-// record is a terminal's state that a holder keeps for the next daemon, as JSON in its
+// meta is a terminal's state that a holder keeps for the next daemon, as JSON in its
 // meta: everything that does not follow from the output.
 //
 // A newer or older daemon reads it. Each version writes only the fields that it knows; a
 // field never changes its meaning. See package holder.
-type record struct {
+type meta struct {
 	Version int      `json:"v"`
 	Name    string   `json:"name"`
 	Short   string   `json:"short,omitempty"` // Name of a runner without its directory
@@ -232,7 +232,7 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 // recordedLocked returns the terminal's record. Commands that do not fit are left out,
 // the oldest first.
 func (t *Terminal) recordedLocked() []byte {
-	r := record{
+	r := meta{
 		Version: recordVersion, Name: t.origin.name, Short: t.origin.short, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.ownership.owner.Role], t.ownership.owner.Name}, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter.Name, Private: t.origin.private,
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned, Port: t.origin.port,
@@ -251,12 +251,12 @@ func (t *Terminal) recordedLocked() []byte {
 		r.Exit = &recordedExit{t.ending.exit.Reason}
 	}
 	r.Lent = append(r.Lent, t.lending.ended...)
-	from := max(0, t.commands.list.len()-maxRecordedNumber)
-	for i := from; i < t.commands.list.len(); i++ {
-		r.Commands = append(r.Commands, outputOf(t.commands.list.at(i)))
+	from := max(0, t.commands.list.Len()-maxRecordedNumber)
+	for i := from; i < t.commands.list.Len(); i++ {
+		r.Commands = append(r.Commands, outputOf(t.commands.list.At(i)))
 	}
 	for i := len(r.Commands) - 1; i >= 0; i-- {
-		r.Commands[i].Checkout = r.placeOf(t.commands.list.at(from + i).Checkout)
+		r.Commands[i].Checkout = r.placeOf(t.commands.list.At(from + i).Checkout)
 	}
 	for {
 		data, err := json.Marshal(r)
@@ -274,7 +274,7 @@ func (t *Terminal) recordedLocked() []byte {
 
 // placeOf returns the place of a command's checkout in r.Checkouts, which takes it up; 0
 // if there is none, or no room.
-func (r *record) placeOf(c *vocab.Checkout) int {
+func (r *meta) placeOf(c *vocab.Checkout) int {
 	if c == nil {
 		return 0
 	}
@@ -313,14 +313,14 @@ func (o *recordedOutput) command() vocab.Command {
 // parseRecord decodes a record. For one that cannot be read, or has another version, it
 // returns the record of a private terminal of the person, so that they see the terminal
 // and can end it.
-func parseRecord(p []byte) record {
-	var r record
+func parseRecord(p []byte) meta {
+	var r meta
 	err := json.Unmarshal(p, &r)
 	if err == nil && r.Version != recordVersion {
 		err = fmt.Errorf("version %d", r.Version)
 	}
 	if err != nil {
-		r = record{Private: true, Owner: recordedActor{Role: roleNames[RoleUser]}}
+		r = meta{Private: true, Owner: recordedActor{Role: roleNames[RoleUser]}}
 	}
 	jsonspan.Unpack(r.Command, r.CommandBytes)
 	r.Cwd = cmp.Or(string(r.CwdBytes), r.Cwd, "/")
@@ -348,7 +348,7 @@ func Recorded(meta []byte) (name string, owner Actor) {
 }
 
 // owner returns the recorded owner; an unknown kind of owner counts as the person.
-func (r *record) owner() Actor {
+func (r *meta) owner() Actor {
 	if r.Owner.Role == roleNames[RoleAgent] && r.Owner.Name != "" {
 		return Agent(r.Owner.Name)
 	}
@@ -357,7 +357,7 @@ func (r *record) owner() Actor {
 
 // starter returns the agent that has started a terminal that is now the person's, nobody
 // if that is not recorded.
-func (r *record) starter() Actor {
+func (r *meta) starter() Actor {
 	if !r.Promoted || r.Starter == "" {
 		return Actor{}
 	}
@@ -366,14 +366,14 @@ func (r *record) starter() Actor {
 
 // startedBy returns the agent that has started the terminal, even if it is the person's
 // now.
-func (r *record) startedBy() Actor {
+func (r *meta) startedBy() Actor {
 	if a := r.starter(); a.Role == RoleAgent {
 		return a
 	}
 	return r.owner()
 }
 
-func (r *record) onSlow() OnSlow {
+func (r *meta) onSlow() OnSlow {
 	for how, name := range onSlowNames {
 		if name == r.OnSlow {
 			return how
