@@ -23,6 +23,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -48,7 +49,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	if k.tokens, err = access.Open(access.File(filepath.Join(dir, "tokens.json"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := k.tokens.Create("watcher", host.RoleObserver, 0); err != nil { // makes the directory
+	if _, _, err := k.tokens.Create("watcher", rights.RoleObserver, 0); err != nil { // makes the directory
 		t.Fatal(err)
 	}
 	_, key, err := ed25519.GenerateKey(nil)

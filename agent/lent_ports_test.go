@@ -20,6 +20,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -74,11 +75,11 @@ func TestLentPorts(t *testing.T) {
 		if len(lent) == 0 {
 			return false
 		}
-		if _, err := h.Port(host.Principal{}, lent[0].URI, port+1); !errors.Is(err, host.ErrPortNotLent) && !errors.Is(err, host.ErrPortAway) {
+		if _, err := h.Port(rights.Principal{}, lent[0].URI, port+1); !errors.Is(err, host.ErrPortNotLent) && !errors.Is(err, host.ErrPortAway) {
 			t.Errorf("a port that is not lent: %v", err)
 		}
 		var err error
-		way, err = h.Port(host.Principal{}, lent[0].URI, port)
+		way, err = h.Port(rights.Principal{}, lent[0].URI, port)
 		return err == nil
 	})
 	ask := func(method, path string) (*http.Response, error) {

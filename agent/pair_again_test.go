@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -19,12 +20,12 @@ import (
 // roles lets in tokens that are a role, a dash and a name.
 type roles struct{}
 
-func (roles) Authenticate(token string) (host.Principal, bool) {
+func (roles) Authenticate(token string) (rights.Principal, bool) {
 	role, name, ok := strings.Cut(token, "-")
-	return host.Principal{Name: name, Role: host.Role(role)}, ok
+	return rights.Principal{Name: name, Role: rights.Role(role)}, ok
 }
 
-func (r roles) Known(token string) (host.Principal, bool) { return r.Authenticate(token) }
+func (r roles) Known(token string) (rights.Principal, bool) { return r.Authenticate(token) }
 
 // Pairing checks first: a token with which nothing can be lent changes nothing, the same
 // token disturbs no link, and another one lends everything again at once, since the host

@@ -2,6 +2,7 @@ package host
 
 import (
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -26,7 +27,7 @@ type account struct {
 }
 
 // accountLocked returns the account of a principal, nil for the host's own token.
-func (h *Host) accountLocked(p Principal) *account {
+func (h *Host) accountLocked(p rights.Principal) *account {
 	if p.Name == "" {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (h *Host) accountLocked(p Principal) *account {
 
 // countLocked adds to the numbers of connections and terminals of a principal; negative
 // numbers are gone ones.
-func (h *Host) countLocked(p Principal, conns, terminals int) {
+func (h *Host) countLocked(p rights.Principal, conns, terminals int) {
 	a := h.accountLocked(p)
 	if a == nil {
 		return
@@ -58,7 +59,7 @@ func mostPerName(o Options) int { return max(leastPerName, o.MaxConnections/perN
 
 // crowdedLocked reports whether a principal has all connections that it may have, at all
 // nodes together.
-func (h *Host) crowdedLocked(p Principal) bool {
+func (h *Host) crowdedLocked(p rights.Principal) bool {
 	if p.Name == "" {
 		return false
 	}
@@ -115,7 +116,7 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 // ask counts one more request of a principal at the doors for agents and people, until
 // done is called; the request may take long. ok is false if the principal has as many as
 // it may.
-func (h *Host) ask(p Principal) (done func(), ok bool) {
+func (h *Host) ask(p rights.Principal) (done func(), ok bool) {
 	if p.Name == "" {
 		return func() {}, true
 	}
@@ -125,7 +126,7 @@ func (h *Host) ask(p Principal) (done func(), ok bool) {
 // admitTerminalLocked returns nil if the client may have one more terminal.
 func (h *Host) admitTerminalLocked(cl *client) error {
 	a := h.accountLocked(cl.principal)
-	switch machine := a != nil && cl.principal.Role == RoleMachine; {
+	switch machine := a != nil && cl.principal.Role == rights.RoleMachine; {
 	case cl.terminals >= h.opts.MaxTerminals || machine && a.terminals >= h.opts.MaxTerminals:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
 	case len(h.order) >= allTerminals*h.opts.MaxConnections:

@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -17,50 +18,46 @@ import (
 
 // viewer is a principal who wants to see terminals, with the facts that decide about it.
 type viewer struct {
-	Principal
+	rights.Principal
 	person string   // name of the person who owns it
 	groups []string // names of the person's groups
 }
 
 // viewerLocked returns the viewer for a principal, with the present facts.
-func (h *Host) viewerLocked(p Principal) viewer {
+func (h *Host) viewerLocked(p rights.Principal) viewer {
 	return viewer{Principal: p, person: h.roster.People[p.Owner], groups: h.groupsOf[p.Owner]}
 }
 
 // isAgent reports whether v is an agent, for which only grants to itself count.
-func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
+func (v *viewer) isAgent() bool { return v.Role == rights.RoleAgent || v.Role == rights.RoleOperator }
 
 // firstLocked returns the position from which on the grants let v watch, notYet if none
 // does.
-func (v *viewer) firstLocked(to map[Grantee]int64) int64 {
+func (v *viewer) firstLocked(to map[rights.Grantee]int64) int64 {
 	first := int64(notYet)
-	look := func(g Grantee) {
+	look := func(g rights.Grantee) {
 		if from, ok := to[g]; ok {
 			first = min(first, from)
 		}
 	}
-	look(Grantee{kind: toEveryone})
+	look(rights.Grantee{Kind: rights.ToEveryone})
 	if v.isAgent() {
-		look(Grantee{kind: toAgent, name: v.Name, id: v.Owner})
+		look(rights.Grantee{Kind: rights.ToAgent, Name: v.Name, ID: v.Owner})
 		return first
 	}
 	if v.Owner != "" {
-		look(Grantee{kind: toPerson, id: v.Owner})
+		look(rights.Grantee{Kind: rights.ToPerson, ID: v.Owner})
 	}
 	for _, name := range v.groups {
-		look(Grantee{kind: toGroup, name: name})
+		look(rights.Grantee{Kind: rights.ToGroup, Name: name})
 	}
 	return first
 }
 
-// administers reports whether machines and agents without an owner belong to the
-// principal.
-func (p *Principal) administers() bool { return p.Role == RoleAdmin || p.Role == "" || p.steward }
-
 // belongs reports whether what the person with that id owns, or nobody if owner is empty,
 // belongs to v.
 func (v *viewer) belongs(owner string) bool {
-	return owner == "" && v.administers() || owner != "" && v.Owner == owner
+	return owner == "" && v.Administers() || owner != "" && v.Owner == owner
 }
 
 // audience lists who may watch a terminal besides its machine's owner and that person's
@@ -78,7 +75,7 @@ type audience struct {
 
 // rules are an audience, indexed by grantee. The maps are never changed.
 type rules struct {
-	from   map[Grantee]int64 // the position from which on a grantee sees the text
+	from   map[rights.Grantee]int64 // the position from which on a grantee sees the text
 	denied map[denied]struct{}
 }
 
@@ -95,7 +92,7 @@ func (t *terminal) rulesLocked() rules {
 	if len(a.grants)+len(a.said.Denied) == 0 {
 		return rules{}
 	}
-	r := rules{map[Grantee]int64{}, map[denied]struct{}{}}
+	r := rules{map[rights.Grantee]int64{}, map[denied]struct{}{}}
 	for i := range a.grants {
 		g := &a.grants[i]
 		if before, ok := r.from[g.to]; (!ok || g.pos < before) && !slices.Contains(t.withdrawn, g.to) {
@@ -111,7 +108,7 @@ func (t *terminal) rulesLocked() rules {
 
 // grant is a grant for one terminal.
 type grant struct {
-	to   Grantee
+	to   rights.Grantee
 	name string // as the owner sent it
 	from int64  // position in the owner's text from which on the grant holds; 0: from the beginning
 	pos  int64  // from as a position in the recorded text
@@ -124,9 +121,9 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	switch {
 	case v.Guest != "":
 		return 0, v.Guest == t.uri && v.GuestPort == 0
-	case owner.same(v.Principal) && owner.Owner == v.Owner: // another client of the same machine
+	case owner.Same(v.Principal) && owner.Owner == v.Owner: // another client of the same machine
 		return 0, true
-	case a.said.GuestsOnly || a.unsaid || !v.may(rightSee):
+	case a.said.GuestsOnly || a.unsaid || !v.May(rights.See):
 		return 0, false
 	case !h.roster.On:
 		return 0, true
@@ -160,7 +157,7 @@ func (v *viewer) deniedBy(r rules) bool {
 
 // machineGrantsLocked returns the grantees to whom an administrator has granted
 // everything that the machine lends.
-func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
+func (h *Host) machineGrantsLocked(machine *rights.Principal) []rights.Grantee {
 	if m := h.machineGrants[machineOf(machine)]; m != nil {
 		return m.all
 	}
@@ -170,12 +167,12 @@ func (h *Host) machineGrantsLocked(machine *Principal) []Grantee {
 // machineAudience has the grantees to whom an administrator has granted everything that a
 // machine lends. It is never changed.
 type machineAudience struct {
-	all  []Grantee
-	from map[Grantee]int64 // the same as a map, each from position 0
+	all  []rights.Grantee
+	from map[rights.Grantee]int64 // the same as a map, each from position 0
 }
 
 // without returns m.from without the grants that were ended for one terminal.
-func (m *machineAudience) without(over []Grantee) map[Grantee]int64 {
+func (m *machineAudience) without(over []rights.Grantee) map[rights.Grantee]int64 {
 	if len(over) == 0 {
 		return m.from
 	}
@@ -224,13 +221,13 @@ func (c *conn) fromLocked(t *terminal) int64 {
 // machineKey names a machine in grants of the host.
 type machineKey struct{ name, owner string }
 
-func machineOf(p *Principal) machineKey { return machineKey{p.Name, p.Owner} }
+func machineOf(p *rights.Principal) machineKey { return machineKey{p.Name, p.Owner} }
 
 // meant is an audience with its grantees resolved.
 type meant struct {
 	ahp.Audience
-	grants  []Grantee // the grantee of each grant; the zero value if the name means nobody
-	refused []string  // the refused names
+	grants  []rights.Grantee // the grantee of each grant; the zero value if the name means nobody
+	refused []string         // the refused names
 }
 
 // understand resolves an audience's grantees. It may read files, so it must not be called
@@ -252,12 +249,12 @@ func (h *Host) understand(said ahp.Audience) meant {
 }
 
 // grantee resolves a name.
-func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
+func (h *Host) grantee(r *rights.Roster, name string) (g rights.Grantee, ok bool) {
 	if h.opts.People == nil {
-		return Grantee{kind: toEveryone}, name == ahp.ToEveryone
+		return rights.Grantee{Kind: rights.ToEveryone}, name == ahp.ToEveryone
 	}
-	if g, ok = Resolve(h.opts.People, r, name); !ok {
-		g = Grantee{}
+	if g, ok = rights.Resolve(h.opts.People, r, name); !ok {
+		g = rights.Grantee{}
 	}
 	return g, ok
 }
@@ -267,7 +264,7 @@ func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
 func (h *Host) resolveLocked(m meant, t *terminal) audience {
 	a := audience{declared: true, said: m.Audience, refused: m.refused}
 	for i, g := range m.Grants {
-		if m.grants[i] == (Grantee{}) || h.roster.ended(m.grants[i]) {
+		if m.grants[i] == (rights.Grantee{}) || h.roster.Ended(m.grants[i]) {
 			continue
 		}
 		one := grant{to: m.grants[i], name: g.To, from: g.From}
@@ -381,7 +378,7 @@ func (c *conn) setAudience(r *jsonrpc.Request) error {
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
 		return invalid(err)
 	}
-	if !c.may(rightLend) {
+	if !c.may(rights.Lend) {
 		return c.denied("lend terminals")
 	}
 	h := c.h

@@ -20,6 +20,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
@@ -28,15 +29,15 @@ import (
 // staff knows people and tokens: a token's text describes its principal.
 type staff struct {
 	mu     sync.Mutex
-	roster *host.Roster
-	of     map[string]host.Principal // by token
+	roster *rights.Roster
+	of     map[string]rights.Principal // by token
 	ends   map[string]context.CancelCauseFunc
 }
 
 // newStaff is a company: each of the people has the id p-NAME, and tokens
 // "role.name.owner".
 func newStaff(on bool, tokens ...string) *staff {
-	s := &staff{roster: &host.Roster{On: on, People: map[string]string{}, Groups: map[string][]string{}}, of: map[string]host.Principal{}, ends: map[string]context.CancelCauseFunc{}}
+	s := &staff{roster: &rights.Roster{On: on, People: map[string]string{}, Groups: map[string][]string{}}, of: map[string]rights.Principal{}, ends: map[string]context.CancelCauseFunc{}}
 	for _, token := range tokens {
 		s.hire(token)
 	}
@@ -48,28 +49,28 @@ func (s *staff) hire(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := strings.Split(token, ".")
-	p := host.Principal{Role: host.Role(f[0]), Name: f[1]}
+	p := rights.Principal{Role: rights.Role(f[0]), Name: f[1]}
 	if f[0] == "guest" {
-		p = host.Principal{Role: host.RoleObserver, Guest: "ahp-terminal:/" + f[1]}
+		p = rights.Principal{Role: rights.RoleObserver, Guest: "ahp-terminal:/" + f[1]}
 	} else if f[2] != "" {
 		p.Owner = "p-" + f[2]
 	}
 	p.Live, s.ends[token] = context.WithCancelCause(context.Background())
 	s.of[token] = p
 	if p.Owner != "" {
-		s.changeLocked(func(r *host.Roster) { r.People[p.Owner] = f[2] })
+		s.changeLocked(func(r *rights.Roster) { r.People[p.Owner] = f[2] })
 	}
 }
 
 // change makes another roster.
-func (s *staff) change(f func(*host.Roster)) {
+func (s *staff) change(f func(*rights.Roster)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changeLocked(f)
 }
 
-func (s *staff) changeLocked(f func(*host.Roster)) {
-	next := &host.Roster{On: s.roster.On, People: map[string]string{}, Groups: map[string][]string{}, Grants: slices.Clone(s.roster.Grants), Withdrawn: maps.Clone(s.roster.Withdrawn)}
+func (s *staff) changeLocked(f func(*rights.Roster)) {
+	next := &rights.Roster{On: s.roster.On, People: map[string]string{}, Groups: map[string][]string{}, Grants: slices.Clone(s.roster.Grants), Withdrawn: maps.Clone(s.roster.Withdrawn)}
 	for id, name := range s.roster.People {
 		next.People[id] = name
 	}
@@ -80,41 +81,41 @@ func (s *staff) changeLocked(f func(*host.Roster)) {
 	s.roster = next
 }
 
-// Look implements host.People.
-func (s *staff) Look() *host.Roster {
+// Look implements rights.People.
+func (s *staff) Look() *rights.Roster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.roster
 }
 
-// Agent implements host.People.
+// Agent implements rights.People.
 func (s *staff) Agent(name string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.of {
-		if p.Name == name && (p.Role == host.RoleAgent || p.Role == host.RoleOperator) {
+		if p.Name == name && (p.Role == rights.RoleAgent || p.Role == rights.RoleOperator) {
 			return p.Owner, true
 		}
 	}
 	return "", false
 }
 
-// Withdraw implements host.People.
-func (s *staff) Withdraw(terminal, _ string, g host.Grantee) error {
-	s.change(func(r *host.Roster) {
+// Withdraw implements rights.People.
+func (s *staff) Withdraw(terminal, _ string, g rights.Grantee) error {
+	s.change(func(r *rights.Roster) {
 		if r.Withdrawn == nil {
-			r.Withdrawn = map[string][]host.Grantee{}
+			r.Withdrawn = map[string][]rights.Grantee{}
 		}
 		r.Withdrawn[terminal] = append(slices.Clone(r.Withdrawn[terminal]), g)
 	})
 	return nil
 }
 
-// Authenticate implements host.Authenticator.
-func (s *staff) Authenticate(token string) (host.Principal, bool) { return s.Known(token) }
+// Authenticate implements rights.Authenticator.
+func (s *staff) Authenticate(token string) (rights.Principal, bool) { return s.Known(token) }
 
-// Known implements host.Authenticator.
-func (s *staff) Known(token string) (host.Principal, bool) {
+// Known implements rights.Authenticator.
+func (s *staff) Known(token string) (rights.Principal, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.of[token]
@@ -156,7 +157,7 @@ type visitor struct {
 	ahp   *viewer
 	mcp   *sdk.ClientSession // nil: no way in
 	lent  *viewer            // the machine
-	p     host.Principal
+	p     rights.Principal
 	round string
 }
 
@@ -422,9 +423,9 @@ func audienceAtEachDoor(t *testing.T, parked bool) {
 		tokens = append(tokens, token)
 	}
 	s := newStaff(true, tokens...)
-	s.change(func(r *host.Roster) {
+	s.change(func(r *rights.Roster) {
 		r.Groups["web"] = []string{"p-gus", "p-dan"}
-		r.Grants = []host.MachineGrant{{Machine: "laptop", Owner: "p-ann", To: host.KeptGrantee("hal", "p-hal")}, {Machine: "desk", Owner: "p-sam", To: host.KeptGrantee("fay", "p-fay")}}
+		r.Grants = []rights.MachineGrant{{Machine: "laptop", Owner: "p-ann", To: rights.KeptGrantee("hal", "p-hal")}, {Machine: "desk", Owner: "p-sam", To: rights.KeptGrantee("fay", "p-fay")}}
 	})
 	o := host.Options{Access: s, People: s, Sessions: true, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}}
 	if parked {

@@ -17,6 +17,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -169,7 +170,7 @@ func TestMarksOfLongLinesAreBounded(t *testing.T) {
 // ever.
 func TestACookieOnlyWatches(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
-	cookie := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	cookie := launchedAs(t, h, url, rights.Principal{Role: rights.RoleAdmin})
 	ch := must.Get(wsconn.Dial(t.Context(), url, wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}, ReadLimit: 1 << 20}))(t)
 	v := newViewer(t, ch, "page")
 	defer v.close()
@@ -193,7 +194,7 @@ func TestACookieOnlyWatches(t *testing.T) {
 // A page asks by HEAD whether it is still logged in; the answer ends.
 func TestHeadOfTheListEnds(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret})
-	cookie := launchedAs(t, h, url, host.Principal{})
+	cookie := launchedAs(t, h, url, rights.Principal{})
 	for range 3 { // on one connection
 		if r, _ := ask(t, url, visit{method: http.MethodHead, path: "/events", cookie: cookie}); r.StatusCode != http.StatusOK {
 			t.Fatalf("status %d", r.StatusCode)
@@ -210,7 +211,7 @@ func TestRefusalsFillNoLog(t *testing.T) {
 	logger := zerolog.New(log)
 	var mu sync.Mutex
 	records := 0
-	h, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(host.AuditEvent) {
+	h, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		records++
@@ -245,8 +246,8 @@ func TestGuessedLinks(t *testing.T) {
 	log := &testkit.Output{}
 	logger := zerolog.New(log)
 	var mu sync.Mutex
-	var records []host.AuditEvent
-	h, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(ev host.AuditEvent) {
+	var records []rights.AuditEvent
+	h, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(ev rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		records = append(records, ev)
@@ -262,7 +263,7 @@ func TestGuessedLinks(t *testing.T) {
 	if wrong < 10 || wrong > most || wrong+limited != 100 {
 		t.Errorf("answers %v, want about 10 that were looked at", count)
 	}
-	if r, _ := ask(t, url, pressing(url, h.Launch(host.Principal{}))); r.StatusCode != http.StatusSeeOther {
+	if r, _ := ask(t, url, pressing(url, h.Launch(rights.Principal{}))); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("a good link from there: %d", r.StatusCode)
 	}
 	mu.Lock()
@@ -275,7 +276,7 @@ func TestGuessedLinks(t *testing.T) {
 		t.Errorf("what was guessed is written down: %s", all)
 	}
 	for _, ev := range records {
-		if ev.Type == host.AuditRefused && ev.Remote == "" {
+		if ev.Type == rights.AuditRefused && ev.Remote == "" {
 			t.Errorf("the record does not say who: %+v", ev)
 		}
 	}
@@ -321,7 +322,7 @@ func TestCreatingInALoopIsLimited(t *testing.T) {
 		h := testHost(t, host.Options{})
 		near, far := testkit.Channels()
 		served := make(chan error, 1)
-		go func() { served <- host.ServeAs(h, far, host.Principal{Name: "m", Role: host.RoleMachine}) }()
+		go func() { served <- host.ServeAs(h, far, rights.Principal{Name: "m", Role: rights.RoleMachine}) }()
 		v := newViewer(t, near, "m")
 		v.initialize(viewOptions{})
 		made := func(n int) (count int) {
@@ -375,10 +376,10 @@ func TestTitlesInAFloodAreFewLists(t *testing.T) {
 func TestEveryWatcherIsOnRecord(t *testing.T) {
 	var mu sync.Mutex
 	watched := map[string]int{}
-	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o"), Audit: func(ev host.AuditEvent) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o"), Audit: func(ev rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		if ev.Type == host.AuditSubscribed {
+		if ev.Type == rights.AuditSubscribed {
 			watched[ev.Client+ev.Terminal+ev.Detail]++
 		}
 	}})

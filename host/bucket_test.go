@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -64,32 +65,32 @@ func (b *bucket[T]) touch() {
 	b.moved = true
 }
 
-// loginBucket implements host.SharedLogins. Links stay at this node.
-type loginBucket struct{ bucket[host.Login] }
+// loginBucket implements rights.SharedLogins. Links stay at this node.
+type loginBucket struct{ bucket[rights.Login] }
 
-func (b *loginBucket) Keep(one host.Login) error {
-	return b.change(func(all []host.Login) ([]host.Login, error) { return append(all, one), nil })
+func (b *loginBucket) Keep(one rights.Login) error {
+	return b.change(func(all []rights.Login) ([]rights.Login, error) { return append(all, one), nil })
 }
 
 func (b *loginBucket) Drop(cookie [sha256.Size]byte) error {
-	return b.change(func(all []host.Login) ([]host.Login, error) {
-		return slices.DeleteFunc(all, func(l host.Login) bool { return l.Cookie == cookie }), nil
+	return b.change(func(all []rights.Login) ([]rights.Login, error) {
+		return slices.DeleteFunc(all, func(l rights.Login) bool { return l.Cookie == cookie }), nil
 	})
 }
 
-func (b *loginBucket) Of(token [sha256.Size]byte, name string) (host.Principal, bool) {
+func (b *loginBucket) Of(token [sha256.Size]byte, name string) (rights.Principal, bool) {
 	for _, l := range b.Kept() {
 		if l.Token == token && l.Principal.Name == name {
 			return l.Principal, true
 		}
 	}
-	return host.Principal{}, false
+	return rights.Principal{}, false
 }
 
-func (b *loginBucket) KeepLink(host.Login) (bool, error) { return false, nil }
+func (b *loginBucket) KeepLink(rights.Login) (bool, error) { return false, nil }
 
-func (b *loginBucket) UseLink([sha256.Size]byte) (host.Login, bool, error) {
-	return host.Login{}, false, nil
+func (b *loginBucket) UseLink([sha256.Size]byte) (rights.Login, bool, error) {
+	return rights.Login{}, false, nil
 }
 
 // A browser that is logged out while the bucket is out of reach stays so, and is logged
@@ -97,7 +98,7 @@ func (b *loginBucket) UseLink([sha256.Size]byte) (host.Login, bool, error) {
 func TestLogoutWithoutTheBucket(t *testing.T) {
 	kept := &loginBucket{}
 	h, url := serve(t, host.Options{Token: secret, Logins: kept, Nodes: &engine{}})
-	cookie := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	cookie := launchedAs(t, h, url, rights.Principal{Role: rights.RoleAdmin})
 	kept.reached(false)
 	if r, _ := ask(t, url, visit{method: http.MethodPost, path: "/logout", cookie: cookie}); r.StatusCode != http.StatusSeeOther {
 		t.Fatalf("logout: %d", r.StatusCode)

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -24,7 +25,7 @@ func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 	var mu sync.Mutex
 	_, url := serve(t, host.Options{Logger: &logger, Sessions: true, Runner: &fakeRunner{procs: map[string]*fakeProcess{}},
 		Access: newUsers("machine-laptop", "operator-bot", "admin-ann"),
-		Audit: func(ev host.AuditEvent) {
+		Audit: func(ev rights.AuditEvent) {
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Fprintf(&record, "%+v\n", ev)
@@ -76,7 +77,7 @@ func TestNothingThatIsPrintedIsWrittenDown(t *testing.T) {
 	testkit.Eventually(t, patience, "all is written down", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return strings.Count(record.String(), host.AuditEnded) >= 2 && strings.Count(log.String(), "disconnected") >= 2
+		return strings.Count(record.String(), rights.AuditEnded) >= 2 && strings.Count(log.String(), "disconnected") >= 2
 	})
 	mu.Lock()
 	defer mu.Unlock()

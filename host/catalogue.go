@@ -10,6 +10,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/change"
 	"tether/screen"
 	"tether/vocab"
@@ -20,7 +21,7 @@ import (
 // anything through it.
 type catalogue struct {
 	h *Host
-	p *Principal
+	p *rights.Principal
 }
 
 // fromLocked decides whether the principal sees t, and from which position of its text
@@ -71,7 +72,7 @@ func (c catalogue) find(id string) (at lookedAt, ok bool) {
 
 // Changed implements agenttools.Watchable.
 func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
-	v := viewer{Principal: Principal{Role: RoleAdmin}}
+	v := viewer{Principal: rights.Principal{Role: rights.RoleAdmin}}
 	c.h.mu.Lock()
 	if c.p != nil {
 		v = c.h.viewerLocked(*c.p)
@@ -117,7 +118,7 @@ func (c ownCatalogue) List() []agenttools.Info {
 type lookedAt struct {
 	h    *Host
 	t    *terminal
-	p    *Principal
+	p    *rights.Principal
 	from int64 // position of the first text that p may see; 0: all
 }
 

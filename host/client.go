@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 )
 
 // clientMemory is how long a disconnected client can come back with reconnect. VS Code's
@@ -15,15 +16,15 @@ const clientMemory = 300 * time.Second
 // client is the host's record of one logical client, across its connections. Guarded by
 // the host's mutex.
 type client struct {
-	machine   string        // the client's name for its machine
-	id        string        // never changes
-	party     channel.Party // its number, never changes
-	principal Principal     // who authenticated as this client; nobody else may use its id
-	version   string        // negotiated by its last initialize
-	resume    bool          // it has sent our marker: it knows offsets, acknowledgements, and terminals that outlive a connection
-	runs      bool          // it answers ahp.MethodRuns
-	ports     bool          // it takes requests for lent ports
-	conn      *conn         // its newest connection; nil while it is away
+	machine   string           // the client's name for its machine
+	id        string           // never changes
+	party     channel.Party    // its number, never changes
+	principal rights.Principal // who authenticated as this client; nobody else may use its id
+	version   string           // negotiated by its last initialize
+	resume    bool             // it has sent our marker: it knows offsets, acknowledgements, and terminals that outlive a connection
+	runs      bool             // it answers ahp.MethodRuns
+	ports     bool             // it takes requests for lent ports
+	conn      *conn            // its newest connection; nil while it is away
 	left      time.Time
 	lends     bool // it has lent terminals, so its id is not free while it is away
 	terminals int  // number of existing terminals that it has created
@@ -41,7 +42,7 @@ type client struct {
 }
 
 // may reports whether the connection's principal has a right.
-func (c *conn) may(r right) bool { return c.remote.principal.may(r) }
+func (c *conn) may(r rights.Right) bool { return c.remote.principal.May(r) }
 
 // old reports whether the client speaks a version without lifecycle.
 func (c *client) old() bool { return !ahp.HasLifecycle(c.version) }
@@ -50,17 +51,17 @@ func (c *client) old() bool { return !ahp.HasLifecycle(c.version) }
 // principal that may lend takes the id from one that may not: a machine's claims and
 // terminals depend on its id, so an observer that uses the id while the machine is away
 // must not keep the machine out.
-func (h *Host) clientLocked(id string, p Principal) (*client, error) {
+func (h *Host) clientLocked(id string, p rights.Principal) (*client, error) {
 	cl := h.clients[id]
 	switch {
 	case cl == nil:
 		if h.ownedByAnother(id, p) {
 			return nil, errTakenID
 		}
-	case cl.principal.same(p):
+	case cl.principal.Same(p):
 		h.ownedAnewLocked(cl, p)
 		return cl, nil
-	case cl.principal.may(rightLend) || !p.may(rightLend):
+	case cl.principal.May(rights.Lend) || !p.May(rights.Lend):
 		return nil, errTakenID
 	case cl.conn != nil:
 		cl.conn.closeLocked(closePolicy, "this machine is registered at the host under another token; unpair, then pair again")
@@ -73,7 +74,7 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 
 // ownedByAnother reports whether a clientId belonged to another principal already before
 // the host was started.
-func (h *Host) ownedByAnother(id string, p Principal) bool {
+func (h *Host) ownedByAnother(id string, p rights.Principal) bool {
 	if h.opts.Owners == nil {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -79,7 +80,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatalf("shells: %s", body)
 	}
 	s.names["KEY"] = shells.Shells[0].ID
-	s.cookie = launchedAs(t, s.h, s.url, host.Principal{Role: host.RoleAdmin})
+	s.cookie = launchedAs(t, s.h, s.url, rights.Principal{Role: rights.RoleAdmin})
 	return s
 }
 

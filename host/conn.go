@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -41,10 +42,10 @@ var errTooManyConnections = errors.New("host: too many connections")
 // remote describes the other end of a connection, as far as it is known before the first
 // message.
 type remote struct {
-	name       string       // for the log
-	principal  Principal    // the authenticated principal
-	socket     *net.TCPConn // its socket; nil if that is another kind
-	recvMemory *recvMemory  // its share of the receive buffers; nil if it has none of its own
+	name       string           // for the log
+	principal  rights.Principal // the authenticated principal
+	socket     *net.TCPConn     // its socket; nil if that is another kind
+	recvMemory *recvMemory      // its share of the receive buffers; nil if it has none of its own
 }
 
 // conn is one connection. The peer's read goroutine handles requests. Its write goroutine
@@ -109,29 +110,29 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 		return err
 	}
 	defer h.work.Done()
-	if c.may(rightLend) {
+	if c.may(rights.Lend) {
 		h.names.take(r.principal) // for its parked terminals
 	}
 	late := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer late.Stop()
 	defer c.pulse.watch(ctx)()
-	live := r.principal.live()
+	live := r.principal.Life()
 	defer context.AfterFunc(live, func() { c.expel(context.Cause(live).Error()) })()
 	h.log.Info().Str("remote", r.name).Str("principal", r.principal.Name).Msg("connected")
-	h.audit(AuditConnected, r, AuditEvent{})
+	h.audit(rights.AuditConnected, r, rights.AuditEvent{})
 	err := c.peer.Run(ctx)
 	h.leave(c, err)
 	return err
 }
 
 // full returns nil if the principal may open another connection now, else why not.
-func (h *Host) full(p Principal) error {
+func (h *Host) full(p rights.Principal) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.fullLocked(p)
 }
 
-func (h *Host) fullLocked(p Principal) error {
+func (h *Host) fullLocked(p rights.Principal) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return errGoingAway
@@ -187,7 +188,7 @@ func (h *Host) leave(c *conn, cause error) {
 	event := h.log.Info().Int("skipped", c.skipped).Int("unanswered", c.unanswered)
 	h.mu.Unlock()
 	event.Str("remote", c.remote.name).Str("client", id).AnErr("cause", cause).Msg("disconnected")
-	h.audit(AuditEnded, c.remote, AuditEvent{Client: id})
+	h.audit(rights.AuditEnded, c.remote, rights.AuditEvent{Client: id})
 }
 
 // servedLocked returns the terminals that c serves.
@@ -403,9 +404,22 @@ func (c *conn) denied(what string) error {
 	c.h.mu.Unlock()
 	role := c.remote.principal.Role
 	if tell {
-		c.h.audit(AuditDenied, c.remote, AuditEvent{Client: c.client.id, Detail: what})
+		c.h.audit(rights.AuditDenied, c.remote, rights.AuditEvent{Client: c.client.id, Detail: what})
 	}
 	return jsonrpc.Errorf(ahp.CodePermissionDenied, "a token for the role %s does not allow to %s", role, what)
+}
+
+// audit writes a record. It must not be called with the host's mutex.
+func (h *Host) audit(kind string, r remote, ev rights.AuditEvent) {
+	if h.opts.Audit == nil {
+		return
+	}
+	ev.At, ev.Type, ev.Remote = time.Now().UTC(), kind, r.name
+	ev.Name, ev.Role = r.principal.Name, r.principal.Role
+	if ev.Role == "" && kind != rights.AuditRefused {
+		ev.Role = rights.RoleAdmin
+	}
+	h.opts.Audit(ev)
 }
 
 func invalid(err error) error { return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", err.Error()) }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -38,7 +39,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "channel: %q is not a terminal", p.Channel)
 	}
 	if p.ExecutionTarget != ahp.TargetClient {
-		if !c.may(rightShells) {
+		if !c.may(rights.Shells) {
 			return c.denied("start shells of the host")
 		}
 		if err := c.grant(&p.Claim); err != nil {
@@ -46,7 +47,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 		}
 		return c.createServer(r, p)
 	}
-	if !c.may(rightLend) {
+	if !c.may(rights.Lend) {
 		return c.denied("lend terminals")
 	}
 	if !p.Claim.HeldBy(c.client.id) {
@@ -65,7 +66,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if err := c.announce(&p, c.h.understand(said), told); err != nil {
 		return err
 	}
-	c.h.audit(AuditCreated, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel})
+	c.h.audit(rights.AuditCreated, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: p.Channel})
 	return r.Reply(nil)
 }
 
@@ -189,22 +190,22 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h := c.h
 	h.mu.Lock()
 	t := c.terminalLocked(p.Channel)
-	if c.may(rightDispose) {
+	if c.may(rights.Dispose) {
 		t = h.knownLocked(p.Channel) // administrators may know that it exists
 	}
 	if (t == nil || t.parked != nil && t.mirror == nil) && c.unparkLocked(p.Channel) {
 		h.mu.Unlock()
-		h.audit(AuditDisposed, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel, Detail: "while its machine was away"})
+		h.audit(rights.AuditDisposed, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: p.Channel, Detail: "while its machine was away"})
 		return r.Reply(nil)
 	}
 	switch {
 	case t == nil:
-		if c.may(rightLend) {
+		if c.may(rights.Lend) {
 			h.endSharesLocked(p.Channel, &c.remote.principal) // a terminal of an earlier host, whose shares have not ended
 		}
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
-	case t.creator != c.client && !c.may(rightDispose):
+	case t.creator != c.client && !c.may(rights.Dispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' terminals")
 	case t.mirror != nil:
@@ -215,7 +216,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h.disposeLocked(t, c)
 	proc := t.proc
 	h.mu.Unlock()
-	h.audit(AuditDisposed, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel})
+	h.audit(rights.AuditDisposed, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: p.Channel})
 	h.log.Info().Str("terminal", p.Channel).Str("by", c.client.id).Msg("terminal disposed")
 	if proc != nil {
 		proc.Kill()
@@ -227,7 +228,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 // one that the client may dispose of.
 func (c *conn) unparkLocked(uri string) bool {
 	for _, t := range c.h.parked {
-		if t.uri == uri && (t.lentBy(c.client) || c.may(rightDispose)) {
+		if t.uri == uri && (t.lentBy(c.client) || c.may(rights.Dispose)) {
 			c.h.unparkLocked(t, "it was disposed of")
 			return true
 		}

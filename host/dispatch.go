@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 )
 
 // Only this file decides who may dispatch which action.
@@ -48,7 +49,7 @@ func (c *conn) forbidsLocked(t *terminal, kind string) string {
 		return "no such terminal"
 	case t.remote():
 		return c.ownerForbidsLocked(t, kind)
-	case !c.may(rightShells):
+	case !c.may(rights.Shells):
 		return fmt.Sprintf("a token for the role %s allows to observe only", c.remote.principal.Role)
 	}
 	holder, known := serverActions[kind]

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
+
+	"tether/host/rights"
 )
 
 // Lock keeps the host from doing anything until the function it returns is called.
@@ -65,7 +67,7 @@ func (h *Host) TextPath(uri string) string {
 // Arrival receives a longer message that arrives after the given time, in pieces if it is
 // very long, and reports whether that was too late. It runs in a bubble.
 func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {
-	in := h.newRecvMemory(Principal{Name: "m"})
+	in := h.newRecvMemory(rights.Principal{Name: "m"})
 	var fired atomic.Bool
 	in.late = func() { fired.Store(true) }
 	defer in.Release()

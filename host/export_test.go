@@ -13,6 +13,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/host/runs"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
@@ -128,7 +129,7 @@ func DropText(quoted []byte, n int) ([]byte, int) {
 func CleanTitle(s string) string { return cleanTitle(s) }
 
 // ServeAs is ServeChannel for a principal.
-func ServeAs(h *Host, ch jsonrpc.Channel, p Principal) error {
+func ServeAs(h *Host, ch jsonrpc.Channel, p rights.Principal) error {
 	return h.serve(context.Background(), ch, remote{name: "test", principal: p})
 }
 
@@ -188,16 +189,16 @@ type LoginTable struct{ s logins }
 func NewLoginTable() *LoginTable { return &LoginTable{newLogins(nil, zerolog.Nop())} }
 
 // Launch is launch.
-func (x *LoginTable) Launch(p Principal) string { return x.s.launch(p) }
+func (x *LoginTable) Launch(p rights.Principal) string { return x.s.launch(p) }
 
 // Follow is follow.
-func (x *LoginTable) Follow(code string) (Principal, bool) { return x.s.follow(code) }
+func (x *LoginTable) Follow(code string) (rights.Principal, bool) { return x.s.follow(code) }
 
 // Login is login.
-func (x *LoginTable) Login(p Principal) string { return x.s.login(p, ProofNow) }
+func (x *LoginTable) Login(p rights.Principal) string { return x.s.login(p, rights.ProofNow) }
 
 // Find is find.
-func (x *LoginTable) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
+func (x *LoginTable) Find(cookie string) (rights.Principal, bool) { return x.s.find(cookie) }
 
 // Fresh is fresh.
 func (x *LoginTable) Fresh(cookie string) bool { return x.s.fresh(cookie) == nil }
@@ -289,7 +290,7 @@ func (h *Host) Astray(p *Page) (wrong []string) {
 }
 
 // NewPage opens one that knows everything.
-func (h *Host) NewPage(p Principal) *Page {
+func (h *Host) NewPage(p rights.Principal) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	use := h.holdLocked(h.viewerLocked(p))
@@ -297,7 +298,7 @@ func (h *Host) NewPage(p Principal) *Page {
 }
 
 // Decides is whether a principal sees a terminal.
-func (h *Host) Decides(p Principal, uri string) bool {
+func (h *Host) Decides(p rights.Principal, uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.viewerLocked(p)
@@ -348,7 +349,7 @@ func AgentReader(h *Host, id string) (agenttools.Reader, error) {
 // PageUpdate is the update for a page that is up to date as of a version.
 func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
 	h.mu.Lock()
-	use := h.holdLocked(viewer{Principal: Principal{Role: RoleObserver}}) // a page's goes on while the page does
+	use := h.holdLocked(viewer{Principal: rights.Principal{Role: rights.RoleObserver}}) // a page's goes on while the page does
 	h.mu.Unlock()
 	u, now, _ := h.updateSince(use, version)
 	data, _ = json.Marshal(u)
@@ -357,7 +358,7 @@ func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
 
 // PageRows is the whole present list, without rows encoded before.
 func (h *Host) PageRows() []byte {
-	data, _ := json.Marshal(h.rows(Principal{Role: RoleObserver}))
+	data, _ := json.Marshal(h.rows(rights.Principal{Role: rights.RoleObserver}))
 	return data
 }
 
@@ -373,7 +374,7 @@ func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }
 
 // GuestAsksForRuns has a guest with a link to a terminal ask about earlier runs.
 func GuestAsksForRuns(ctx context.Context, uri string) error {
-	_, err := (&Host{}).callRuns(ctx, Principal{Guest: uri, Role: RoleObserver}, runs.Question{})
+	_, err := (&Host{}).callRuns(ctx, rights.Principal{Guest: uri, Role: rights.RoleObserver}, runs.Question{})
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/clip"
 	"tether/internal/jsonspan"
 	"tether/screen"
@@ -64,7 +65,7 @@ func (w *watched) FarFetch(ctx context.Context, id string, port int, args json.R
 		return nil, nil, errManyFetches
 	}
 	defer done()
-	h.audit(AuditCalled, remote{principal: w.p}, AuditEvent{Terminal: uri, Detail: fmt.Sprintf("fetch_page, port %d", port)})
+	h.audit(rights.AuditCalled, remote{principal: w.p}, rights.AuditEvent{Terminal: uri, Detail: fmt.Sprintf("fetch_page, port %d", port)})
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	r, err := (&portTransport{h: h, p: w.p, uri: uri, port: port, call: ahp.CallFetch}).fetch(ctx, ahp.FetchParams{Arguments: args, Shows: int64(min(shows, ahp.MaxFetchAnswer))})

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -76,7 +77,7 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	h.absentLocked(cl)
 	c.laterLocked(subs, func() { c.welcome(r, subs) })
 	if h.opts.Audit != nil {
-		h.work.Go(func() { h.audit(AuditClient, c.remote, AuditEvent{Client: p.ClientID}) })
+		h.work.Go(func() { h.audit(rights.AuditClient, c.remote, rights.AuditEvent{Client: p.ClientID}) })
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 
 // welcome answers initialize with the present state of the subscribed channels.
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
-	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
+	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rights.Lend)
 	marker.MayLend, marker.Screens, marker.States, marker.Shares = &mayLend, true, true, mayLend && !h.opts.NoShares
 	marker.Runs, marker.Ports = mayLend, mayLend
 	if mayLend {
@@ -222,7 +223,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cl := h.clients[p.ClientID]
-	if cl == nil || !cl.principal.same(c.remote.principal) {
+	if cl == nil || !cl.principal.Same(c.remote.principal) {
 		return errUnknownClient
 	}
 	if h.ownedAnewLocked(cl, c.remote.principal); cl.anew {

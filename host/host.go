@@ -14,6 +14,7 @@ import (
 	"tether/host/admission"
 	"tether/host/channel"
 	"tether/host/preview"
+	"tether/host/rights"
 	"tether/host/runs"
 	"tether/host/web"
 	"tether/internal/bounded"
@@ -67,7 +68,7 @@ type Host struct {
 	accounts  map[string]*account // by the names of principals
 	memory    memory
 
-	roster        *Roster             // the known people; never nil
+	roster        *rights.Roster      // the known people; never nil
 	groupsOf      map[string][]string // names of groups, by the ids of their members
 	machineGrants map[machineKey]*machineAudience
 	sight         int64 // counts changes of visibility; a reader that has seen another number checks its right again
@@ -122,7 +123,7 @@ func New(o Options) *Host {
 		starting:   make(map[string]bool),
 		conns:      make(map[*conn]struct{}),
 		forgot:     time.Now(),
-		roster:     &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
+		roster:     &rights.Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
@@ -138,7 +139,7 @@ func New(o Options) *Host {
 	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
 	h.root = h.envelopes.NewChannel(ahp.RootURI)
 	h.root.Whole = true
-	if shared, ok := o.Logins.(SharedLogins); ok && o.Nodes != nil {
+	if shared, ok := o.Logins.(rights.SharedLogins); ok && o.Nodes != nil {
 		h.logins.shared = shared
 		h.work.Go(func() { h.every(lookEvery, h.logins.followShared) })
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/jsonrpc/wsconn"
 )
@@ -64,11 +65,11 @@ func TestOneClientIDForMany(t *testing.T) {
 func TestGuessingFromMany(t *testing.T) {
 	testkit.Leaks(t)
 	var mu sync.Mutex
-	var refused []host.AuditEvent
-	_, url := serve(t, host.Options{Access: newUsers("observer-o"), Audit: func(ev host.AuditEvent) {
+	var refused []rights.AuditEvent
+	_, url := serve(t, host.Options{Access: newUsers("observer-o"), Audit: func(ev rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		if ev.Type == host.AuditRefused {
+		if ev.Type == rights.AuditRefused {
 			refused = append(refused, ev)
 		}
 	}})

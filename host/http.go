@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -44,7 +45,7 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 
 // asking serves a request that may take long, unless its principal has as many of them as
 // one name may have.
-func (h *Host) asking(w http.ResponseWriter, r *http.Request, p Principal, serve func(http.ResponseWriter, *http.Request, Principal)) {
+func (h *Host) asking(w http.ResponseWriter, r *http.Request, p rights.Principal, serve func(http.ResponseWriter, *http.Request, rights.Principal)) {
 	done, ok := h.ask(p)
 	if !ok {
 		h.checks.Refuse(w, r, admission.ErrBusy)
@@ -57,7 +58,7 @@ func (h *Host) asking(w http.ResponseWriter, r *http.Request, p Principal, serve
 // logRefusal logs and records a refused request.
 func (h *Host) logRefusal(r *http.Request, why *admission.Refusal) {
 	h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.Status).Str("reason", why.Text).Msg("connection refused")
-	h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: why.Text})
+	h.audit(rights.AuditRefused, remote{name: r.RemoteAddr}, rights.AuditEvent{Detail: why.Text})
 }
 
 // Noted reports whether one more refused request of a place is to be logged, as
@@ -65,33 +66,33 @@ func (h *Host) logRefusal(r *http.Request, why *admission.Refusal) {
 func (h *Host) Noted(r *http.Request) bool { return h.checks.Noted(r, admission.ErrForeignSite) }
 
 // admit returns the principal of a request, or why it is refused.
-func (h *Host) admit(r *http.Request) (Principal, *admission.Refusal) {
+func (h *Host) admit(r *http.Request) (rights.Principal, *admission.Refusal) {
 	if !h.checks.OriginAllowed(r) {
-		return Principal{}, admission.ErrForeignPage
+		return rights.Principal{}, admission.ErrForeignPage
 	}
 	if strings.HasPrefix(r.URL.Path, ahp.SharePath) { // a login does not count here, and a guest not elsewhere
 		if p, ok := h.guest(r); ok {
 			return p, nil
 		}
-		return Principal{}, admission.ErrNoToken
+		return rights.Principal{}, admission.ErrNoToken
 	}
 	if h.opts.Token == "" && h.opts.Access == nil {
 		if !h.checks.NameAllowed(r) {
-			return Principal{}, admission.ErrForeignName
+			return rights.Principal{}, admission.ErrForeignName
 		}
-		return Principal{Role: RoleAdmin}, nil
+		return rights.Principal{Role: rights.RoleAdmin}, nil
 	}
 	token, ok := admission.RequestToken(r)
 	if ok && admission.FromOtherPage(r) {
-		return Principal{}, admission.ErrForeignPage
+		return rights.Principal{}, admission.ErrForeignPage
 	}
 	if !ok {
 		// The page of this host, after a login. Other pages do not send this cookie, and
 		// cannot have the host's name.
-		if p, known := h.browser(r); known && h.checks.NameAllowed(r) && p.may(rightPage) {
+		if p, known := h.browser(r); known && h.checks.NameAllowed(r) && p.May(rights.Page) {
 			return p, nil
 		}
-		return Principal{}, admission.ErrNoToken
+		return rights.Principal{}, admission.ErrNoToken
 	}
 	return h.authenticate(r.RemoteAddr, token)
 }
@@ -101,15 +102,15 @@ func (h *Host) admit(r *http.Request) (Principal, *admission.Refusal) {
 // guessing is hopeless even without the limit. The limit bounds the cost of wrong tokens:
 // after too many from one place, the file of tokens is not read for that place, and a new
 // token works only after the host has read the file by itself, at most a second later.
-func (h *Host) authenticate(place, token string) (Principal, *admission.Refusal) {
+func (h *Host) authenticate(place, token string) (rights.Principal, *admission.Refusal) {
 	p, why := h.principalOf(place, token)
-	p.token = sha256.Sum256([]byte(token))
+	p.Token = sha256.Sum256([]byte(token))
 	return p, why
 }
 
-func (h *Host) principalOf(place, token string) (Principal, *admission.Refusal) {
+func (h *Host) principalOf(place, token string) (rights.Principal, *admission.Refusal) {
 	if h.opts.Token != "" && sameToken(token, h.opts.Token) {
-		return Principal{Role: RoleAdmin}, nil
+		return rights.Principal{Role: rights.RoleAdmin}, nil
 	}
 	if p, ok := h.knownGuest(token); ok {
 		return p, nil
@@ -120,7 +121,7 @@ func (h *Host) principalOf(place, token string) (Principal, *admission.Refusal) 
 		}
 	}
 	if why := h.checks.Guessing(place); why != nil {
-		return Principal{}, why
+		return rights.Principal{}, why
 	}
 	if h.opts.Access != nil {
 		if p, ok := h.opts.Access.Authenticate(token); ok {
@@ -128,7 +129,7 @@ func (h *Host) principalOf(place, token string) (Principal, *admission.Refusal) 
 		}
 	}
 	h.checks.Wrong(place)
-	return Principal{}, admission.ErrWrongToken
+	return rights.Principal{}, admission.ErrWrongToken
 }
 
 // sameToken compares tokens in a time that reveals neither content nor length.
@@ -146,7 +147,7 @@ func answerJSON(w http.ResponseWriter, v any) {
 // serveState serves /terminals/ID/state, and the same for guests: a terminal's state in
 // the form of AHP. The page needs it for parked terminals, which are not in AHP's
 // catalogue.
-func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *admission.Refusal {
+func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p rights.Principal, at lookedAt) *admission.Refusal {
 	i, sending := at.Info(), &h.messages.sending
 	n := int(min(2*(i.End-i.Start)+64<<10, int64(sending.part))) // escaped text, and the screen before it
 	if sending.take(r.Context(), p.Name, n) != nil {
@@ -157,7 +158,7 @@ func (h *Host) serveState(w http.ResponseWriter, r *http.Request, p Principal, a
 	if !ok {
 		return errNoTerminal
 	}
-	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: s.uri, Detail: "the page"})
+	h.audit(rights.AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: s.uri, Detail: "the page"})
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(s.append(nil)) // fails only with the connection
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/change"
 	"tether/internal/clip"
 	"tether/screen"
@@ -23,7 +24,7 @@ type input struct {
 // else, and invalid ones.
 func (c *conn) inputSaid(params []byte) {
 	var p ahp.StateParams
-	if err := ahp.DecodeParams(params, &p); err != nil || !c.may(rightLend) {
+	if err := ahp.DecodeParams(params, &p); err != nil || !c.may(rights.Lend) {
 		return
 	}
 	c.h.mu.Lock()

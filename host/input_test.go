@@ -13,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/events"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -176,7 +177,7 @@ func TestReadyIsShown(t *testing.T) {
 	ended, active := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = h.StreamEvents(ctx, host.Principal{Name: "bot", Role: host.RoleAgent}, &events.Request{Name: events.Ready}, listener{active: sync.OnceFunc(func() { close(active) }), event: func(e events.Event) {
+		_ = h.StreamEvents(ctx, rights.Principal{Name: "bot", Role: rights.RoleAgent}, &events.Request{Name: events.Ready}, listener{active: sync.OnceFunc(func() { close(active) }), event: func(e events.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			heard = append(heard, fmt.Sprint(e.Data["state"], ": ", e.Data["why"]))
@@ -243,7 +244,7 @@ func (l listener) Heartbeat(string) error { return nil }
 func (l listener) Event(e events.Event) error { l.event(e); return nil }
 
 // listens keeps the events of input that a principal is told of, until the test ends.
-func listens(t *testing.T, h *host.Host, p host.Principal) *[]string {
+func listens(t *testing.T, h *host.Host, p rights.Principal) *[]string {
 	var heard []string
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

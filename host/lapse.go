@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"tether/host/admission"
+	"tether/host/rights"
 )
 
 // Rights says how old the tokens, people and grants are that a node of a cluster knows
@@ -35,7 +36,7 @@ func (h *Host) SetRights(r Rights) {
 	case r == RightsLapsed && h.lapsed.Err() == nil:
 		h.lapse()
 		for c := range h.conns {
-			if !c.taken && c.remote.principal.Role != RoleMachine {
+			if !c.taken && c.remote.principal.Role != rights.RoleMachine {
 				c.expelLocked(closeGoingAway, errRightsOld.Text)
 			}
 		}
@@ -45,8 +46,8 @@ func (h *Host) SetRights(r Rights) {
 // admits decides whether a request is served at all. While rights are old, only those of
 // in are; nil admits none.
 func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *admission.Refusal {
-	rights := Rights(h.rights.Load())
-	if rights == RightsChecked || rights == RightsOld && in != nil && in(r) {
+	age := Rights(h.rights.Load())
+	if age == RightsChecked || age == RightsOld && in != nil && in(r) {
 		return nil
 	}
 	return errRightsOld

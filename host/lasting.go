@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"sync"
+
+	"tether/host/rights"
 )
 
 // A token ends what was opened with it. What belongs to a name (shells and the session of
@@ -11,7 +13,7 @@ import (
 
 // names knows how long what belongs to names lasts. It is safe for concurrent use.
 type names struct {
-	valid func(name string, role Role) (Principal, bool) // Options.Named; set once
+	valid func(name string, role rights.Role) (rights.Principal, bool) // Options.Named; set once
 
 	mu sync.Mutex
 	of map[string]*lasting // by Principal.Key
@@ -26,18 +28,18 @@ type lasting struct {
 
 // Lasting returns a context that ends when the principal's name has no valid token any
 // more, with this role and owner. It may read a file if p's own token has ended.
-func (h *Host) Lasting(p Principal) context.Context {
+func (h *Host) Lasting(p rights.Principal) context.Context {
 	if live := h.names.take(p); live.Err() == nil {
 		return live
 	}
 	if next, ok := h.names.other(p); ok {
 		return h.names.take(next)
 	}
-	return p.live()
+	return p.Life()
 }
 
 // ofName returns the principal as the holder of what belongs to its name.
-func (h *Host) ofName(p Principal) Principal {
+func (h *Host) ofName(p rights.Principal) rights.Principal {
 	if p.Live != nil {
 		p.Live = h.Lasting(p)
 	}
@@ -46,9 +48,9 @@ func (h *Host) ofName(p Principal) Principal {
 
 // take is Lasting for a principal with a valid token, or one whose name is known. It
 // reads no file.
-func (n *names) take(p Principal) context.Context {
+func (n *names) take(p rights.Principal) context.Context {
 	if p.Live == nil {
-		return p.live()
+		return p.Life()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,7 +65,7 @@ func (n *names) take(p Principal) context.Context {
 }
 
 // addLocked counts a token of a name; l may be nil.
-func (n *names) addLocked(p Principal, l *lasting) *lasting {
+func (n *names) addLocked(p rights.Principal, l *lasting) *lasting {
 	if l == nil {
 		l = &lasting{tokens: map[context.Context]struct{}{}}
 		l.live, l.end = context.WithCancelCause(context.Background())
@@ -81,7 +83,7 @@ func (n *names) addLocked(p Principal, l *lasting) *lasting {
 
 // ended is called when a token has ended. With the last one that is known here, what
 // belongs to its name ends, unless another one is valid.
-func (n *names) ended(p Principal, l *lasting) {
+func (n *names) ended(p rights.Principal, l *lasting) {
 	n.mu.Lock()
 	delete(l.tokens, p.Live)
 	last := len(l.tokens) == 0
@@ -104,7 +106,7 @@ func (n *names) ended(p Principal, l *lasting) {
 
 // other returns the principal of another valid token of a name, also of one that was not
 // shown here yet.
-func (n *names) other(p Principal) (next Principal, ok bool) {
+func (n *names) other(p rights.Principal) (next rights.Principal, ok bool) {
 	if n.valid == nil {
 		return next, false
 	}

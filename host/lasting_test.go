@@ -14,22 +14,23 @@ import (
 	"tether/events"
 	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/mcp"
 )
 
 // subscribers are the principals for whom webhooks were asked for.
-type subscribers struct{ all chan host.Principal }
+type subscribers struct{ all chan rights.Principal }
 
-func (s subscribers) Subscribe(_ context.Context, p host.Principal, _ mcp.Webhook) (mcp.Subscribed, error) {
+func (s subscribers) Subscribe(_ context.Context, p rights.Principal, _ mcp.Webhook) (mcp.Subscribed, error) {
 	s.all <- p
 	return mcp.Subscribed{}, errors.New("enough")
 }
 
-func (subscribers) Unsubscribe(host.Principal, mcp.Webhook) error { return nil }
+func (subscribers) Unsubscribe(rights.Principal, mcp.Webhook) error { return nil }
 
 // hooked is the principal as which the host asks for a webhook of a token.
-func (s subscribers) hooked(t *testing.T, url, token string) host.Principal {
+func (s subscribers) hooked(t *testing.T, url, token string) rights.Principal {
 	t.Helper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"events/subscribe","params":{"name":"terminal.exited","arguments":{},"delivery":{"mode":"webhook","url":"https://x.example/","secret":"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}}}`
 	posted(t, url, token, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "events/subscribe", "Mcp-Name", "terminal.exited")
@@ -66,9 +67,9 @@ func TestReplacingAToken(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var run sync.WaitGroup
 		run.Go(func() { tokens.Run(ctx, nil) })
-		first, one, err := tokens.Create("helper", host.RoleOperator, 0)
+		first, one, err := tokens.Create("helper", rights.RoleOperator, 0)
 		must.Do(t, err)
-		runner, hooks := &shellRunner{}, subscribers{make(chan host.Principal, 1)}
+		runner, hooks := &shellRunner{}, subscribers{make(chan rights.Principal, 1)}
 		h, url := serve(t, host.Options{Access: tokens, Named: tokens.Named, Sessions: true, AgentShells: true, Runner: runner, Webhooks: hooks})
 		old := must.Get(overHTTP(t, url, first, nil))(t)
 		lines := must.Get(overLines(t, url, first, nil))(t)
@@ -81,7 +82,7 @@ func TestReplacingAToken(t *testing.T) {
 			return status
 		}
 
-		second, two, err := tokens.Create("helper", host.RoleOperator, 0)
+		second, two, err := tokens.Create("helper", rights.RoleOperator, 0)
 		must.Do(t, err)
 		if used {
 			must.Get(overHTTP(t, url, second, nil))(t)
@@ -123,7 +124,7 @@ func TestReplacingAToken(t *testing.T) {
 		if why := context.Cause(hook.Live); !errors.Is(why, access.ErrRevoked) {
 			t.Errorf("what belongs to the name ends with %v", why)
 		}
-		third, _, err := tokens.Create("helper", host.RoleOperator, 0)
+		third, _, err := tokens.Create("helper", rights.RoleOperator, 0)
 		must.Do(t, err)
 		if status := inSession(third); status != http.StatusNotFound {
 			t.Errorf("in a session of the former tokens a later one gets %d", status)
@@ -138,7 +139,7 @@ func TestReplacingAToken(t *testing.T) {
 func TestReplacingATokenOfAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaff(false, "machine.laptop.", "machine.laptop..new")
-		h := testHost(t, host.Options{Access: s, Named: func(string, host.Role) (host.Principal, bool) {
+		h := testHost(t, host.Options{Access: s, Named: func(string, rights.Role) (rights.Principal, bool) {
 			p := s.of["machine.laptop..new"]
 			return p, p.Live.Err() == nil
 		}, Grace: time.Second, Park: time.Hour})
@@ -174,10 +175,10 @@ func TestANameLastsAsLongAsItsTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{})
 		var ends []context.CancelFunc
-		token := func(owner string) host.Principal {
+		token := func(owner string) rights.Principal {
 			live, end := context.WithCancel(t.Context())
 			ends = append(ends, end)
-			return host.Principal{Name: "ann", Role: host.RoleObserver, Owner: owner, Live: live}
+			return rights.Principal{Name: "ann", Role: rights.RoleObserver, Owner: owner, Live: live}
 		}
 		a, b, other := token("p-1"), token("p-1"), token("p-2")
 		live := h.Lasting(a)
@@ -203,7 +204,7 @@ func TestANameLastsAsLongAsItsTokens(t *testing.T) {
 		if next := token("p-1"); h.Lasting(next).Err() != nil || h.Lasting(next) == live {
 			t.Error("a later token of the name has a time of its own")
 		}
-		if h.Lasting(host.Principal{Role: host.RoleAdmin}).Done() != nil {
+		if h.Lasting(rights.Principal{Role: rights.RoleAdmin}).Done() != nil {
 			t.Error("the host's own token ends")
 		}
 	})

@@ -10,13 +10,14 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
 )
 
 // ann is a person who may lend and look.
-var ann = host.Principal{Name: "ann", Role: host.RoleAdmin}
+var ann = rights.Principal{Name: "ann", Role: rights.RoleAdmin}
 
 // goesOn reports what of a connection does not arrive at once: output of a terminal that
 // it watches, acknowledgements and counts of its own, and the answer to a request for a
@@ -54,7 +55,7 @@ func (v *viewer) goesOn(m *viewer, live, own string) (missing []string) {
 // crowd lends what the tests watch.
 func crowd(t *testing.T, h *host.Host) (m, desk *viewer, live, own string) {
 	live, own = "ahp-terminal:/live", "ahp-terminal:/own"
-	m = joined(t, h, host.Principal{Name: "m", Role: host.RoleMachine}, viewOptions{resume: true})
+	m = joined(t, h, rights.Principal{Name: "m", Role: rights.RoleMachine}, viewOptions{resume: true})
 	m.create(live)
 	m.create("ahp-terminal:/empty")
 	desk = joined(t, h, ann, viewOptions{resume: true, subs: []string{live}})

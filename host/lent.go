@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/screen"
 )
 
@@ -57,7 +58,7 @@ func (h *Host) EndGrant(id, to string) bool {
 // endGrant is EndGrant without storing it for the next host. It returns the terminal's
 // URI, "" if nothing was granted. The node that owns a mirror learns of it from the
 // document of people, which all nodes share.
-func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
+func (h *Host) endGrant(id, to string, g rights.Grantee) (uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for t := range h.everyLocked() {
@@ -72,7 +73,7 @@ func (h *Host) endGrant(id, to string, g Grantee) (uri string) {
 
 // keepEnded stores the end of a grant for the next host. It must not be called with the
 // host's mutex.
-func (h *Host) keepEnded(uri, to string, g Grantee) {
+func (h *Host) keepEnded(uri, to string, g rights.Grantee) {
 	if err := h.opts.People.Withdraw(uri, to, g); err != nil {
 		h.log.Error().Err(err).Str("terminal", uri).Msg("the end of a grant is not kept: it is in force again after a restart of the host")
 	}
@@ -81,13 +82,13 @@ func (h *Host) keepEnded(uri, to string, g Grantee) {
 // endedBeforeLocked returns the grantees whose grants for a terminal an administrator of
 // an earlier host has ended. former is the URI that the terminal had there, "" if it is
 // the same.
-func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
+func (h *Host) endedBeforeLocked(uri, former string) []rights.Grantee {
 	over := slices.Clone(h.roster.Withdrawn[uri])
 	if former == "" {
 		return over
 	}
 	for _, g := range h.roster.Withdrawn[former] {
-		if name := h.roster.name(g); name != "" && !slices.Contains(over, g) {
+		if name := h.roster.NameOf(g); name != "" && !slices.Contains(over, g) {
 			over = append(over, g)
 			h.work.Go(func() { h.keepEnded(uri, name, g) })
 		}
@@ -96,17 +97,19 @@ func (h *Host) endedBeforeLocked(uri, former string) []Grantee {
 }
 
 // owns reports whether g is the client's owner.
-func (c *client) owns(g Grantee) bool { return g.kind == toPerson && g.id == c.principal.Owner }
+func (c *client) owns(g rights.Grantee) bool {
+	return g.Kind == rights.ToPerson && g.ID == c.principal.Owner
+}
 
 // lentDoor lists terminals and ends grants.
 func (h *Host) lentDoor() http.HandlerFunc {
-	return h.forAdministrators(lentPath, "terminals", "grant", func(Principal) any { return h.Lent() },
-		func(p Principal, r *http.Request, name string) bool {
+	return h.forAdministrators(lentPath, "terminals", "grant", func(rights.Principal) any { return h.Lent() },
+		func(p rights.Principal, r *http.Request, name string) bool {
 			id, to, ok := strings.Cut(name, "/")
 			if !ok || ahp.CheckAudienceName(to, false) != nil || !h.EndGrant(id, to) {
 				return false
 			}
-			h.audit(AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: id, Detail: to})
+			h.audit(rights.AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: id, Detail: to})
 			return true
 		})
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -46,7 +47,7 @@ type openPorts struct {
 
 // portUse is a request under way.
 type portUse struct {
-	p    Principal
+	p    rights.Principal
 	port int
 	end  context.CancelCauseFunc
 }
@@ -56,7 +57,7 @@ type portUse struct {
 // but for the name of the server. Each request is checked anew, and ends within a moment
 // when the principal loses the right, with one of the errors above. The caller must close
 // the answers' bodies.
-func (h *Host) Port(p Principal, uri string, port int) (http.RoundTripper, error) {
+func (h *Host) Port(p rights.Principal, uri string, port int) (http.RoundTripper, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, err := h.portLocked(&p, uri, port); err != nil {
@@ -75,7 +76,7 @@ type portRoute struct {
 }
 
 // portLocked decides whether a principal may ask a port, and finds the way.
-func (h *Host) portLocked(p *Principal, uri string, port int) (r portRoute, err error) {
+func (h *Host) portLocked(p *rights.Principal, uri string, port int) (r portRoute, err error) {
 	t := h.knownLocked(uri)
 	if t == nil {
 		return r, ErrPortUnseen
@@ -101,7 +102,7 @@ func (h *Host) portLocked(p *Principal, uri string, port int) (r portRoute, err 
 }
 
 // mayAskLocked decides whether a principal may ask a port of a terminal.
-func (h *Host) mayAskLocked(p *Principal, t *terminal, port int) error {
+func (h *Host) mayAskLocked(p *rights.Principal, t *terminal, port int) error {
 	v := h.viewerLocked(*p)
 	v.GuestPort = 0 // with it, a guest sees nothing at all
 	_, sees := h.seesLocked(&v, t)
@@ -166,7 +167,7 @@ func (c *conn) lentPorts(r *jsonrpc.Request) error {
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
 		return invalid(err)
 	}
-	if !c.may(rightLend) {
+	if !c.may(rights.Lend) {
 		return c.denied("lend ports")
 	}
 	h := c.h
@@ -227,7 +228,7 @@ func (h *Host) auditPortsLocked(t *terminal, before []ahp.LentPort) {
 	by, uri := remote{principal: t.creator.principal}, t.uri
 	h.work.Go(func() {
 		for _, detail := range said {
-			h.audit(AuditPort, by, AuditEvent{Terminal: uri, Detail: detail})
+			h.audit(rights.AuditPort, by, rights.AuditEvent{Terminal: uri, Detail: detail})
 		}
 	})
 }
@@ -244,7 +245,7 @@ func (h *Host) countPortLocked(t *terminal, port int64) {
 // portTransport implements http.RoundTripper for one principal and port.
 type portTransport struct {
 	h    *Host
-	p    Principal
+	p    rights.Principal
 	uri  string
 	port int
 	call string // ahp.PortsCall; "" for a request to the dev server
@@ -263,7 +264,7 @@ func (w *portTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if w.call == "" && w.h.portLooks.first(fmt.Sprint(w.p.Key(), " ", w.uri, " ", w.port, " ", route.since)) { // a page has many requests
-		w.h.audit(AuditPort, remote{principal: w.p}, AuditEvent{Terminal: w.uri, Detail: fmt.Sprintf("port %d is asked", w.port)})
+		w.h.audit(rights.AuditPort, remote{principal: w.p}, rights.AuditEvent{Terminal: w.uri, Detail: fmt.Sprintf("port %d is asked", w.port)})
 	}
 	out, err := w.outgoing(r.WithContext(ctx), &route)
 	if err != nil {
@@ -288,7 +289,7 @@ func (w *portTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // begin checks the principal's right and records the request. ctx ends when the right
 // does. The caller must call done, also after an error.
 func (w *portTransport) begin(parent context.Context) (ctx context.Context, route portRoute, done func(), err error) {
-	h, live := w.h, w.p.live()
+	h, live := w.h, w.p.Life()
 	parent, unlapsed := h.unlapsed(parent)
 	ctx, end := context.WithCancelCause(parent)
 	revoked := context.AfterFunc(live, func() { end(ErrPortUnseen) })

@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -68,10 +69,10 @@ func (l *lender) opens(ports ...ahp.LentPort) {
 // audited collects what a host records.
 type audited struct {
 	mu  sync.Mutex
-	all []host.AuditEvent
+	all []rights.AuditEvent
 }
 
-func (a *audited) add(ev host.AuditEvent) {
+func (a *audited) add(ev rights.AuditEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, ev)
@@ -81,7 +82,7 @@ func (a *audited) add(ev host.AuditEvent) {
 func (a *audited) has(kind, name, detail string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.all, func(ev host.AuditEvent) bool {
+	return slices.ContainsFunc(a.all, func(ev rights.AuditEvent) bool {
 		return ev.Type == kind && ev.Name == name && ev.Detail == detail && ev.Terminal == webURI
 	})
 }
@@ -110,7 +111,7 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 	withPort := s.of["guest.web"]
 	withPort.Name, withPort.GuestPort = "guest AbCdEfGh", 8080
 	for name, c := range map[string]struct {
-		p      host.Principal
+		p      rights.Principal
 		reader string // what the machine is told; "" if it is not asked
 		port   int
 		err    error
@@ -158,12 +159,12 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 		t.Errorf("a port for guests alone is listed: %+v", ports)
 	}
 	testkit.Eventually(t, patience, "it is recorded", func() bool {
-		return record.has(host.AuditPort, "laptop", "port 8081 is open for reading to guests with a link for it") && record.has(host.AuditPort, "laptop", "port 3000 is closed, after 3 requests") && record.has(host.AuditPort, "laptop", "port 8080 is open for reading and writing to ann, agent:ci")
+		return record.has(rights.AuditPort, "laptop", "port 8081 is open for reading to guests with a link for it") && record.has(rights.AuditPort, "laptop", "port 3000 is closed, after 3 requests") && record.has(rights.AuditPort, "laptop", "port 8080 is open for reading and writing to ann, agent:ci")
 	})
-	if !record.has(host.AuditPort, "ci", "port 3000 is asked") {
+	if !record.has(rights.AuditPort, "ci", "port 3000 is asked") {
 		t.Errorf("who asked is not in the record: %+v", record.all)
 	}
-	if !record.has(host.AuditPort, "laptop", "port 3000 is open for reading to ann, everyone") {
+	if !record.has(rights.AuditPort, "laptop", "port 3000 is open for reading to ann, everyone") {
 		t.Errorf("the record is %+v", record.all)
 	}
 }
@@ -323,7 +324,7 @@ func TestFetchPageAtTheHost(t *testing.T) {
 	if image, ok := r.Content[1].(*mcp.ImageContent); !ok || image.MIMEType != "image/png" || string(image.Data) != "\x89PNG" {
 		t.Errorf("the image is %+v", r.Content)
 	}
-	if !record.has(host.AuditCalled, "ci", "fetch_page, port 3000") {
+	if !record.has(rights.AuditCalled, "ci", "fetch_page, port 3000") {
 		t.Errorf("the record is %+v", record.all)
 	}
 	// The token is revoked while the machine answers.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tether/ahp"
+	"tether/host/rights"
 )
 
 // lister is a principal at the host with its view of the catalogue, for all its
@@ -27,12 +28,12 @@ type lister struct {
 // listerKey identifies a view: equal views have equal keys.
 type listerKey struct {
 	name, owner, guest string
-	role               Role
+	role               rights.Role
 	steward, all       bool // all: sees everything
 }
 
-func keyOf(p *Principal) listerKey {
-	return listerKey{name: p.Name, owner: p.Owner, role: p.Role, steward: p.steward}
+func keyOf(p *rights.Principal) listerKey {
+	return listerKey{name: p.Name, owner: p.Owner, role: p.Role, steward: p.Steward}
 }
 
 // hold is one use of a lister. When audiences are put in force, the hold gets another
@@ -78,8 +79,8 @@ func (h *Host) listerLocked(v viewer) *lister {
 	switch {
 	case v.Guest != "":
 		key = listerKey{guest: v.Guest}
-	case !h.roster.On && v.may(rightSee):
-		key, v = listerKey{all: true}, viewer{Principal: Principal{Role: RoleObserver}}
+	case !h.roster.On && v.May(rights.See):
+		key, v = listerKey{all: true}, viewer{Principal: rights.Principal{Role: rights.RoleObserver}}
 	}
 	l := h.listers[key]
 	if l == nil {
@@ -118,18 +119,18 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 		}
 		return
 	}
-	to := func(g Grantee) {
-		switch g.kind {
-		case toGroup:
-			for _, id := range h.roster.Groups[g.name] {
+	to := func(g rights.Grantee) {
+		switch g.Kind {
+		case rights.ToGroup:
+			for _, id := range h.roster.Groups[g.Name] {
 				some(h.byOwner[id])
 			}
-		case toEveryone:
+		case rights.ToEveryone:
 			for _, l := range h.listers {
 				do(l)
 			}
 		default:
-			some(h.byOwner[g.id])
+			some(h.byOwner[g.ID])
 		}
 	}
 	for i := range t.audience.grants {

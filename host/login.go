@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/internal/change"
 )
@@ -29,31 +30,31 @@ const (
 // logins has the logged-in browsers and the links that log a browser in. It stores only
 // hashes.
 type logins struct {
-	store  Logins       // set once; nil: nothing outlives the host
-	shared SharedLogins // store, if other nodes share it, else nil
+	store  rights.Logins       // set once; nil: nothing outlives the host
+	shared rights.SharedLogins // store, if other nodes share it, else nil
 	log    zerolog.Logger
 	work   sync.WaitGroup // logins that are being dropped
 
-	looking  sync.Mutex                                // held while shared is read
-	launches bounded.Map[[sha256.Size]byte, Principal] // whom links log in, by the hashes of their codes
+	looking  sync.Mutex                                       // held while shared is read
+	launches bounded.Map[[sha256.Size]byte, rights.Principal] // whom links log in, by the hashes of their codes
 	mu       sync.Mutex
 	browsers bounded.Map[[sha256.Size]byte, login]
 	dropped  map[[sha256.Size]byte]bool // ended ones that shared may still have: look must not add them again; nil without shared
 	closed   bool
 }
 
-func newLogins(store Logins, log zerolog.Logger) logins {
-	return logins{store: store, log: log, launches: bounded.Map[[sha256.Size]byte, Principal]{Most: maxLaunches}, browsers: bounded.Map[[sha256.Size]byte, login]{Most: maxLogins}}
+func newLogins(store rights.Logins, log zerolog.Logger) logins {
+	return logins{store: store, log: log, launches: bounded.Map[[sha256.Size]byte, rights.Principal]{Most: maxLaunches}, browsers: bounded.Map[[sha256.Size]byte, login]{Most: maxLogins}}
 }
 
 // login is a logged-in browser.
 type login struct {
-	principal Principal // with a browser's rights
-	by        Principal // that of the token
+	principal rights.Principal // with a browser's rights
+	by        rights.Principal // that of the token
 	until     time.Time
 	end       context.CancelCauseFunc // ends the browser's connections
 	kept      bool                    // other nodes know it and may end it
-	proof     Proof
+	proof     rights.Proof
 }
 
 // Reasons for the end of a browser's connections.
@@ -70,10 +71,10 @@ func (s *logins) forget(hash [sha256.Size]byte, why error) {
 }
 
 // launch returns the code of a link that logs a browser in as p, once.
-func (s *logins) launch(p Principal) string {
+func (s *logins) launch(p rights.Principal) string {
 	code := rand.Text() // 128 random bits
 	if s.shared != nil {
-		kept, err := s.shared.KeepLink(Login{Cookie: sha256.Sum256([]byte(code)), Token: p.token, Principal: p, Until: time.Now().Add(launchTime)})
+		kept, err := s.shared.KeepLink(rights.Login{Cookie: sha256.Sum256([]byte(code)), Token: p.Token, Principal: p, Until: time.Now().Add(launchTime)})
 		if err != nil {
 			s.log.Error().Err(err).Msg("a link is not kept: it works at this node alone")
 		}
@@ -86,26 +87,26 @@ func (s *logins) launch(p Principal) string {
 }
 
 // follow uses up a code and returns the principal for whom it was made.
-func (s *logins) follow(code string) (Principal, bool) {
+func (s *logins) follow(code string) (rights.Principal, bool) {
 	hash := sha256.Sum256([]byte(code))
 	if p, ok := s.launches.Take(hash); ok || s.shared == nil {
-		return p, ok && p.live().Err() == nil
+		return p, ok && p.Life().Err() == nil
 	}
 	link, ok, err := s.shared.UseLink(hash)
 	if err != nil {
 		s.log.Error().Err(err).Msg("a link cannot be used")
 	}
 	p := link.Principal
-	p.token = link.Token
-	return p, ok && p.may(rightPage)
+	p.Token = link.Token
+	return p, ok && p.May(rights.Page)
 }
 
 // login returns the cookie of a browser that is logged in as p from now on. Its
 // connections end when it is logged out, at the latest after loginTime. It returns when
 // the login is stored for the next host.
-func (s *logins) login(p Principal, proof Proof) string {
+func (s *logins) login(p rights.Principal, proof rights.Proof) string {
 	cookie := rand.Text()
-	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime), Proof: proof}
+	one := rights.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.Token, Principal: p, Until: time.Now().Add(loginTime), Proof: proof}
 	s.let(one, false)
 	if s.store != nil {
 		if err := s.store.Keep(one); err != nil {
@@ -124,8 +125,8 @@ func (s *logins) restore() {
 		return
 	}
 	for _, one := range s.store.Kept() {
-		if one.Principal.may(rightPage) {
-			one.Principal.token = one.Token
+		if one.Principal.May(rights.Page) {
+			one.Principal.Token = one.Token
 			s.let(one, s.shared != nil)
 		}
 	}
@@ -161,7 +162,7 @@ func (s *logins) look() {
 		return
 	}
 	there := map[[sha256.Size]byte]bool{}
-	var fresh []Login
+	var fresh []rights.Login
 	kept := s.shared.Kept()
 	s.mu.Lock()
 	for _, one := range kept {
@@ -169,7 +170,7 @@ func (s *logins) look() {
 		if in, ok := s.browsers.Get(one.Cookie); ok {
 			in.kept = true
 			s.browsers.Put(one.Cookie, in, in.until)
-		} else if one.Principal.may(rightPage) && !s.dropped[one.Cookie] {
+		} else if one.Principal.May(rights.Page) && !s.dropped[one.Cookie] {
 			fresh = append(fresh, one)
 		}
 	}
@@ -181,7 +182,7 @@ func (s *logins) look() {
 	maps.DeleteFunc(s.dropped, func(cookie [sha256.Size]byte, _ bool) bool { return !there[cookie] })
 	s.mu.Unlock()
 	for _, one := range fresh {
-		one.Principal.token = one.Token
+		one.Principal.Token = one.Token
 		s.let(one, true)
 	}
 }
@@ -189,16 +190,16 @@ func (s *logins) look() {
 // asBrowser returns a principal with the rights of a browser: those of an observer, even
 // for an administrator. The page needs no more, and browsers send a cookie to every port
 // of a machine, on one of which a program that an agent has started may listen.
-func asBrowser(p Principal) Principal {
-	p.steward = p.administers()
-	p.Role = RoleObserver
+func asBrowser(p rights.Principal) rights.Principal {
+	p.Steward = p.Administers()
+	p.Role = rights.RoleObserver
 	return p
 }
 
 // let admits a browser.
-func (s *logins) let(one Login, kept bool) {
+func (s *logins) let(one rights.Login, kept bool) {
 	in := login{principal: asBrowser(one.Principal), by: one.Principal, until: one.Until, kept: kept, proof: one.Proof}
-	live, end := context.WithCancelCause(in.principal.live())
+	live, end := context.WithCancelCause(in.principal.Life())
 	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
 	in.principal.Live = timed
 	in.end = func(why error) { end(why); stop() }
@@ -212,12 +213,12 @@ func (s *logins) let(one Login, kept bool) {
 
 // find returns the principal of a cookie. A cookie that another node has just made may
 // not have arrived here yet; find waits for it, at most sharedTime.
-func (s *logins) find(cookie string) (Principal, bool) {
+func (s *logins) find(cookie string) (rights.Principal, bool) {
 	return s.findHash(sha256.Sum256([]byte(cookie)))
 }
 
 // findHash is find for the hash of a cookie.
-func (s *logins) findHash(hash [sha256.Size]byte) (Principal, bool) {
+func (s *logins) findHash(hash [sha256.Size]byte) (rights.Principal, bool) {
 	p, ok := s.known(hash)
 	if !ok && s.shared != nil {
 		change.Soon(sharedTime, func() bool { s.look(); p, ok = s.known(hash); return ok })
@@ -225,9 +226,9 @@ func (s *logins) findHash(hash [sha256.Size]byte) (Principal, bool) {
 	return p, ok
 }
 
-func (s *logins) known(hash [sha256.Size]byte) (Principal, bool) {
+func (s *logins) known(hash [sha256.Size]byte) (rights.Principal, bool) {
 	one, ok := s.browsers.Get(hash)
-	return one.principal, ok && one.principal.live().Err() == nil
+	return one.principal, ok && one.principal.Life().Err() == nil
 }
 
 // logout logs a browser out. It returns when the next host does not know the cookie any
@@ -286,23 +287,23 @@ func (s *logins) close() {
 // Launch returns the path, with its fragment, of a link that logs one browser in as p,
 // once its person has pressed the button there. It works once, within ten minutes. The
 // caller must have verified that p asks for it.
-func (h *Host) Launch(p Principal) string {
+func (h *Host) Launch(p rights.Principal) string {
 	if p.Name == "" && h.opts.Token != "" {
-		p.token = sha256.Sum256([]byte(h.opts.Token))
+		p.Token = sha256.Sum256([]byte(h.opts.Token))
 	}
 	return launchPath + "#" + h.logins.launch(p)
 }
 
 // admitBrowser logs the browser in.
-func (h *Host) admitBrowser(w http.ResponseWriter, r *http.Request, p Principal, proof Proof) {
+func (h *Host) admitBrowser(w http.ResponseWriter, r *http.Request, p rights.Principal, proof rights.Proof) {
 	h.checks.SetCookie(w, r, h.checks.LoginCookie(r), h.logins.login(p, proof), loginTime)
 }
 
 // LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller
 // must have verified that p asks for it; token is the token that admits p. LogIn does not
 // write the audit record.
-func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string, proof Proof) {
-	p.token = sha256.Sum256([]byte(token))
+func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p rights.Principal, token string, proof rights.Proof) {
+	p.Token = sha256.Sum256([]byte(token))
 	PageHeaders(w.Header())
 	h.admitBrowser(w, r, p, proof)
 	goOn(w)
@@ -310,11 +311,11 @@ func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token 
 
 // shown returns what the token of p, or a link that was made with it, proves about the
 // person: nothing, if a login at an identity provider has left it on the person's disk.
-func (h *Host) shown(p Principal) Proof {
-	if h.opts.Register != nil && h.opts.Register.Session(p.token) {
-		return ProofNone
+func (h *Host) shown(p rights.Principal) rights.Proof {
+	if h.opts.Register != nil && h.opts.Register.Session(p.Token) {
+		return rights.ProofNone
 	}
-	return ProofNow
+	return rights.ProofNow
 }
 
 // LoginRefused shows a person why a login at an identity provider failed, with the ways
@@ -325,10 +326,10 @@ func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
 }
 
 // browser returns the principal of the request's cookie.
-func (h *Host) browser(r *http.Request) (Principal, bool) {
+func (h *Host) browser(r *http.Request) (rights.Principal, bool) {
 	cookie, err := r.Cookie(h.checks.LoginCookie(r))
 	if err != nil {
-		return Principal{}, false
+		return rights.Principal{}, false
 	}
 	return h.logins.find(cookie.Value)
 }

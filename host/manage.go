@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 )
 
@@ -27,86 +28,35 @@ const (
 	csrfHeader = "X-Tether-Csrf"
 )
 
-// EntryKind is the kind of an entry.
-type EntryKind string
-
-// The kinds, in the order of the page. A terminal cannot be ended at the host's page:
-// only its machine ends it.
-const (
-	EntryMachine  EntryKind = "machine"
-	EntryAgent    EntryKind = "agent"
-	EntryPerson   EntryKind = "person"
-	EntryGrant    EntryKind = "grant"
-	EntryShare    EntryKind = "share"
-	EntrySession  EntryKind = "session"
-	EntryTerminal EntryKind = "terminal"
-)
-
-// Entry is a record of an access right at the host.
-type Entry struct {
-	Kind   EntryKind  `json:"kind"`
-	ID     string     `json:"id"` // unique among those of its kind
-	Name   string     `json:"name"`
-	Owner  string     `json:"owner,omitempty"`  // the person's name; empty: the administrator
-	Detail string     `json:"detail,omitempty"` // a role, groups, the grantee
-	Since  *time.Time `json:"since,omitempty"`
-	Until  *time.Time `json:"until,omitempty"`
-	// Online and Terminals are set for a machine, Size for a terminal: bytes of text that
-	// the host has.
-	Online    bool  `json:"online,omitempty"`
-	Terminals int   `json:"terminals,omitempty"`
-	Size      int64 `json:"size,omitempty"`
-
-	OwnerID string `json:"-"`
-}
-
-// ErrNoEntry is returned by Register.End for an entry that does not exist, or not any
-// more.
-var ErrNoEntry = errors.New("it is not there any more")
-
-// Register is the list of access rights. It is safe for concurrent use, and may read and
-// write files.
-type Register interface {
-	// Entries returns all machines, agents, people and grants, and logins other than
-	// those that only the host's browsers have.
-	Entries() ([]Entry, error)
-	// End ends one of them, and its connections within two seconds. ErrNoEntry means that
-	// it is gone.
-	End(kind EntryKind, id string) error
-	// Session reports whether Entries has the login to which the token with that hash
-	// belongs.
-	Session(token [sha256.Size]byte) bool
-}
-
 // entriesAnswer is the answer for the page.
 type entriesAnswer struct {
-	Me       string  `json:"me"`       // name of the person; empty: the host's own token
-	Admin    bool    `json:"admin"`    // Entries has everybody's
-	Secure   bool    `json:"secure"`   // entries can be ended, because the page came by https
-	Fresh    bool    `json:"fresh"`    // the login is young enough to end entries
-	Unproven bool    `json:"unproven"` // the identity provider does not say when people log in there, so no login is young enough
-	Again    string  `json:"again"`    // where to log in anew
-	CSRF     string  `json:"csrf"`     // for csrfHeader
-	Entries  []Entry `json:"entries"`  // in no order
+	Me       string         `json:"me"`       // name of the person; empty: the host's own token
+	Admin    bool           `json:"admin"`    // Entries has everybody's
+	Secure   bool           `json:"secure"`   // entries can be ended, because the page came by https
+	Fresh    bool           `json:"fresh"`    // the login is young enough to end entries
+	Unproven bool           `json:"unproven"` // the identity provider does not say when people log in there, so no login is young enough
+	Again    string         `json:"again"`    // where to log in anew
+	CSRF     string         `json:"csrf"`     // for csrfHeader
+	Entries  []rights.Entry `json:"entries"`  // in no order
 }
 
 var (
 	errNotSecure = &admission.Refusal{Status: http.StatusForbidden, Text: "only over https can anything be ended", Quiet: true}
 	errNotFresh  = &admission.Refusal{Status: http.StatusForbidden, Text: "log in again: you have not shown who you are within the last 15 minutes", Quiet: true}
 	errUnproven  = &admission.Refusal{Status: http.StatusForbidden, Text: "your identity provider does not say when you have logged in there: use the command at the host", Quiet: true}
-	errNoEntry   = &admission.Refusal{Status: http.StatusNotFound, Text: ErrNoEntry.Error(), Quiet: true}
+	errNoEntry   = &admission.Refusal{Status: http.StatusNotFound, Text: rights.ErrNoEntry.Error(), Quiet: true}
 	errRegister  = &admission.Refusal{Status: http.StatusInternalServerError, Text: "the host cannot do this now; its log says why", Quiet: true}
 )
 
 // entries serves entryPath.
-func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
+func (h *Host) entries(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
 	all, err := h.entriesOf(p)
 	if err != nil {
 		h.log.Error().Err(err).Msg("the page's list of people")
 		return errRegister
 	}
-	a := entriesAnswer{Me: p.Name, Admin: p.administers(), Entries: all, Again: "/"}
-	if h.opts.Provider != nil && h.opts.Register != nil && h.opts.Register.Session(p.token) {
+	a := entriesAnswer{Me: p.Name, Admin: p.Administers(), Entries: all, Again: "/"}
+	if h.opts.Provider != nil && h.opts.Register != nil && h.opts.Register.Session(p.Token) {
 		a.Again = h.opts.Provider.Path + "?again"
 	}
 	if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil {
@@ -119,7 +69,7 @@ func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *adm
 
 // entriesOf returns the entries that p may see and end: their own or, for an
 // administrator, all.
-func (h *Host) entriesOf(p Principal) ([]Entry, error) {
+func (h *Host) entriesOf(p rights.Principal) ([]rights.Entry, error) {
 	all := h.logins.entries(h.opts.Register)
 	if h.opts.Register != nil {
 		kept, err := h.opts.Register.Entries()
@@ -132,14 +82,14 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	defer h.mu.Unlock()
 	v := h.viewerLocked(p)
 	all = append(all, h.shareEntriesLocked()...)
-	all = slices.DeleteFunc(all, func(e Entry) bool {
-		return !v.administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == EntryPerson)
+	all = slices.DeleteFunc(all, func(e rights.Entry) bool {
+		return !v.Administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == rights.EntryPerson)
 	})
 	online, lent := map[string]bool{}, map[string]int{}
 	for t := range h.everyLocked() {
-		if v.administers() {
+		if v.Administers() {
 			owner := &t.creator.principal
-			all = append(all, Entry{Kind: EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.content.end - t.content.oldest()})
+			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.content.end - t.content.oldest()})
 		}
 		lent[t.creator.principal.Name]++
 	}
@@ -149,7 +99,7 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	for i := range all {
 		e := &all[i]
 		e.Owner = cmp.Or(e.Owner, h.roster.People[e.OwnerID])
-		if e.Kind == EntryMachine {
+		if e.Kind == rights.EntryMachine {
 			e.Online, e.Terminals = online[e.Name], lent[e.Name]
 		}
 	}
@@ -177,14 +127,16 @@ func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *admission.Refus
 		return why
 	}
 	var asked struct {
-		Kind EntryKind `json:"kind"`
-		ID   string    `json:"id"`
+		Kind rights.EntryKind `json:"kind"`
+		ID   string           `json:"id"`
 	}
 	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
 		return &admission.Refusal{Status: http.StatusBadRequest, Text: "the body must be JSON with kind and id", Quiet: true}
 	}
 	all, err := h.entriesOf(p)
-	i := slices.IndexFunc(all, func(e Entry) bool { return e.Kind == asked.Kind && e.ID == asked.ID && e.Kind != EntryTerminal })
+	i := slices.IndexFunc(all, func(e rights.Entry) bool {
+		return e.Kind == asked.Kind && e.ID == asked.ID && e.Kind != rights.EntryTerminal
+	})
 	if err == nil && i < 0 {
 		return errNoEntry
 	}
@@ -192,33 +144,33 @@ func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *admission.Refus
 		err = h.end(asked.Kind, asked.ID)
 	}
 	switch {
-	case errors.Is(err, ErrNoEntry):
+	case errors.Is(err, rights.ErrNoEntry):
 		return errNoEntry
 	case err != nil:
 		h.log.Error().Err(err).Msg("ending something at the page")
 		return errRegister
 	}
-	h.audit(AuditRevoked, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: string(asked.Kind) + " " + all[i].Name})
+	h.audit(rights.AuditRevoked, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Detail: string(asked.Kind) + " " + all[i].Name})
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // end ends one entry.
-func (h *Host) end(kind EntryKind, id string) error {
-	if kind == EntrySession && strings.HasPrefix(id, browserPrefix) {
+func (h *Host) end(kind rights.EntryKind, id string) error {
+	if kind == rights.EntrySession && strings.HasPrefix(id, browserPrefix) {
 		if !h.logins.end(strings.TrimPrefix(id, browserPrefix)) {
-			return ErrNoEntry
+			return rights.ErrNoEntry
 		}
 		return nil
 	}
-	if kind == EntryShare {
+	if kind == rights.EntryShare {
 		if !h.endShare(id) {
-			return ErrNoEntry
+			return rights.ErrNoEntry
 		}
 		return nil
 	}
 	if h.opts.Register == nil {
-		return ErrNoEntry
+		return rights.ErrNoEntry
 	}
 	return h.opts.Register.End(kind, id)
 }
@@ -231,13 +183,13 @@ func entryID(cookie [sha256.Size]byte) string { return hex.EncodeToString(cookie
 
 // entries returns the logged-in browsers, except for those whose login the register
 // lists.
-func (s *logins) entries(besides Register) (all []Entry) {
+func (s *logins) entries(besides rights.Register) (all []rights.Entry) {
 	for cookie, one := range s.browsers.All() {
-		if one.principal.live().Err() != nil || besides != nil && besides.Session(one.principal.token) {
+		if one.principal.Life().Err() != nil || besides != nil && besides.Session(one.principal.Token) {
 			continue
 		}
 		since, until := one.until.Add(-loginTime), one.until
-		all = append(all, Entry{Kind: EntrySession, ID: browserPrefix + entryID(cookie), Name: cmp.Or(one.principal.Name, "the host's own token"), Detail: "browser, by token",
+		all = append(all, rights.Entry{Kind: rights.EntrySession, ID: browserPrefix + entryID(cookie), Name: cmp.Or(one.principal.Name, "the host's own token"), Detail: "browser, by token",
 			Since: &since, Until: &until, OwnerID: one.principal.Owner})
 	}
 	return all
@@ -246,9 +198,9 @@ func (s *logins) entries(besides Register) (all []Entry) {
 // fresh returns nil if a browser's person has shown within freshTime who they are.
 func (s *logins) fresh(cookie string) *admission.Refusal {
 	switch one, _ := s.browsers.Get(sha256.Sum256([]byte(cookie))); {
-	case one.proof == ProofMissing:
+	case one.proof == rights.ProofMissing:
 		return errUnproven
-	case one.proof != ProofNow || time.Until(one.until) <= loginTime-freshTime:
+	case one.proof != rights.ProofNow || time.Until(one.until) <= loginTime-freshTime:
 		return errNotFresh
 	}
 	return nil

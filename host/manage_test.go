@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -21,43 +22,43 @@ import (
 // shelf is a Register of a list.
 type shelf struct {
 	mu       sync.Mutex
-	all      []host.Entry
+	all      []rights.Entry
 	provider bool // all tokens are of logins by an identity provider
 }
 
-// Entries implements host.Register.
-func (s *shelf) Entries() ([]host.Entry, error) {
+// Entries implements rights.Register.
+func (s *shelf) Entries() ([]rights.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all), nil
 }
 
-// End implements host.Register.
-func (s *shelf) End(kind host.EntryKind, id string) error {
+// End implements rights.Register.
+func (s *shelf) End(kind rights.EntryKind, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.all)
-	s.all = slices.DeleteFunc(s.all, func(e host.Entry) bool { return e.Kind == kind && e.ID == id })
+	s.all = slices.DeleteFunc(s.all, func(e rights.Entry) bool { return e.Kind == kind && e.ID == id })
 	if len(s.all) == before {
-		return host.ErrNoEntry
+		return rights.ErrNoEntry
 	}
 	return nil
 }
 
-// Session implements host.Register.
+// Session implements rights.Register.
 func (s *shelf) Session([sha256.Size]byte) bool { return s.provider }
 
 func (s *shelf) has(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.all, func(e host.Entry) bool { return e.ID == id })
+	return slices.ContainsFunc(s.all, func(e rights.Entry) bool { return e.ID == id })
 }
 
 func newShelf() *shelf {
-	return &shelf{all: []host.Entry{
-		{Kind: host.EntryMachine, ID: "1", Name: "laptop", OwnerID: "p-ann"}, {Kind: host.EntryMachine, ID: "2", Name: "desktop", OwnerID: "p-bob"},
-		{Kind: host.EntryMachine, ID: "3", Name: "rack"}, {Kind: host.EntryAgent, ID: "4", Name: "ci", OwnerID: "p-ann"},
-		{Kind: host.EntryPerson, ID: "p-ann", Name: "ann", OwnerID: "p-ann"}, {Kind: host.EntryPerson, ID: "p-bob", Name: "bob", OwnerID: "p-bob"},
+	return &shelf{all: []rights.Entry{
+		{Kind: rights.EntryMachine, ID: "1", Name: "laptop", OwnerID: "p-ann"}, {Kind: rights.EntryMachine, ID: "2", Name: "desktop", OwnerID: "p-bob"},
+		{Kind: rights.EntryMachine, ID: "3", Name: "rack"}, {Kind: rights.EntryAgent, ID: "4", Name: "ci", OwnerID: "p-ann"},
+		{Kind: rights.EntryPerson, ID: "p-ann", Name: "ann", OwnerID: "p-ann"}, {Kind: rights.EntryPerson, ID: "p-bob", Name: "bob", OwnerID: "p-bob"},
 	}}
 }
 
@@ -67,7 +68,7 @@ type managed struct {
 	Admin, Secure, Fresh bool
 	Unproven             bool
 	CSRF, Again          string
-	Entries              []host.Entry
+	Entries              []rights.Entry
 }
 
 func entriesFor(t *testing.T, url, cookie string) (m managed) {
@@ -82,7 +83,7 @@ func entriesFor(t *testing.T, url, cookie string) (m managed) {
 func (m *managed) names() string {
 	var all []string
 	for _, e := range m.Entries {
-		if e.Kind != host.EntrySession {
+		if e.Kind != rights.EntrySession {
 			all = append(all, string(e.Kind)+" "+e.Name)
 		}
 	}
@@ -120,13 +121,13 @@ func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 	machine := dial(t, url+"?tkn=machine.laptop.ann", "laptop", viewOptions{})
 	machine.create(uri)
 	machine.output(uri, "content\n", 0)
-	ann, admin := launchedAs(t, h, url, s.of["observer.ann.ann"]), launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	ann, admin := launchedAs(t, h, url, s.of["observer.ann.ann"]), launchedAs(t, h, url, rights.Principal{Role: rights.RoleAdmin})
 	m := entriesFor(t, url, ann)
 	if m.names() != "agent ci, machine laptop" || m.Me != "ann" || m.Admin || !m.Secure || !m.Fresh {
 		t.Errorf("ann sees %s: %+v", m.names(), m)
 	}
 	for _, e := range m.Entries {
-		if e.Kind == host.EntryMachine && (!e.Online || e.Terminals != 1 || e.Owner != "ann") {
+		if e.Kind == rights.EntryMachine && (!e.Online || e.Terminals != 1 || e.Owner != "ann") {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -137,7 +138,7 @@ func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 	all := entriesFor(t, url, admin)
 	testkit.Eventually(t, patience, "the output has arrived", func() bool { // it goes by another connection
 		all = entriesFor(t, url, admin)
-		return slices.ContainsFunc(all.Entries, func(e host.Entry) bool { return e.Kind == host.EntryTerminal && e.Size == 8 })
+		return slices.ContainsFunc(all.Entries, func(e rights.Entry) bool { return e.Kind == rights.EntryTerminal && e.Size == 8 })
 	})
 	for _, want := range []string{"agent ci", "machine desktop", "machine laptop", "machine rack", "person ann", "person bob", "terminal laptop/"} {
 		if !strings.Contains(all.names(), want) || !all.Admin {
@@ -146,10 +147,10 @@ func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 	}
 	sessions := 0
 	for _, e := range all.Entries {
-		if e.Kind == host.EntrySession {
+		if e.Kind == rights.EntrySession {
 			sessions++
 		}
-		if e.Kind == host.EntryTerminal && (e.Size != 8 || e.Owner != "ann") {
+		if e.Kind == rights.EntryTerminal && (e.Size != 8 || e.Owner != "ann") {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -169,12 +170,12 @@ func TestPeopleSeeTheirOwnEntries(t *testing.T) {
 func TestEndingAtThePage(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann", "observer.bob.bob")
 	kept := newShelf()
-	var audit []host.AuditEvent
+	var audit []rights.AuditEvent
 	var mu sync.Mutex
-	h, url := serve(t, host.Options{Token: secret, Access: s, People: s, Register: kept, Secure: true, Audit: func(ev host.AuditEvent) {
+	h, url := serve(t, host.Options{Token: secret, Access: s, People: s, Register: kept, Secure: true, Audit: func(ev rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		if ev.Type == host.AuditRevoked {
+		if ev.Type == rights.AuditRevoked {
 			audit = append(audit, ev)
 		}
 	}})
@@ -220,13 +221,13 @@ func TestEndingAtThePage(t *testing.T) {
 		t.Errorf("the record has %+v", audit)
 	}
 	mu.Unlock()
-	admin := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	admin := launchedAs(t, h, url, rights.Principal{Role: rights.RoleAdmin})
 	m := entriesFor(t, url, admin)
 	if status, body := end(t, url, admin, m.CSRF, "person", "p-bob", nil); status != http.StatusNoContent || kept.has("p-bob") {
 		t.Errorf("an administrator ends a person: %d %s", status, body)
 	}
 	for _, e := range m.Entries {
-		if e.Kind == host.EntrySession && e.Name == "bob" {
+		if e.Kind == rights.EntrySession && e.Name == "bob" {
 			if status, body := end(t, url, admin, m.CSRF, "session", e.ID, nil); status != http.StatusNoContent {
 				t.Errorf("a login: %d %s", status, body)
 			}
@@ -249,7 +250,7 @@ func TestEndingTakesAPerson(t *testing.T) {
 	h, url := serve(t, o)
 	kept.provider = true
 	cookies := map[string]string{"by a token": launchedAs(t, h, url, ann)}
-	for _, proof := range []host.Proof{host.ProofNone, host.ProofMissing, host.ProofNow} {
+	for _, proof := range []rights.Proof{rights.ProofNone, rights.ProofMissing, rights.ProofNow} {
 		w := httptest.NewRecorder()
 		h.LogIn(w, httptest.NewRequest(http.MethodGet, "https://host.example/", nil), ann, "tetherlogin_x", proof)
 		cookies[string(proof)] = w.Result().Cookies()[0].Name + "=" + w.Result().Cookies()[0].Value
@@ -259,10 +260,10 @@ func TestEndingTakesAPerson(t *testing.T) {
 		status          int
 		says            string
 	}{
-		"by a token":              {false, false, 403, "log in again"},
-		string(host.ProofNone):    {false, false, 403, "log in again"},
-		string(host.ProofMissing): {false, true, 403, "use the command at the host"},
-		string(host.ProofNow):     {true, false, 204, ""},
+		"by a token":                {false, false, 403, "log in again"},
+		string(rights.ProofNone):    {false, false, 403, "log in again"},
+		string(rights.ProofMissing): {false, true, 403, "use the command at the host"},
+		string(rights.ProofNow):     {true, false, 204, ""},
 	} {
 		m := entriesFor(t, url, cookies[name])
 		status, body := end(t, url, cookies[name], m.CSRF, "machine", "1", nil)
@@ -276,7 +277,7 @@ func TestEndingTakesAPerson(t *testing.T) {
 func TestEndingTakesHTTPS(t *testing.T) {
 	kept := newShelf()
 	h, url := serve(t, host.Options{Token: secret, Register: kept})
-	admin := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	admin := launchedAs(t, h, url, rights.Principal{Role: rights.RoleAdmin})
 	m := entriesFor(t, url, admin)
 	if status, body := end(t, url, admin, m.CSRF, "machine", "1", nil); status != http.StatusForbidden || !strings.Contains(body, "https") || m.Secure || !kept.has("1") {
 		t.Errorf("%d %s", status, body)
@@ -287,7 +288,7 @@ func TestEndingTakesHTTPS(t *testing.T) {
 func TestLoginsGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := host.NewLoginTable()
-		cookie := x.Login(host.Principal{Name: "ann", Role: host.RoleObserver})
+		cookie := x.Login(rights.Principal{Name: "ann", Role: rights.RoleObserver})
 		time.Sleep(14 * time.Minute)
 		if !x.Fresh(cookie) {
 			t.Error("old after 14 minutes")

@@ -13,6 +13,7 @@ import (
 	"tether/agenttools"
 	"tether/events"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
@@ -37,8 +38,8 @@ var (
 )
 
 // agent returns the MCP server of a principal's name.
-func (h *Host) agent(p Principal) (*mcp.Server, *admission.Refusal) {
-	if !p.may(rightMCP) {
+func (h *Host) agent(p rights.Principal) (*mcp.Server, *admission.Refusal) {
+	if !p.May(rights.MCP) {
 		return nil, errNoAgent
 	}
 	p = h.ofName(p)
@@ -51,7 +52,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *admission.Refusal) {
 			o.Node = h.opts.Nodes.ID()
 		}
 		var terminals agenttools.Terminals = catalogue{h, &p}
-		if h.opts.Sessions && p.may(rightSessions) {
+		if h.opts.Sessions && p.May(rights.Sessions) {
 			terminals = ownCatalogue{catalogue{h, &p}, p.Name}
 			own := h.shellTools(p)
 			o.Extra, o.Guide = func() []mcp.Extra { return slices.Concat(own, h.machineTools(p)) }, callerGuide
@@ -78,7 +79,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *admission.Refusal) {
 
 // holdAgent keeps an agent's view of the catalogue up to date while its name has a valid
 // token, so that it misses no change between its requests.
-func (h *Host) holdAgent(p Principal) {
+func (h *Host) holdAgent(p rights.Principal) {
 	who := p.Key()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +88,7 @@ func (h *Host) holdAgent(p Principal) {
 	}
 	use := h.holdLocked(h.viewerLocked(p))
 	h.agentHolds[who] = use
-	context.AfterFunc(p.live(), func() {
+	context.AfterFunc(p.Life(), func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.letGoLocked(use)
@@ -100,7 +101,7 @@ func (h *Host) holdAgent(p Principal) {
 // agentWasAt reports whether an agent has come from that place before with a token that
 // still lives, and remembers the place. Without sessions, each call comes as if it were
 // the first: a record of each would leave no room for anything else.
-func (h *Host) agentWasAt(p Principal, remote string) bool {
+func (h *Host) agentWasAt(p rights.Principal, remote string) bool {
 	h.mu.Lock()
 	use := h.agentHolds[p.Key()]
 	h.mu.Unlock()
@@ -109,14 +110,14 @@ func (h *Host) agentWasAt(p Principal, remote string) bool {
 
 // Webhooks delivers events to URLs that agents name; see mcp.Webhooks.
 type Webhooks interface {
-	Subscribe(context.Context, Principal, mcp.Webhook) (mcp.Subscribed, error)
-	Unsubscribe(Principal, mcp.Webhook) error
+	Subscribe(context.Context, rights.Principal, mcp.Webhook) (mcp.Subscribed, error)
+	Unsubscribe(rights.Principal, mcp.Webhook) error
 }
 
 // ownWebhooks are the webhooks of one principal.
 type ownWebhooks struct {
 	all Webhooks
-	p   Principal
+	p   rights.Principal
 }
 
 // Subscribe implements mcp.Webhooks.
@@ -132,7 +133,7 @@ var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to th
 
 // StreamEvents passes to out the events that p asks for, checking p's rights at each
 // event, until ctx ends. Its errors are those of events.Engine.Stream.
-func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request, out events.Out) error {
+func (h *Host) StreamEvents(ctx context.Context, p rights.Principal, r *events.Request, out events.Out) error {
 	if h.Lasting(p).Err() != nil {
 		return errNoEvents
 	}
@@ -151,7 +152,7 @@ func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request,
 
 // mcpHTTP serves MCP over streamable HTTP. A request under way ends when its principal's
 // token does.
-func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
+func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p rights.Principal) {
 	s, why := h.agent(p)
 	if why != nil {
 		h.checks.Refuse(w, r, why)
@@ -160,12 +161,12 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	if r.Method == http.MethodPost {
 		h.agentSession(p)
 		if r.Header.Get(mcpSession) == "" && !(mcp.Stateless(r) && h.agentWasAt(p, r.RemoteAddr)) {
-			h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "MCP over HTTP"})
+			h.audit(rights.AuditConnected, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Detail: "MCP over HTTP"})
 		}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(p.live(), cancel)()
+	defer context.AfterFunc(p.Life(), cancel)()
 	r = r.WithContext(ctx)
 	done, why := h.messages.whole(w, r, p.Name)
 	if why != nil {
@@ -186,7 +187,7 @@ const mcpSession = "Mcp-Session-Id"
 
 // mcpLines serves an MCP session over a WebSocket, which tether-host mcp passes on to the
 // agent's standard input and output.
-func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
+func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p rights.Principal) {
 	s, why := h.agent(p)
 	if why != nil {
 		h.checks.Refuse(w, r, why)
@@ -200,20 +201,20 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	}
 	in.late = func() { _ = ch.CloseReason(closePolicy, "a message took too long to arrive") }
 	from := remote{name: r.RemoteAddr, principal: p}
-	h.audit(AuditConnected, from, AuditEvent{Detail: "MCP over WebSocket"})
+	h.audit(rights.AuditConnected, from, rights.AuditEvent{Detail: "MCP over WebSocket"})
 	ctx, lapse := h.unlapsed(h.ctx)
 	defer lapse()
 	defer context.AfterFunc(ctx, func() { _ = ch.CloseReason(closeGoingAway, "the host is going away") })() // likewise
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.live(), func() {
-		_ = ch.CloseReason(closePolicy, context.Cause(p.live()).Error()) // it ends either way
+	defer context.AfterFunc(p.Life(), func() {
+		_ = ch.CloseReason(closePolicy, context.Cause(p.Life()).Error()) // it ends either way
 		cancel()
 	})()
 	if err := s.ServeMessages(ctx, &agentConn{Lines: NewLines(ctx, ch), all: h.messages, name: p.Name, tell: func() { h.agentSession(p) }}); err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("mcp session")
 	}
-	h.audit(AuditEnded, from, AuditEvent{Detail: "MCP over WebSocket"})
+	h.audit(rights.AuditEnded, from, rights.AuditEvent{Detail: "MCP over WebSocket"})
 }
 
 // agentConn is a session's WebSocket. Its calls under way are counted in the same budget

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
@@ -305,8 +306,8 @@ func TestARevokedAgentGetsTheReason(t *testing.T) {
 func TestAnAgentWithoutSessionsIsRecordedOnce(t *testing.T) {
 	var connected atomic.Int64
 	users := newUsers("agent-bot", "agent-other")
-	_, url := serve(t, host.Options{Access: users, Audit: func(ev host.AuditEvent) {
-		if ev.Type == host.AuditConnected {
+	_, url := serve(t, host.Options{Access: users, Audit: func(ev rights.AuditEvent) {
+		if ev.Type == rights.AuditConnected {
 			connected.Add(1)
 		}
 	}})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/jsonrpc"
 	"tether/mcp"
 )
@@ -166,7 +167,7 @@ type recvMemory struct {
 	arriving     *time.Timer // calls late; nil before the first longer message
 }
 
-func (h *Host) newRecvMemory(p Principal) *recvMemory {
+func (h *Host) newRecvMemory(p rights.Principal) *recvMemory {
 	return &recvMemory{all: h.messages, name: p.Name}
 }
 

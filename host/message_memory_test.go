@@ -18,6 +18,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
@@ -147,9 +148,9 @@ func TestFewLargeMessagesAreDecodedAtATime(t *testing.T) {
 	many := testkit.Load(40, 12)
 	var hostile []*viewer
 	for i := range many {
-		hostile = append(hostile, connectAs(t, h, host.Principal{Name: "mallory", Role: host.RoleMachine}, fmt.Sprint("mallory ", i)))
+		hostile = append(hostile, connectAs(t, h, rights.Principal{Name: "mallory", Role: rights.RoleMachine}, fmt.Sprint("mallory ", i)))
 	}
-	honest := connectAs(t, h, host.Principal{Name: "laptop", Role: host.RoleMachine}, "laptop")
+	honest := connectAs(t, h, rights.Principal{Name: "laptop", Role: rights.RoleMachine}, "laptop")
 	unlock := h.Lock() // so nobody is finished with a message
 	for _, v := range hostile {
 		_ = v.peer.Notify(t.Context(), ahp.MethodDispatchAction, params)
@@ -174,7 +175,7 @@ func TestFewLargeMessagesAreDecodedAtATime(t *testing.T) {
 }
 
 // connectAs is connect as a principal.
-func connectAs(t *testing.T, h *host.Host, p host.Principal, id string) *viewer {
+func connectAs(t *testing.T, h *host.Host, p rights.Principal, id string) *viewer {
 	t.Helper()
 	near, far := testkit.Channels()
 	served := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/change"
 )
 
@@ -44,7 +45,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cl, t := h.clients[e.Client], h.knownLocked(e.URI)
-	p := Principal{Name: e.Name, Role: e.Role, Owner: e.Owner}
+	p := rights.Principal{Name: e.Name, Role: e.Role, Owner: e.Owner}
 	switch {
 	case h.closed:
 		return errGoingAway
@@ -52,7 +53,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 		return fmt.Errorf("%s has another owner here", e.URI)
 	case t == nil && len(h.order) >= allTerminals*h.opts.MaxConnections:
 		return fmt.Errorf("more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
-	case cl != nil && !cl.principal.same(p):
+	case cl != nil && !cl.principal.Same(p):
 		return fmt.Errorf("the client of %s has another name here", e.URI)
 	case cl != nil && (e.Epoch < cl.epoch || e.Epoch == cl.epoch && cl.node != node):
 		return nil // another node has become its owner, possibly this one
@@ -166,7 +167,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	for _, g := range e.Over {
 		kind := []rune(g.Kind)
 		if len(kind) == 1 {
-			t.withdrawn = append(t.withdrawn, Grantee{kind[0], g.Name, g.ID})
+			t.withdrawn = append(t.withdrawn, rights.Grantee{Kind: kind[0], Name: g.Name, ID: g.ID})
 		}
 	}
 	for _, g := range h.roster.Withdrawn[t.uri] { // the owner may not know of it yet

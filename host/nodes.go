@@ -11,6 +11,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/jsonrpc"
@@ -78,13 +79,13 @@ var ErrNoNode = errors.New("host: there is no such node")
 
 // NodeEntry describes a terminal to the other nodes.
 type NodeEntry struct {
-	URI     string `json:"uri"`
-	Client  string `json:"client"` // clientId of the machine
-	Epoch   int64  `json:"epoch"`
-	Machine string `json:"machine,omitempty"` // the machine's own name
-	Name    string `json:"principal,omitempty"`
-	Role    Role   `json:"role,omitempty"`
-	Owner   string `json:"owner,omitempty"`
+	URI     string      `json:"uri"`
+	Client  string      `json:"client"` // clientId of the machine
+	Epoch   int64       `json:"epoch"`
+	Machine string      `json:"machine,omitempty"` // the machine's own name
+	Name    string      `json:"principal,omitempty"`
+	Role    rights.Role `json:"role,omitempty"`
+	Owner   string      `json:"owner,omitempty"`
 
 	Announced string `json:"name"` // name with which the terminal was announced
 	feedState
@@ -317,7 +318,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		e.Parked = &NodeParked{t.away, p.until, p.dropped}
 	}
 	for _, g := range t.withdrawn {
-		e.Over = append(e.Over, NodeGrantee{string(g.kind), g.name, g.id})
+		e.Over = append(e.Over, NodeGrantee{string(g.Kind), g.Name, g.ID})
 	}
 	return e
 }

@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/preview"
+	"tether/host/rights"
 	"tether/host/shells"
 )
 
@@ -19,23 +20,23 @@ type Options struct {
 	// only this machine can.
 	Token string
 	// Access knows further tokens; nil means that there are none.
-	Access Authenticator
+	Access rights.Authenticator
 	// Named returns the principal of a name and role, as admitted by any valid token of
 	// Access: what belongs to the name lasts as long as there is one. nil means that only
 	// tokens that were used at this host count.
-	Named func(name string, role Role) (p Principal, ok bool)
+	Named func(name string, role rights.Role) (p rights.Principal, ok bool)
 	// People knows the people; nil means that there are none, and that everybody sees all
 	// lent terminals.
-	People People
+	People rights.People
 	// Owners stores the owners of clientIds, for principals of Access; nil means that a
 	// restarted host knows none.
-	Owners Owners
+	Owners rights.Owners
 	// Logins stores which browsers are logged in; nil means that they have to log in
 	// again after a restart of the host.
-	Logins Logins
+	Logins rights.Logins
 	// Register has the entries, besides terminals, that people and administrators see and
 	// end at the page; nil means only browsers' logins.
-	Register Register
+	Register rights.Register
 	// Shares stores links by which guests watch one terminal; nil means that they end
 	// with the host. NoShares refuses links. ShareURL is the beginning of the links,
 	// before the share's id, such as https://host.example/s/#; if empty, machines use the
@@ -60,7 +61,7 @@ type Options struct {
 	Pushes Pushes
 	// Audit receives principals' actions, from several goroutines; it may take as long as
 	// a write to a disk. nil drops them.
-	Audit func(AuditEvent)
+	Audit func(rights.AuditEvent)
 	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that
 	// may connect besides pages served by this host itself. A request without an Origin
 	// header does not come from a page and is not affected.

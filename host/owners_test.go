@@ -13,7 +13,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// memory is a host.Owners with contents visible to tests.
+// memory is a rights.Owners with contents visible to tests.
 type memory struct {
 	mu   sync.Mutex
 	of   map[string]string
@@ -86,7 +86,7 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// taken is a host.Owners for which an id belongs to another principal by the time it is
+// taken is a rights.Owners for which an id belongs to another principal by the time it is
 // requested.
 type taken struct{}
 

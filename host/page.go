@@ -14,6 +14,7 @@ import (
 
 	"tether/agenttools"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/host/web"
 	"tether/screen"
 )
@@ -67,7 +68,7 @@ func (h *Host) logout(w http.ResponseWriter, r *http.Request) *admission.Refusal
 }
 
 // index is the page, plain where it was built without Node.
-func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *admission.Refusal {
+func (h *Host) index(w http.ResponseWriter, _ *http.Request, p rights.Principal) *admission.Refusal {
 	if h.scripts {
 		return asset(w, "index.html")
 	}
@@ -76,7 +77,7 @@ func (h *Host) index(w http.ResponseWriter, _ *http.Request, p Principal) *admis
 }
 
 // person returns the principal of a request for the page, by cookie or by token.
-func (h *Host) person(r *http.Request) (Principal, *admission.Refusal) {
+func (h *Host) person(r *http.Request) (rights.Principal, *admission.Refusal) {
 	p, ok := h.browser(r)
 	if !ok {
 		var why *admission.Refusal
@@ -84,7 +85,7 @@ func (h *Host) person(r *http.Request) (Principal, *admission.Refusal) {
 			return p, why
 		}
 	}
-	if !p.may(rightPage) {
+	if !p.May(rights.Page) {
 		return p, errNoPage
 	}
 	return p, nil
@@ -121,7 +122,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request, code string) *
 		h.askAgain(w, r, "link", errUsedLink)
 		return nil
 	}
-	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
+	h.audit(rights.AuditConnected, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Detail: "the page, by link"})
 	h.admitBrowser(w, r, p, h.shown(p))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
@@ -144,14 +145,14 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *admission.Refusal 
 		return h.followLink(w, r, code)
 	}
 	p, why := h.authenticate(r.RemoteAddr, strings.TrimSpace(r.PostFormValue("token")))
-	if why == nil && (!p.may(rightPage) || p.Guest != "") {
+	if why == nil && (!p.May(rights.Page) || p.Guest != "") {
 		why = errNoPage
 	}
 	if why != nil {
 		h.askAgain(w, r, "login", why)
 		return nil
 	}
-	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by token"})
+	h.audit(rights.AuditConnected, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Detail: "the page, by token"})
 	h.admitBrowser(w, r, p, h.shown(p))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
@@ -162,7 +163,7 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *admission.Refusal 
 func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why *admission.Refusal) {
 	if h.checks.Noted(r, why) {
 		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.Status).Msg(how + " refused")
-		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: how + ": " + why.Text})
+		h.audit(rights.AuditRefused, remote{name: r.RemoteAddr}, rights.AuditEvent{Detail: how + ": " + why.Text})
 	}
 	h.loginPage(w, why.Status, why.Text)
 }
@@ -204,8 +205,8 @@ var (
 )
 
 // content serves the terminal that the path names, by its id and the suffix.
-func (h *Host) content(suffix string, serve func(http.ResponseWriter, *http.Request, Principal, lookedAt) *admission.Refusal) personal {
-	return func(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
+func (h *Host) content(suffix string, serve func(http.ResponseWriter, *http.Request, rights.Principal, lookedAt) *admission.Refusal) personal {
+	return func(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
 		done, ok := h.ask(p)
 		if !ok {
 			return admission.ErrBusy
@@ -227,9 +228,9 @@ const maxPageProblems = 300
 
 // pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All
 // people at the page share one matching, since they see the same output.
-func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, at lookedAt) *admission.Refusal {
+func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p rights.Principal, at lookedAt) *admission.Refusal {
 	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks repeatedly
-		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
+		h.audit(rights.AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: at.t.uri, Detail: "problems"})
 	}
 	key := at.t.id
 	if at.from > 0 { // others see more of the output
@@ -246,7 +247,7 @@ func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal,
 }
 
 // download serves a terminal as text.
-func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, t lookedAt) *admission.Refusal {
+func (h *Host) download(w http.ResponseWriter, r *http.Request, p rights.Principal, t lookedAt) *admission.Refusal {
 	i, sending := t.Info(), &h.messages.sending
 	n := int(min(i.End-i.Start, int64(sending.part)))
 	if sending.take(r.Context(), p.Name, n) != nil {
@@ -264,7 +265,7 @@ func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, t l
 	if err != nil {
 		return errUnreadable
 	}
-	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: t.t.uri, Detail: "as text"})
+	h.audit(rights.AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: t.t.uri, Detail: "as text"})
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if r.URL.Query().Has("download") {
 		w.Header().Set("Content-Disposition", `attachment; filename="`+t.t.id+`.txt"`)
@@ -323,7 +324,7 @@ type plainGroup struct {
 	Live, Exited []row
 }
 
-func (h *Host) plain(w http.ResponseWriter, p Principal) {
+func (h *Host) plain(w http.ResponseWriter, p rights.Principal) {
 	var groups []plainGroup
 	for _, r := range h.rows(p) {
 		for _, s := range []*string{&r.Name, &r.Title, &r.Running, &r.Cwd, &r.Machine, &r.Claim} {

@@ -7,6 +7,7 @@ import (
 	"tether/agent/verdict"
 	"tether/agenttools"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/host/runs"
 )
 
@@ -23,7 +24,7 @@ const pageRunsMax = 100
 
 // runsOf serves /terminals/ID/runs: the earlier runs of a terminal and its verdict, which
 // its machine is asked for.
-func (h *Host) runsOf(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
+func (h *Host) runsOf(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
 	done, ok := h.ask(p)
 	if !ok {
 		return admission.ErrBusy
@@ -34,7 +35,7 @@ func (h *Host) runsOf(w http.ResponseWriter, r *http.Request, p Principal) *admi
 		return errNoTerminal
 	}
 	if h.problemLooks.first(p.Name + " runs " + at.t.id) { // the page asks repeatedly
-		h.audit(AuditCalled, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "list_runs"})
+		h.audit(rights.AuditCalled, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: at.t.uri, Detail: "list_runs"})
 	}
 	out := pageRuns{Runs: []agenttools.Run{}}
 	q := runs.Question{Tool: "list_runs", Terminal: at.t.uri, Named: at.Info().Machine, Args: json.RawMessage(`{"max":100}`), Shows: runs.MaxShows}

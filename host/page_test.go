@@ -18,6 +18,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
@@ -122,7 +123,7 @@ func TestPageWithoutNode(t *testing.T) {
 	v.create(uri)
 	v.output(uri, "ready\r\n", -1)
 	v.ping()
-	cookie := launchedAs(t, h, url, host.Principal{Name: "ann", Role: host.RoleObserver})
+	cookie := launchedAs(t, h, url, rights.Principal{Name: "ann", Role: rights.RoleObserver})
 	h.BuiltWith(false)
 	r, body := ask(t, url, visit{path: "/", cookie: cookie})
 	_, rest, listed := strings.Cut(body, `href="/terminals/`)
@@ -146,7 +147,7 @@ func pressing(url, link string) visit {
 }
 
 // launchedAs logs in by a link and returns the cookie.
-func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string {
+func launchedAs(t *testing.T, h *host.Host, url string, p rights.Principal) string {
 	t.Helper()
 	r, _ := ask(t, url, pressing(url, h.Launch(p)))
 	all := r.Cookies()
@@ -180,7 +181,7 @@ func TestCookiesGoByHTTPSAlone(t *testing.T) {
 			defer s.Close()
 			client := s.Client()
 			client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-			_, code, _ := strings.Cut(h.Launch(host.Principal{}), "#")
+			_, code, _ := strings.Cut(h.Launch(rights.Principal{}), "#")
 			for by, value := range map[string]string{"code": code, "token": secret} {
 				r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{by: {value}}.Encode())))(t)
 				r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {s.URL}}
@@ -198,7 +199,7 @@ func TestCookiesGoByHTTPSAlone(t *testing.T) {
 func TestSessionsOfThePage(t *testing.T) {
 	live, end := context.WithCancelCause(context.Background())
 	h, url := serve(t, host.Options{Token: secret})
-	cookie := launchedAs(t, h, url, host.Principal{Name: "ann", Role: host.RoleObserver, Live: live})
+	cookie := launchedAs(t, h, url, rights.Principal{Name: "ann", Role: rights.RoleObserver, Live: live})
 	status := func(v visit) int { r, _ := ask(t, url, v); return r.StatusCode }
 	if got := status(visit{path: "/plain", cookie: cookie}); got != http.StatusOK {
 		t.Errorf("with the cookie: %d", got)
@@ -228,7 +229,7 @@ func TestSessionsOfThePage(t *testing.T) {
 	if got := status(visit{path: "/plain", cookie: cookie}); got != http.StatusUnauthorized {
 		t.Errorf("after the token was revoked: %d", got)
 	}
-	cookie = launchedAs(t, h, url, host.Principal{})
+	cookie = launchedAs(t, h, url, rights.Principal{})
 	c := must.Get(wsconn.Dial(t.Context(), url+"/ahp", wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}}))(t)
 	page := newViewer(t, c, "another-page")
 	t.Cleanup(page.close)
@@ -264,7 +265,7 @@ func TestSessionsOfThePage(t *testing.T) {
 // cookie, and the link works on; its code is in no request but that of the button.
 func TestALinkThatOthersOpenFirst(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret})
-	link := h.Launch(host.Principal{Name: "ann", Role: host.RoleObserver})
+	link := h.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver})
 	_, code, _ := strings.Cut(link, "#")
 	if !strings.HasPrefix(link, "/launch#") || len(code) < 26 {
 		t.Fatalf("the link is %s", link)
@@ -301,7 +302,7 @@ func TestALinkThatOthersOpenFirst(t *testing.T) {
 func TestSessionsEndWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := host.NewLoginTable()
-		code, cookie := s.Launch(host.Principal{Name: "a"}), s.Login(host.Principal{Name: "b"})
+		code, cookie := s.Launch(rights.Principal{Name: "a"}), s.Login(rights.Principal{Name: "b"})
 		time.Sleep(11 * time.Minute)
 		if _, ok := s.Follow(code); ok {
 			t.Error("a link of eleven minutes ago works")
@@ -317,10 +318,10 @@ func TestSessionsEndWithTime(t *testing.T) {
 		if _, ok := s.Find(cookie); ok {
 			t.Error("a browser of twelve hours ago is logged in")
 		}
-		first := s.Launch(host.Principal{})
+		first := s.Launch(rights.Principal{})
 		for range 1000 {
 			time.Sleep(time.Millisecond)
-			s.Launch(host.Principal{})
+			s.Launch(rights.Principal{})
 		}
 		if launches, _ := s.Len(); launches > 256 {
 			t.Errorf("%d links are remembered", launches)

@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/jsonrpc"
 	"tether/screen"
 )
@@ -282,7 +283,7 @@ func (c *conn) park(r *jsonrpc.Request) error {
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
 		return invalid(err)
 	}
-	if !c.may(rightLend) {
+	if !c.may(rights.Lend) {
 		return c.denied("lend terminals")
 	}
 	c.h.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/events"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -104,7 +105,7 @@ func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 	defer cancel()
 	for _, r := range []events.Request{{Name: events.Line, Arguments: json.RawMessage(`{"terminalId":"` + id + `","pattern":"."}`), Oldest: true},
 		{Name: events.Exited, Arguments: json.RawMessage(`{"terminalId":"` + id + `"}`)}, {Name: events.MachineAway}, {Name: events.MachineBack}} {
-		streams.Go(func() { _ = h.StreamEvents(ctx, host.Principal{Role: host.RoleAgent, Name: "bot"}, &r, out) }) // it ends with ctx
+		streams.Go(func() { _ = h.StreamEvents(ctx, rights.Principal{Role: rights.RoleAgent, Name: "bot"}, &r, out) }) // it ends with ctx
 	}
 	testkit.Eventually(t, patience, "the streams begin", func() bool { out.mu.Lock(); defer out.mu.Unlock(); return out.active == 4 })
 	testkit.Eventually(t, patience, "the first line is told", func() bool { return slices.Contains(out.lines(), events.Line+" one") })
@@ -158,7 +159,7 @@ func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 // it.
 func TestTheEndOfAParkedTerminal(t *testing.T) {
 	const uri = "ahp-terminal:/lent"
-	machine := host.Principal{Role: host.RoleMachine, Name: "laptop"}
+	machine := rights.Principal{Role: rights.RoleMachine, Name: "laptop"}
 	for name, end := range map[string]func(t *testing.T, h *host.Host, revoke context.CancelFunc){
 		"its time": func(*testing.T, *host.Host, context.CancelFunc) { time.Sleep(time.Hour) },
 		"revoked":  func(_ *testing.T, _ *host.Host, revoke context.CancelFunc) { revoke() },
@@ -166,9 +167,9 @@ func TestTheEndOfAParkedTerminal(t *testing.T) {
 			disposeAs(t, h, machine, "machinelaptop", uri, 0)
 		},
 		"an administrator's": func(t *testing.T, h *host.Host, _ context.CancelFunc) {
-			disposeAs(t, h, host.Principal{Role: host.RoleObserver, Name: "ann"}, "x", uri, ahp.CodeNotFound)
+			disposeAs(t, h, rights.Principal{Role: rights.RoleObserver, Name: "ann"}, "x", uri, ahp.CodeNotFound)
 			disposeAs(t, h, machine, "another", uri, ahp.CodeNotFound)
-			disposeAs(t, h, host.Principal{Role: host.RoleAdmin, Name: "root"}, "x", uri, 0)
+			disposeAs(t, h, rights.Principal{Role: rights.RoleAdmin, Name: "root"}, "x", uri, 0)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,13 +221,13 @@ func TestTheEndOfAParkedTerminal(t *testing.T) {
 }
 
 // disposeAs has a client dispose of a terminal, which is answered with a code.
-func disposeAs(t *testing.T, h *host.Host, p host.Principal, id, uri string, want jsonrpc.Code) {
+func disposeAs(t *testing.T, h *host.Host, p rights.Principal, id, uri string, want jsonrpc.Code) {
 	t.Helper()
 	near, far := testkit.Channels()
 	served := make(chan struct{})
 	go func() { defer close(served); _ = host.ServeAs(h, far, p) }()
 	v := newViewer(t, near, id)
-	v.initialize(viewOptions{resume: p.Role == host.RoleMachine})
+	v.initialize(viewOptions{resume: p.Role == rights.RoleMachine})
 	if got := code(v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil)); got != int64(want) {
 		t.Errorf("%s as %s: %d, want %d", p.Name, id, got, want)
 	}
@@ -240,14 +241,14 @@ func TestWhoContinuesAParkedTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour})
 		const lent, next = "ahp-terminal:/lent", "ahp-terminal:/next"
-		ann := host.Principal{Role: host.RoleMachine, Name: "laptop", Owner: "p-ann"}
+		ann := rights.Principal{Role: rights.RoleMachine, Name: "laptop", Owner: "p-ann"}
 		laptop := joined(t, h, ann, viewOptions{resume: true})
 		laptop.lend(lent, "")
 		laptop.output(lent, "secret", 0)
 		laptop.ping()
 		laptop.close()
 		time.Sleep(2 * time.Second)
-		for _, other := range []host.Principal{{Role: host.RoleMachine, Name: "desk"}, {Role: host.RoleMachine, Name: "desk", Owner: "p-ann"}, {Role: host.RoleAdmin, Name: "root"}} {
+		for _, other := range []rights.Principal{{Role: rights.RoleMachine, Name: "desk"}, {Role: rights.RoleMachine, Name: "desk", Owner: "p-ann"}, {Role: rights.RoleAdmin, Name: "root"}} {
 			near, far := testkit.Channels()
 			go func() { _ = host.ServeAs(h, far, other) }()
 			v := newViewer(t, near, "other"+other.Name+other.Owner)
@@ -339,7 +340,7 @@ func TestHowManyTerminalsAMachineParks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Grace: time.Second, Park: time.Hour, MaxTerminals: 2})
 		for n := range 5 {
-			v := joined(t, h, host.Principal{Role: host.RoleMachine, Name: "laptop"}, viewOptions{resume: true})
+			v := joined(t, h, rights.Principal{Role: rights.RoleMachine, Name: "laptop"}, viewOptions{resume: true})
 			v.lend(fmt.Sprint("ahp-terminal:/", n), "")
 			v.close()
 			time.Sleep(2 * time.Second)
@@ -390,7 +391,7 @@ func TestWithdrawingAParkedTerminal(t *testing.T) {
 			}
 		},
 		"the person leaves": func(_ *testing.T, _ *host.Host, s *staff) {
-			s.change(func(r *host.Roster) { delete(r.People, "p-bob") })
+			s.change(func(r *rights.Roster) { delete(r.People, "p-bob") })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

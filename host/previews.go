@@ -14,6 +14,7 @@ import (
 	"tether/ahp"
 	"tether/host/admission"
 	"tether/host/preview"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 )
 
@@ -70,9 +71,9 @@ func visitorText(kind string, hash [sha256.Size]byte) string {
 
 // visitorOf returns the principal that a preview's cookie stands for, while the login or
 // the guest's link that it was made with lasts.
-func (h *Host) visitorOf(visitor string) (p Principal, ok bool) {
+func (h *Host) visitorOf(visitor string) (p rights.Principal, ok bool) {
 	if visitor == visitorEverybody {
-		return Principal{Role: RoleAdmin}, h.withoutTokens()
+		return rights.Principal{Role: rights.RoleAdmin}, h.withoutTokens()
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(visitor[min(1, len(visitor)):])
 	if err != nil || len(raw) != sha256.Size {
@@ -84,14 +85,14 @@ func (h *Host) visitorOf(visitor string) (p Principal, ok bool) {
 	case visitorGuest:
 		p, ok = h.guestWith(hash)
 	}
-	return p, ok && p.may(rightPage)
+	return p, ok && p.May(rights.Page)
 }
 
 func (h *Host) withoutTokens() bool { return h.opts.Token == "" && h.opts.Access == nil }
 
 // browserVisitor returns what previews know of the browser that has sent a request of the
 // page.
-func (h *Host) browserVisitor(r *http.Request) (visitor string, p Principal, why *admission.Refusal) {
+func (h *Host) browserVisitor(r *http.Request) (visitor string, p rights.Principal, why *admission.Refusal) {
 	if h.withoutTokens() {
 		visitor = visitorEverybody
 	} else if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil {
@@ -160,7 +161,7 @@ func (h *Host) findPreview(_ context.Context, visitor, label string) (*preview.P
 	if err != nil {
 		return nil, previewProblem(err)
 	}
-	return &preview.Port{Number: int(at.port.Port), Write: at.port.Write, Name: at.terminal, Live: p.live(), Way: previewWay{way}}, nil
+	return &preview.Port{Number: int(at.port.Port), Write: at.port.Write, Name: at.terminal, Live: p.Life(), Way: previewWay{way}}, nil
 }
 
 // previewWay is a way to a port whose errors are for people.
@@ -251,7 +252,7 @@ func (h *Host) openGuestPreview(w http.ResponseWriter, r *http.Request) *admissi
 }
 
 // invite answers with a code that lets the visitor in.
-func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p Principal, asked wanted, origin string) *admission.Refusal {
+func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p rights.Principal, asked wanted, origin string) *admission.Refusal {
 	uri, label := h.labelOf(asked)
 	if label == "" {
 		return errNoPreview
@@ -262,7 +263,7 @@ func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p 
 		}
 		return errNoPreview
 	}
-	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: uri, Detail: "a preview of port " + strconv.Itoa(asked.Port)})
+	h.audit(rights.AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: uri, Detail: "a preview of port " + strconv.Itoa(asked.Port)})
 	target, code := h.previews.Invite(visitor, label, origin, asked.Path)
 	answerJSON(w, map[string]string{"url": target, "code": code})
 	return nil

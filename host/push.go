@@ -12,6 +12,7 @@ import (
 
 	"tether/events"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/host/webpush"
 	"tether/internal/change"
 	"tether/internal/jsonspan"
@@ -82,7 +83,7 @@ var (
 
 // pushKey serves GET of pushPath. A host without Pushes answers, too, with an empty key:
 // an error would be one in the browser's console.
-func (h *Host) pushKey(w http.ResponseWriter, r *http.Request, _ Principal) *admission.Refusal {
+func (h *Host) pushKey(w http.ResponseWriter, r *http.Request, _ rights.Principal) *admission.Refusal {
 	var a struct {
 		Key   string   `json:"key"`
 		CSRF  string   `json:"csrf"` // for csrfHeader
@@ -137,7 +138,7 @@ func (h *Host) choosePush(w http.ResponseWriter, r *http.Request) *admission.Ref
 
 // fromPage returns the cookie and the principal of a request that changes something. It
 // must be sent by this host's page, which knows csrfOf.
-func (h *Host) fromPage(r *http.Request) (cookie string, p Principal, why *admission.Refusal) {
+func (h *Host) fromPage(r *http.Request) (cookie string, p rights.Principal, why *admission.Refusal) {
 	c, err := r.Cookie(h.checks.LoginCookie(r))
 	if err != nil {
 		return "", p, admission.ErrNoToken
@@ -156,14 +157,14 @@ func (h *Host) fromPage(r *http.Request) (cookie string, p Principal, why *admis
 func (s *logins) named(cookie string) BrowserLogin {
 	hash := sha256.Sum256([]byte(cookie))
 	one, _ := s.browsers.Get(hash)
-	return BrowserLogin{Cookie: hash[:], Token: one.by.token[:], Name: one.by.Name, Until: one.until.UTC()}
+	return BrowserLogin{Cookie: hash[:], Token: one.by.Token[:], Name: one.by.Name, Until: one.until.UTC()}
 }
 
 // LoginOf returns the principal of a browser's login; ok is false if the browser has
 // logged out, or its token has ended. The end of the login's time is neither: from then
 // on only the token counts. A login that another node has just made may not have arrived
 // here yet; LoginOf waits for it, for at most half a second.
-func (h *Host) LoginOf(b BrowserLogin) (p Principal, ok bool) {
+func (h *Host) LoginOf(b BrowserLogin) (p rights.Principal, ok bool) {
 	if len(b.Cookie) != sha256.Size || len(b.Token) != sha256.Size {
 		return p, false
 	}
@@ -171,18 +172,18 @@ func (h *Host) LoginOf(b BrowserLogin) (p Principal, ok bool) {
 	case time.Now().Before(b.Until):
 		p, ok = h.logins.by([sha256.Size]byte(b.Cookie))
 	case b.Name == "":
-		p, ok = Principal{Role: RoleAdmin}, h.opts.Token != "" && token == sha256.Sum256([]byte(h.opts.Token))
+		p, ok = rights.Principal{Role: rights.RoleAdmin}, h.opts.Token != "" && token == sha256.Sum256([]byte(h.opts.Token))
 	case h.opts.Logins != nil:
 		p, ok = h.opts.Logins.Of(token, b.Name)
 	}
-	return asBrowser(p), ok && p.may(rightPage)
+	return asBrowser(p), ok && p.May(rights.Page)
 }
 
 // by returns the principal of the token by which a browser is logged in.
-func (s *logins) by(hash [sha256.Size]byte) (p Principal, ok bool) {
+func (s *logins) by(hash [sha256.Size]byte) (p rights.Principal, ok bool) {
 	look := func() bool {
 		one, there := s.browsers.Get(hash)
-		p, ok = one.by, there && one.principal.live().Err() == nil
+		p, ok = one.by, there && one.principal.Life().Err() == nil
 		return ok
 	}
 	if !look() && s.shared != nil {
@@ -192,7 +193,7 @@ func (s *logins) by(hash [sha256.Size]byte) (p Principal, ok bool) {
 }
 
 // Sees reports whether a principal may see a terminal now.
-func (h *Host) Sees(p Principal, id string) bool {
+func (h *Host) Sees(p rights.Principal, id string) bool {
 	_, ok := catalogue{h, &p}.find(id)
 	return ok
 }

@@ -18,6 +18,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/host/webpush"
 	"tether/internal/testkit"
@@ -50,12 +51,12 @@ func pushing(t *testing.T) *pushes {
 		t.Fatal(err)
 	}
 	p.hub, err = webhook.New(webhook.Options{TLS: &tls.Config{RootCAs: roots}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		Open: func(ctx context.Context, who host.Principal, r webhook.Request) (webhook.Source, bool, error) {
+		Open: func(ctx context.Context, who rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return webhook.OpenKinds(p.host)(ctx, who, r)
 		},
-		Audit: func(ev host.AuditEvent) { p.record <- ev.Type + " " + ev.Name + ": " + ev.Detail },
-		Push: &webhook.Push{SigningKey: key, Login: func(b host.BrowserLogin) (host.Principal, bool) { return p.host.LoginOf(b) },
-			Sees: func(who host.Principal, id string) bool { return p.host.Sees(who, id) }}})
+		Audit: func(ev rights.AuditEvent) { p.record <- ev.Type + " " + ev.Name + ": " + ev.Detail },
+		Push: &webhook.Push{SigningKey: key, Login: func(b host.BrowserLogin) (rights.Principal, bool) { return p.host.LoginOf(b) },
+			Sees: func(who rights.Principal, id string) bool { return p.host.Sees(who, id) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,8 +246,8 @@ func TestLoginsOfNotifications(t *testing.T) {
 	kept := &loginBucket{}
 	h := testHost(t, host.Options{Token: secret, Logins: kept})
 	own, token := sha256.Sum256([]byte(secret)), sha256.Sum256([]byte("t"))
-	must.Do(t, kept.Keep(host.Login{Token: token, Principal: host.Principal{Name: "ann", Role: host.RoleObserver}}))
-	must.Do(t, kept.Keep(host.Login{Token: sha256.Sum256([]byte("m")), Principal: host.Principal{Name: "laptop", Role: host.RoleMachine}}))
+	must.Do(t, kept.Keep(rights.Login{Token: token, Principal: rights.Principal{Name: "ann", Role: rights.RoleObserver}}))
+	must.Do(t, kept.Keep(rights.Login{Token: sha256.Sum256([]byte("m")), Principal: rights.Principal{Name: "laptop", Role: rights.RoleMachine}}))
 	cookie := make([]byte, sha256.Size)
 	machine := sha256.Sum256([]byte("m"))
 	for name, c := range map[string]struct {

@@ -17,6 +17,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -40,17 +41,17 @@ func newUsers(tokens ...string) *users {
 	return u
 }
 
-func (u *users) Authenticate(token string) (host.Principal, bool) {
+func (u *users) Authenticate(token string) (rights.Principal, bool) {
 	u.looks.Add(1)
 	return u.Known(token)
 }
 
-func (u *users) Known(token string) (host.Principal, bool) {
+func (u *users) Known(token string) (rights.Principal, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	live, ok := u.live[token]
 	role, name, _ := strings.Cut(token, "-")
-	return host.Principal{Name: name, Role: host.Role(role), Live: live}, ok && live.Err() == nil
+	return rights.Principal{Name: name, Role: rights.Role(role), Live: live}, ok && live.Err() == nil
 }
 
 // as connects with a token.
@@ -281,8 +282,8 @@ func TestGuessing(t *testing.T) {
 func TestRightTokensPassDuringGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	h, url := serve(t, host.Options{Access: users, Token: secret})
-	cookie := launchedAs(t, h, url, host.Principal{Name: "o", Role: host.RoleObserver})
-	link := h.Launch(host.Principal{Name: "o", Role: host.RoleObserver})
+	cookie := launchedAs(t, h, url, rights.Principal{Name: "o", Role: rights.RoleObserver})
+	link := h.Launch(rights.Principal{Name: "o", Role: rights.RoleObserver})
 	guess := func() int { r, _ := ask(t, url, visit{path: "/mcp?tkn=guess"}); return r.StatusCode }
 	for range 200 {
 		if guess() == http.StatusTooManyRequests {
@@ -343,8 +344,8 @@ func TestPagesOfOthersUseUpNoGuesses(t *testing.T) {
 
 func TestAuditHoldsNoContent(t *testing.T) {
 	var mu sync.Mutex
-	var events []host.AuditEvent
-	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o"), Audit: func(ev host.AuditEvent) {
+	var events []rights.AuditEvent
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o"), Audit: func(ev rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, ev)
@@ -361,7 +362,7 @@ func TestAuditHoldsNoContent(t *testing.T) {
 		t.Error("a wrong token was taken")
 	}
 	o.close()
-	want := []string{host.AuditConnected, host.AuditClient, host.AuditCreated, host.AuditSubscribed, host.AuditDenied, host.AuditRefused, host.AuditEnded}
+	want := []string{rights.AuditConnected, rights.AuditClient, rights.AuditCreated, rights.AuditSubscribed, rights.AuditDenied, rights.AuditRefused, rights.AuditEnded}
 	testkit.Eventually(t, patience, "all kinds of events", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

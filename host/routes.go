@@ -7,6 +7,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/mcp"
 )
 
@@ -42,7 +43,7 @@ func isWebSocket(r *http.Request) bool {
 }
 
 // personal is a handler for people whom the host knows.
-type personal = func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal
+type personal = func(http.ResponseWriter, *http.Request, rights.Principal) *admission.Refusal
 
 // route adds the host's own doors to the mux.
 func (h *Host) route() {
@@ -78,26 +79,26 @@ func (h *Host) route() {
 	first(loginPath, onlyGET(h.known(h.index)))
 	page("POST "+logoutPath, h.logout)
 	person(logoutPath, h.index)
-	person(eventsPath, func(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
+	person(eventsPath, func(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
 		h.asking(w, r, p, h.events)
 		return nil
 	})
-	person(plainPath, func(w http.ResponseWriter, _ *http.Request, p Principal) *admission.Refusal {
+	person(plainPath, func(w http.ResponseWriter, _ *http.Request, p rights.Principal) *admission.Refusal {
 		h.plain(w, p)
 		return nil
 	})
-	person(peoplePath, noGuests(func(w http.ResponseWriter, _ *http.Request, _ Principal) *admission.Refusal {
+	person(peoplePath, noGuests(func(w http.ResponseWriter, _ *http.Request, _ rights.Principal) *admission.Refusal {
 		return asset(w, "people.html")
 	}))
 	person(entryPath, noGuests(h.entries))
 	page("POST "+endPath, h.endEntry)
-	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal { return errOnlyPOST }))
+	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, rights.Principal) *admission.Refusal { return errOnlyPOST }))
 	page("POST "+previewsPath, h.openPreview)
-	person(previewsPath, noGuests(func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal { return errOnlyPOST }))
+	person(previewsPath, noGuests(func(http.ResponseWriter, *http.Request, rights.Principal) *admission.Refusal { return errOnlyPOST }))
 	get(workerPath, file("sw.js"))
 	person(pushPath, noGuests(h.pushKey))
 	page("POST "+pushPath, h.choosePush)
-	person(contentPath, func(http.ResponseWriter, *http.Request, Principal) *admission.Refusal { return errNoTerminal })
+	person(contentPath, func(http.ResponseWriter, *http.Request, rights.Principal) *admission.Refusal { return errNoTerminal })
 	person(contentPath+"{id}", h.content(".txt", h.download))
 	person(contentPath+"{id}/state", h.content("", h.serveState))
 	person(contentPath+"{id}/problems", h.content("", h.pageProblems))
@@ -107,7 +108,7 @@ func (h *Host) route() {
 	guest(ahp.SharePath+"{$}", file("guest.html"))
 	door("POST "+admission.OpenPath, h.isGuest, h.page(h.withShares(h.openShare)))
 	door("POST "+guestPreviewPath, h.isGuest, h.page(h.withShares(h.openGuestPreview)))
-	guest(ahp.SharePath+"state", h.asGuest(func(w http.ResponseWriter, _ *http.Request, p Principal) *admission.Refusal {
+	guest(ahp.SharePath+"state", h.asGuest(func(w http.ResponseWriter, _ *http.Request, p rights.Principal) *admission.Refusal {
 		h.answerGuest(w, p, "")
 		return nil
 	}))
@@ -184,7 +185,7 @@ func (h *Host) known(serve personal) admission.Handler {
 }
 
 func noGuests(serve personal) personal {
-	return func(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
+	return func(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
 		if p.Guest != "" {
 			return errNoGuests
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 )
 
@@ -109,7 +110,7 @@ func TestRoutes(t *testing.T) {
 // loggedIn logs an observer's browser in and returns its cookie.
 func loggedIn(t *testing.T, h *host.Host) string {
 	t.Helper()
-	_, code, _ := strings.Cut(h.Launch(host.Principal{Name: "ann", Role: host.RoleObserver}), "#")
+	_, code, _ := strings.Cut(h.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver}), "#")
 	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9187/login", strings.NewReader("code="+code))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "http://127.0.0.1:9187")

@@ -10,6 +10,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/change"
 	"tether/screen"
 	"tether/vocab"
@@ -210,7 +211,7 @@ func (b *rowBook) goneLocked(id string, version int64) {
 
 // rows returns the whole list of a principal, in the order of the page: by machine,
 // running before exited, the newest first.
-func (h *Host) rows(p Principal) []row {
+func (h *Host) rows(p rights.Principal) []row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.viewerLocked(p)
@@ -296,7 +297,7 @@ func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*termin
 }
 
 // events sends the list, and then its changes, as server-sent events.
-func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
+func (h *Host) events(w http.ResponseWriter, r *http.Request, p rights.Principal) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // of nginx
@@ -340,7 +341,7 @@ func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 				}
 			case <-r.Context().Done():
 				return
-			case <-p.live().Done():
+			case <-p.Life().Done():
 				return
 			case <-h.ctx.Done():
 				return

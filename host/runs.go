@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/host/runs"
 )
 
@@ -20,8 +21,8 @@ var errNoGuest = errors.New("guests see what runs now, and no earlier runs")
 type runsMachines struct{ h *Host }
 
 // readerOf returns the principal that asks.
-func readerOf(q *runs.Question) Principal {
-	return Principal{Name: q.Reader.Name, Role: Role(q.Reader.Role), Owner: q.Reader.Owner, steward: q.Steward}
+func readerOf(q *runs.Question) rights.Principal {
+	return rights.Principal{Name: q.Reader.Name, Role: rights.Role(q.Reader.Role), Owner: q.Reader.Owner, Steward: q.Steward}
 }
 
 // Asked implements runs.Machines.
@@ -30,7 +31,7 @@ func (m runsMachines) Asked(q *runs.Question) (all []runs.Machine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.viewerLocked(readerOf(q))
-	withdrawn := map[*client][]Grantee{}
+	withdrawn := map[*client][]rights.Grantee{}
 	var about *client
 	for t := range h.everyLocked() {
 		withdrawn[t.creator] = append(withdrawn[t.creator], t.withdrawn...)
@@ -68,24 +69,24 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 }
 
 // readerLocked returns v in the words of the grants of a machine.
-func (h *Host) readerLocked(v *viewer, owner *Principal, withdrawn []Grantee) (r ahp.Reader) {
-	add := func(name string, g Grantee) {
+func (h *Host) readerLocked(v *viewer, owner *rights.Principal, withdrawn []rights.Grantee) (r ahp.Reader) {
+	add := func(name string, g rights.Grantee) {
 		if len(r.Names) < ahp.MaxReaderNames && !slices.Contains(withdrawn, g) && (ahp.Reader{Names: []string{name}}).Validate() == nil {
 			r.Names = append(r.Names, name)
 		}
 	}
 	switch {
 	case v.isAgent():
-		add(ahp.AgentPrefix+v.Name, Grantee{kind: toAgent, name: v.Name, id: v.Owner})
+		add(ahp.AgentPrefix+v.Name, rights.Grantee{Kind: rights.ToAgent, Name: v.Name, ID: v.Owner})
 	case v.person != "":
-		add(v.person, Grantee{kind: toPerson, id: v.Owner})
+		add(v.person, rights.Grantee{Kind: rights.ToPerson, ID: v.Owner})
 	}
 	if !v.isAgent() {
 		for _, group := range v.groups {
-			add(ahp.GroupPrefix+group, Grantee{kind: toGroup, name: group})
+			add(ahp.GroupPrefix+group, rights.Grantee{Kind: rights.ToGroup, Name: group})
 		}
 	}
-	add(ahp.ToEveryone, Grantee{kind: toEveryone})
+	add(ahp.ToEveryone, rights.Grantee{Kind: rights.ToEveryone})
 	r.Owner = !h.roster.On || v.belongs(owner.Owner)
 	return r
 }
@@ -97,15 +98,15 @@ func (h *Host) AnswerRuns(ctx context.Context, question []byte) []byte {
 
 // CallRuns implements agenttools.FarKeeper.
 func (w *watched) CallRuns(ctx context.Context, tool string, args json.RawMessage, shows int) (any, error) {
-	w.h.audit(AuditCalled, remote{principal: w.p}, AuditEvent{Detail: tool})
+	w.h.audit(rights.AuditCalled, remote{principal: w.p}, rights.AuditEvent{Detail: tool})
 	return w.h.callRuns(ctx, w.p, runs.Question{Tool: tool, Args: args, Shows: shows})
 }
 
 // callRuns carries out a call of a tool of runs for a principal.
-func (h *Host) callRuns(ctx context.Context, p Principal, q runs.Question) (any, error) {
-	if p.Guest != "" || !p.may(rightSee) {
+func (h *Host) callRuns(ctx context.Context, p rights.Principal, q runs.Question) (any, error) {
+	if p.Guest != "" || !p.May(rights.See) {
 		return nil, errNoGuest
 	}
-	q.Reader, q.Steward = runs.Reader{Name: p.Name, Role: string(p.Role), Owner: p.Owner}, p.steward
+	q.Reader, q.Steward = runs.Reader{Name: p.Name, Role: string(p.Role), Owner: p.Owner}, p.Steward
 	return h.runs.Call(ctx, q)
 }

@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -60,7 +61,7 @@ func tryTool(t *testing.T, s *sdk.ClientSession, tool, args string) (text string
 // that person, need none.
 func TestReadersOfRuns(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "agent.helper.ann", "agent.ci.bob", "operator.ops.bob", "observer.screen.bob", "admin.root.cyd")
-	s.change(func(r *host.Roster) { r.Groups["web"] = []string{s.of["agent.ci.bob"].Owner} })
+	s.change(func(r *rights.Roster) { r.Groups["web"] = []string{s.of["agent.ci.bob"].Owner} })
 	_, url := serve(t, host.Options{Access: s, People: s})
 	k := keeps(t, url, "machine.laptop.ann", "laptop", `{"runs":[]}`)
 	for token, want := range map[string]string{
@@ -79,7 +80,7 @@ func TestReadersOfRuns(t *testing.T) {
 	if _, err := overHTTP(t, url, "machine.laptop.ann", nil); err == nil {
 		t.Error("a machine asks")
 	}
-	s.change(func(r *host.Roster) { r.On = false })
+	s.change(func(r *rights.Roster) { r.On = false })
 }
 
 // Where everybody sees everything, readers need no grant.

@@ -12,12 +12,13 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
 
 // joined connects a principal in memory.
-func joined(t testing.TB, h *host.Host, p host.Principal, o viewOptions) *viewer {
+func joined(t testing.TB, h *host.Host, p rights.Principal, o viewOptions) *viewer {
 	t.Helper()
 	near, far := testkit.Channels()
 	served := make(chan struct{})
@@ -34,14 +35,14 @@ func joined(t testing.TB, h *host.Host, p host.Principal, o viewOptions) *viewer
 func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.Page) {
 	t.Helper()
 	s := newStaff(true)
-	s.change(func(r *host.Roster) {
+	s.change(func(r *rights.Roster) {
 		for n := range max(machines, people) {
 			r.People[fmt.Sprint("p-", n)] = fmt.Sprint("n", n)
 		}
 	})
 	h := steadyHost(t, host.Options{People: s, MaxConnections: 8192})
 	for n := range machines {
-		v := joined(t, h, host.Principal{Role: host.RoleMachine, Name: fmt.Sprint("m", n), Owner: fmt.Sprint("p-", n%people)}, viewOptions{resume: true, subs: []string{ahp.RootURI}})
+		v := joined(t, h, rights.Principal{Role: rights.RoleMachine, Name: fmt.Sprint("m", n), Owner: fmt.Sprint("p-", n%people)}, viewOptions{resume: true, subs: []string{ahp.RootURI}})
 		for i := range each {
 			p := clientTerminal(fmt.Sprintf("ahp-terminal:/%d-%d", n, i), v.id)
 			if n == 0 {
@@ -52,7 +53,7 @@ func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.P
 	}
 	var pages []*host.Page
 	for n := range people {
-		p := host.Principal{Role: host.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}
+		p := rights.Principal{Role: rights.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}
 		joined(t, h, p, viewOptions{subs: []string{ahp.RootURI}})
 		if page := h.NewPage(p); n < 5 {
 			pages = append(pages, page)
@@ -96,7 +97,7 @@ func TestListersMatchTheDecision(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(seed), 5))
 		s := newStaff(false)
 		names := []string{"ann", "bob", "cat", "dan"}
-		s.change(func(r *host.Roster) {
+		s.change(func(r *rights.Roster) {
 			for _, n := range names {
 				r.People["p-"+n] = n
 			}
@@ -105,7 +106,7 @@ func TestListersMatchTheDecision(t *testing.T) {
 		h := steadyHost(t, host.Options{People: s})
 		machines := map[string]*viewer{}
 		connectMachine := func(owner string) {
-			machines[owner] = joined(t, h, host.Principal{Role: host.RoleMachine, Name: "m" + owner, Owner: owner}, viewOptions{resume: true, subs: []string{ahp.RootURI}})
+			machines[owner] = joined(t, h, rights.Principal{Role: rights.RoleMachine, Name: "m" + owner, Owner: owner}, viewOptions{resume: true, subs: []string{ahp.RootURI}})
 		}
 		owners := []string{"p-ann", "p-bob", ""}
 		for _, o := range owners {
@@ -143,23 +144,23 @@ func TestListersMatchTheDecision(t *testing.T) {
 			case 2:
 				_ = v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil) // likewise
 			case 3:
-				s.change(func(r *host.Roster) { r.Groups["web"] = []string{"p-" + names[random.IntN(4)]} })
+				s.change(func(r *rights.Roster) { r.Groups["web"] = []string{"p-" + names[random.IntN(4)]} })
 				h.LookAtPeople()
 			case 4:
-				s.change(func(r *host.Roster) {
-					r.Grants = []host.MachineGrant{{Machine: "mp-ann", Owner: "p-ann", To: host.KeptGrantee("dan", "p-dan")}}
+				s.change(func(r *rights.Roster) {
+					r.Grants = []rights.MachineGrant{{Machine: "mp-ann", Owner: "p-ann", To: rights.KeptGrantee("dan", "p-dan")}}
 				})
 				h.LookAtPeople()
 			case 5:
 				if random.IntN(8) == 0 {
-					s.change(func(r *host.Roster) { r.On = !r.On })
+					s.change(func(r *rights.Roster) { r.On = !r.On })
 					h.LookAtPeople()
 				}
 			case 6:
 				name := names[random.IntN(4)]
-				role := []host.Role{host.RoleObserver, host.RoleAgent, host.RoleAdmin}[random.IntN(3)]
+				role := []rights.Role{rights.RoleObserver, rights.RoleAgent, rights.RoleAdmin}[random.IntN(3)]
 				if key := name + string(role); pages[key] == nil {
-					pages[key] = h.NewPage(host.Principal{Role: role, Name: key, Owner: "p-" + name})
+					pages[key] = h.NewPage(rights.Principal{Role: role, Name: key, Owner: "p-" + name})
 					pages[key].Anew()
 				}
 			}
@@ -182,7 +183,7 @@ func TestListersMatchTheDecision(t *testing.T) {
 // see it.
 func TestTheDecisionAllocatesNothing(t *testing.T) {
 	h, _ := enterprise(t, 3, 5, 1)
-	p := host.Principal{Role: host.RoleObserver, Name: "n4", Owner: "p-4"}
+	p := rights.Principal{Role: rights.RoleObserver, Name: "n4", Owner: "p-4"}
 	if n := testing.AllocsPerRun(100, func() { h.Decides(p, "ahp-terminal:/0-0") }); n > 0 || !h.Decides(p, "ahp-terminal:/0-0") || h.Decides(p, "ahp-terminal:/2-0") {
 		t.Errorf("%v allocations", n)
 	}
@@ -195,7 +196,7 @@ func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 	line := strings.Repeat("x", 79) + "\n"
 	allocations := func(on bool, grants, observers int) float64 {
 		s := newStaff(on)
-		s.change(func(r *host.Roster) {
+		s.change(func(r *rights.Roster) {
 			for n := range ahp.MaxGrants {
 				r.People[fmt.Sprint("p-", n)] = fmt.Sprint("n", n)
 			}
@@ -208,7 +209,7 @@ func TestOutputAllocatesNothingForAudiences(t *testing.T) {
 		}
 		f.Lend(a)
 		for n := range observers {
-			joined(t, h, host.Principal{Role: host.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}, viewOptions{subs: []string{uri}})
+			joined(t, h, rights.Principal{Role: rights.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}, viewOptions{subs: []string{uri}})
 		}
 		for range 1 << 12 { // until the kept data is as large as it gets
 			f.Text(line)
@@ -249,7 +250,7 @@ func TestMemoryOfPeopleAndGrants(t *testing.T) {
 		feeds = append(feeds, host.NewFeed(h, fmt.Sprint(uri, n)))
 	}
 	before := heap()
-	s.change(func(r *host.Roster) {
+	s.change(func(r *rights.Roster) {
 		for n := range people {
 			id := fmt.Sprintf("p-%016d", n)
 			r.People[id] = fmt.Sprintf("%032d", n)

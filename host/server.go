@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/host/shells"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
@@ -82,7 +83,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 	t := h.addTerminalLocked(p.Channel, creator, state, audience{})
 	t.proc, t.channel.Holds = proc, true
 	h.mu.Unlock()
-	h.audit(AuditCreated, remote{principal: creator.principal}, AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
+	h.audit(rights.AuditCreated, remote{principal: creator.principal}, rights.AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
 	return t, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/host/shells"
 )
 
@@ -99,7 +100,7 @@ func (h *Host) addSessionLocked(uri string, creator *client, person string, stat
 	chat := ahp.ChatScheme + rand.Text()
 	h.envelopes.Next() // so that no snapshot of an earlier session with this URI passes for one of this
 	s := &Session{h: h, uri: uri, channel: h.envelopes.NewChannel(uri), chat: h.envelopes.NewChannel(chat), creator: creator, person: person,
-		holder:  &client{id: uri, principal: Principal{Role: RoleAdmin, Owner: person}},
+		holder:  &client{id: uri, principal: rights.Principal{Role: rights.RoleAdmin, Owner: person}},
 		created: now, modified: now, members: make(map[string]*client), calls: make(map[string]*toolCall)}
 	summary := ahp.ChatSummary{Resource: chat, Title: state.Title, Status: ahp.SessionIdle, ModifiedAt: ahp.FormatTime(now)}
 	state.Provider, state.Status, state.Lifecycle, state.DefaultChat = provider, ahp.SessionIdle, ahp.LifecycleReady, chat
@@ -253,7 +254,7 @@ func (s *Session) chatChangedLocked() {
 
 // agentSessionLocked is the session of an agent, or nil: a session of a former agent of
 // the name, of another owner, may be about to end.
-func (h *Host) agentSessionLocked(p Principal) *Session {
+func (h *Host) agentSessionLocked(p rights.Principal) *Session {
 	if s := h.agentSessions[p.Name]; s != nil && s.person == p.Owner {
 		return s
 	}
@@ -265,8 +266,8 @@ func (h *Host) agentSessionLocked(p Principal) *Session {
 // when it is disposed of: that ends the agent's calls and terminals, not the agent, who
 // gets another one with the next message. Other requests must not call this, such as the
 // one by which an agent disconnects. If there are too many sessions, the agent has none.
-func (h *Host) agentSession(p Principal) {
-	if !h.opts.Sessions || !p.may(rightSessions) {
+func (h *Host) agentSession(p rights.Principal) {
+	if !h.opts.Sessions || !p.May(rights.Sessions) {
 		return
 	}
 	live := h.Lasting(p)
@@ -286,7 +287,7 @@ func (h *Host) agentSession(p Principal) {
 
 // addAgentSessionLocked makes the session of an agent, nil if there are too many. Until
 // the agent is at this node, its token does not end it.
-func (h *Host) addAgentSessionLocked(p Principal) *Session {
+func (h *Host) addAgentSessionLocked(p rights.Principal) *Session {
 	title := "agent " + p.Name
 	if p.Name == "" {
 		title = "agent"

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -300,7 +301,7 @@ func (s *Session) Kill(terminal string) error {
 	h.disposeLocked(t, nil)
 	proc := t.proc
 	h.mu.Unlock()
-	h.audit(AuditDisposed, remote{principal: s.holder.principal}, AuditEvent{Client: s.uri, Terminal: terminal})
+	h.audit(rights.AuditDisposed, remote{principal: s.holder.principal}, rights.AuditEvent{Client: s.uri, Terminal: terminal})
 	if proc != nil {
 		proc.Kill()
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/host/shells"
 )
 
@@ -70,7 +71,7 @@ func isSessionKind(kind string) bool { return len(kind) > 8 && kind[:8] == "sess
 func forbidsJoining(s *Session, c *conn, a ahp.Action) string {
 	client := a.(ahp.SessionActiveClientSet).ActiveClient
 	switch {
-	case !c.may(rightTools):
+	case !c.may(rights.Tools):
 		return fmt.Sprintf("a token for the role %s does not allow to publish tools", c.remote.principal.Role)
 	case client.ClientID != c.client.id:
 		return "a client may publish only its own tools"
@@ -125,7 +126,7 @@ func forbidsAnswering(s *Session, c *conn, a ahp.Action) string {
 // foreignBlockLocked refuses blocks that show another client's terminal as if it were the
 // sender's. A terminal invisible to the session's owner counts as missing.
 func (s *Session) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string {
-	h, v := s.h, s.h.viewerLocked(Principal{Role: RoleObserver, Owner: s.person})
+	h, v := s.h, s.h.viewerLocked(rights.Principal{Role: rights.RoleObserver, Owner: s.person})
 	for _, block := range contents {
 		if block.Terminal == nil {
 			continue

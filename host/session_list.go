@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -27,7 +28,7 @@ func (c *conn) createSession(r *jsonrpc.Request) error {
 		return invalid(errNotText)
 	case len(r.Params) > maxPublished:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params have %d bytes, at most %d are allowed", len(r.Params), maxPublished)
-	case !c.may(rightTools) && !c.may(rightSessions):
+	case !c.may(rights.Tools) && !c.may(rights.Sessions):
 		return c.denied("create sessions")
 	case p.Provider != "" && p.Provider != provider:
 		return jsonrpc.Errorf(ahp.CodeProviderNotFound, "unknown provider %.80q; this host has %q", p.Provider, provider)
@@ -43,7 +44,7 @@ func (c *conn) createSession(r *jsonrpc.Request) error {
 	if err != nil {
 		return err
 	}
-	c.h.audit(AuditSession, c.remote, AuditEvent{Client: c.client.id, Detail: "created " + p.Channel})
+	c.h.audit(rights.AuditSession, c.remote, rights.AuditEvent{Client: c.client.id, Detail: "created " + p.Channel})
 	return r.Reply(nil)
 }
 
@@ -82,14 +83,14 @@ func (c *conn) disposeSession(r *jsonrpc.Request) error {
 	case s == nil || s.uri != p.Channel || !c.seesSessionLocked(s):
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeSessionNotFound, "no such session")
-	case s.creator != c.client && !c.may(rightDispose):
+	case s.creator != c.client && !c.may(rights.Dispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' sessions")
 	}
 	procs := s.disposeLocked("the session was disposed of")
 	h.mu.Unlock()
 	kill(procs)
-	h.audit(AuditSession, c.remote, AuditEvent{Client: c.client.id, Detail: "disposed of " + p.Channel})
+	h.audit(rights.AuditSession, c.remote, rights.AuditEvent{Client: c.client.id, Detail: "disposed of " + p.Channel})
 	return r.Reply(nil)
 }
 
@@ -141,7 +142,7 @@ func (c *conn) listSessions(r *jsonrpc.Request) error {
 // seesSessionLocked reports whether c may know of s. A machine sees, besides its own,
 // those in which it may publish tools; Session.shows decides which parts of them.
 func (c *conn) seesSessionLocked(s *Session) bool {
-	return s.open(c) || c.may(rightTools) && (s.creator == nil || s.creator.principal.may(rightSessions)) && s.offered(&c.remote.principal)
+	return s.open(c) || c.may(rights.Tools) && (s.creator == nil || s.creator.principal.May(rights.Sessions)) && s.offered(&c.remote.principal)
 }
 
 // open reports whether c may see everything in s: also the chat, and messages between the
@@ -150,12 +151,12 @@ func (s *Session) open(c *conn) bool {
 	if s.h.roster.On && !c.hold.belongs(s.person) {
 		return false
 	}
-	return c.may(rightSessions) || s.creator != nil && s.creator.principal.same(c.remote.principal)
+	return c.may(rights.Sessions) || s.creator != nil && s.creator.principal.Same(c.remote.principal)
 }
 
 // offered reports whether a machine may publish its tools in s: while audiences are in
 // force, only where both belong to one person.
-func (s *Session) offered(machine *Principal) bool {
+func (s *Session) offered(machine *rights.Principal) bool {
 	return !s.h.roster.On || machine.Owner == s.person
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 	"tether/mcp"
 )
@@ -30,7 +31,7 @@ type offer struct {
 
 // offersLocked are the machines whose tools an agent may call: in its own session or,
 // from machines that are not there, in sessions of their own.
-func (h *Host) offersLocked(p *Principal) (all []offer) {
+func (h *Host) offersLocked(p *rights.Principal) (all []offer) {
 	own := h.agentSessionLocked(*p)
 	if own == nil {
 		return nil
@@ -50,7 +51,7 @@ func (h *Host) offersLocked(p *Principal) (all []offer) {
 }
 
 // machineTools are the tools of machines for an agent, also of those at other nodes.
-func (h *Host) machineTools(p Principal) (all []mcp.Extra) {
+func (h *Host) machineTools(p rights.Principal) (all []mcp.Extra) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	taken := make(map[string]bool)
@@ -72,9 +73,9 @@ func (h *Host) machineTools(p Principal) (all []mcp.Extra) {
 }
 
 // caller calls a machine's tool for an agent.
-func (h *Host) caller(o offer, t ahp.ToolDefinition, p Principal) func(context.Context, json.RawMessage) (string, error) {
+func (h *Host) caller(o offer, t ahp.ToolDefinition, p rights.Principal) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
-		h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: o.cl.id, Detail: t.Name})
+		h.audit(rights.AuditCalled, remote{principal: p}, rights.AuditEvent{Client: o.cl.id, Detail: t.Name})
 		r, err := o.s.CallTool(ctx, ToolRequest{ClientID: o.cl.id, Name: t.Name, Arguments: args, Agent: p.Name})
 		if err != nil {
 			return "", err

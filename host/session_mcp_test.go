@@ -13,6 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -77,7 +78,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			if len(list) != 1 || !strings.Contains(text, list[0].ID) {
 				t.Errorf("the terminal in %q is none of %+v", text, list)
 			}
-			if !audited.has(host.AuditCalled, "bot", "run") {
+			if !audited.has(rights.AuditCalled, "bot", "run") {
 				t.Errorf("not in the record: %+v", audited.events)
 			}
 			laptop.dispatch(uri, ahp.SessionActiveClientRemoved{ClientID: "laptop"})
@@ -151,10 +152,10 @@ func TestResultText(t *testing.T) {
 // auditLog keeps a record.
 type auditLog struct {
 	mu     sync.Mutex
-	events []host.AuditEvent
+	events []rights.AuditEvent
 }
 
-func (l *auditLog) add(ev host.AuditEvent) {
+func (l *auditLog) add(ev rights.AuditEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, ev)
@@ -163,7 +164,7 @@ func (l *auditLog) add(ev host.AuditEvent) {
 func (l *auditLog) has(kind, name, detail string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.events, func(ev host.AuditEvent) bool { return ev.Type == kind && ev.Name == name && ev.Detail == detail })
+	return slices.ContainsFunc(l.events, func(ev rights.AuditEvent) bool { return ev.Type == kind && ev.Name == name && ev.Detail == detail })
 }
 
 // A session that was disposed of does not come back: the agent gets another one with the

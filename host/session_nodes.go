@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/host/shells"
 	"tether/internal/change"
 	"tether/internal/retry"
@@ -66,13 +67,13 @@ type nodeTools struct {
 
 // NodeAgent is an operator's agent as nodes tell it.
 type NodeAgent struct {
-	Name  string `json:"name,omitempty"` // empty: the host's own token
-	Role  Role   `json:"role"`
-	Owner string `json:"owner,omitempty"`
+	Name  string      `json:"name,omitempty"` // empty: the host's own token
+	Role  rights.Role `json:"role"`
+	Owner string      `json:"owner,omitempty"`
 }
 
-func (a NodeAgent) principal() Principal {
-	return Principal{Name: a.Name, Role: a.Role, Owner: a.Owner}
+func (a NodeAgent) principal() rights.Principal {
+	return rights.Principal{Name: a.Name, Role: a.Role, Owner: a.Owner}
 }
 
 // toolsQuestion states which agents a node has, and asks for the tools of machines that
@@ -240,7 +241,7 @@ func (h *Host) agentsOf(node string, agents []NodeAgent) {
 		}
 	}
 	for _, a := range agents {
-		if p := a.principal(); h.agentSessions[a.Name] == nil && p.may(rightSessions) {
+		if p := a.principal(); h.agentSessions[a.Name] == nil && p.May(rights.Sessions) {
 			h.addAgentSessionLocked(p)
 		}
 	}
@@ -354,7 +355,7 @@ func listTools(offers []nodeOffer) (a toolsAnswer) {
 }
 
 // extrasElsewhereLocked are the tools of machines at other nodes for an agent here.
-func (h *Host) extrasElsewhereLocked(p Principal) (all []mcp.Extra) {
+func (h *Host) extrasElsewhereLocked(p rights.Principal) (all []mcp.Extra) {
 	for _, node := range slices.Sorted(maps.Keys(h.elsewhere.tools)) { // of tools with equal names, always the same
 		for _, o := range h.elsewhere.tools[node] {
 			if o.Agent.Name != p.Name || o.Agent.Owner != p.Owner || h.roster.On && o.Owner != p.Owner {
@@ -363,7 +364,7 @@ func (h *Host) extrasElsewhereLocked(p Principal) (all []mcp.Extra) {
 			for _, t := range o.tools {
 				q := callQuestion{Agent: o.Agent, Client: o.Client, Tool: t.Name}
 				all = append(all, extra(o.Machine, t, func(ctx context.Context, args json.RawMessage) (string, error) {
-					h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: q.Client, Detail: q.Tool})
+					h.audit(rights.AuditCalled, remote{principal: p}, rights.AuditEvent{Client: q.Client, Detail: q.Tool})
 					q := q
 					q.Args = args
 					return h.callAt(ctx, node, q)
@@ -447,7 +448,7 @@ func (h *Host) nodeCall(q *callQuestion) *nodeCall {
 			c.lost.Reset(callLost)
 		}
 		return c
-	case q.Cancel || h.closed || len(h.elsewhere.calls) >= maxNodeCalls || !slices.Contains(h.elsewhere.agents[q.From], q.Agent) || !p.may(rightSessions):
+	case q.Cancel || h.closed || len(h.elsewhere.calls) >= maxNodeCalls || !slices.Contains(h.elsewhere.agents[q.From], q.Agent) || !p.May(rights.Sessions):
 		return nil
 	}
 	var call func(context.Context, json.RawMessage) (string, error)

@@ -16,6 +16,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -114,7 +115,7 @@ func (c *conn) share(r *jsonrpc.Request) error {
 		return invalid(err)
 	}
 	h := c.h
-	if h.opts.NoShares || !c.may(rightLend) {
+	if h.opts.NoShares || !c.may(rights.Lend) {
 		return c.denied("share terminals by links")
 	}
 	if now := time.Now(); !now.Before(p.ExpiresAt) || p.ExpiresAt.After(now.Add(ahp.MaxShareTime)) {
@@ -126,7 +127,7 @@ func (c *conn) share(r *jsonrpc.Request) error {
 	if err := c.putShare(&p); err != nil {
 		return err
 	}
-	h.audit(AuditShared, c.remote, AuditEvent{Terminal: p.Channel, Detail: "until " + p.ExpiresAt.UTC().Format(time.RFC3339)})
+	h.audit(rights.AuditShared, c.remote, rights.AuditEvent{Terminal: p.Channel, Detail: "until " + p.ExpiresAt.UTC().Format(time.RFC3339)})
 	return r.Reply(ahp.ShareResult{URL: h.opts.ShareURL})
 }
 
@@ -175,12 +176,12 @@ func (c *conn) shareOf(p *ahp.ShareParams) (one Share, err error) {
 }
 
 // sharedBy reports whether a machine's principal has made the share.
-func (s *Share) sharedBy(p *Principal) bool { return s.Machine == p.Name && s.Owner == p.Owner }
+func (s *Share) sharedBy(p *rights.Principal) bool { return s.Machine == p.Name && s.Owner == p.Owner }
 
 // endSharesLocked ends the links to a terminal that is disposed of, and was lent by p:
 // the loan to which they were bound is over. Guests are told that their link has ended,
 // and not that the terminal has exited: it may run on.
-func (h *Host) endSharesLocked(uri string, p *Principal) {
+func (h *Host) endSharesLocked(uri string, p *rights.Principal) {
 	ended := false
 	for _, s := range h.shares {
 		if s.Channel == uri && s.sharedBy(p) {
@@ -208,7 +209,7 @@ func (c *conn) unshare(r *jsonrpc.Request) error {
 	h.lookAtShares() // another node may have made it a moment ago
 	h.mu.Lock()
 	s := h.shares[p.ID]
-	own := s != nil && s.sharedBy(&c.remote.principal) && c.may(rightLend)
+	own := s != nil && s.sharedBy(&c.remote.principal) && c.may(rights.Lend)
 	h.mu.Unlock()
 	if own {
 		s.end(errShareEnded)
@@ -217,20 +218,20 @@ func (c *conn) unshare(r *jsonrpc.Request) error {
 }
 
 // guestOf is the guest of a share with one of its tokens.
-func (s *sharedLink) guestOf(hash [sha256.Size]byte) Principal {
-	return Principal{Name: guestName + s.ID, Role: RoleObserver, Guest: s.Channel, GuestPort: s.Port, Live: s.live, token: hash}
+func (s *sharedLink) guestOf(hash [sha256.Size]byte) rights.Principal {
+	return rights.Principal{Name: guestName + s.ID, Role: rights.RoleObserver, Guest: s.Channel, GuestPort: s.Port, Live: s.live, Token: hash}
 }
 
 // knownGuest returns whose a guest's token is.
-func (h *Host) knownGuest(token string) (p Principal, ok bool) {
+func (h *Host) knownGuest(token string) (p rights.Principal, ok bool) {
 	if !strings.HasPrefix(token, guestPrefix) {
-		return Principal{}, false
+		return rights.Principal{}, false
 	}
 	return h.guestWith(sha256.Sum256([]byte(token)))
 }
 
 // guestWith returns whose a guest's token is, by its hash.
-func (h *Host) guestWith(hash [sha256.Size]byte) (p Principal, ok bool) {
+func (h *Host) guestWith(hash [sha256.Size]byte) (p rights.Principal, ok bool) {
 	ok = h.sharedSoon(func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -247,13 +248,13 @@ func (h *Host) guestWith(hash [sha256.Size]byte) (p Principal, ok bool) {
 
 // guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A
 // cookie counts at a name of this host's alone.
-func (h *Host) guest(r *http.Request) (Principal, bool) {
+func (h *Host) guest(r *http.Request) (rights.Principal, bool) {
 	if token, ok := admission.RequestToken(r); ok {
 		return h.knownGuest(token)
 	}
 	cookie, err := r.Cookie(h.checks.GuestCookie(r))
 	if err != nil || !h.checks.NameAllowed(r) {
-		return Principal{}, false
+		return rights.Principal{}, false
 	}
 	return h.knownGuest(cookie.Value)
 }
@@ -320,7 +321,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *admission.Refu
 		h.checks.WrongLink(r.RemoteAddr)
 		return errNoShare
 	}
-	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
+	h.audit(rights.AuditConnected, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
 	if p.GuestPort != 0 && admission.FromProgram(r) {
 		return errForBrowsers
 	}
@@ -336,7 +337,7 @@ func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *admission.Refu
 // admitGuest finds the share and makes a token for a guest; before is one that the
 // browser has already. A link for one browser may have been opened at another node, and
 // counts only once all nodes know who has opened it.
-func (h *Host) admitGuest(id string, secret [sha256.Size]byte, before string) (p Principal, token string, ok bool) {
+func (h *Host) admitGuest(id string, secret [sha256.Size]byte, before string) (p rights.Principal, token string, ok bool) {
 	h.keeping.Lock()
 	defer h.keeping.Unlock()
 	known, token := sha256.Sum256([]byte(before)), guestPrefix+rand.Text()
@@ -368,9 +369,9 @@ func (h *Host) shareWith(id string, secret [sha256.Size]byte) *sharedLink {
 	return s
 }
 
-func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
+func (h *Host) answerGuest(w http.ResponseWriter, p rights.Principal, token string) {
 	a := opened{Share: strings.TrimPrefix(p.Name, guestName), Terminal: p.Guest, Port: p.GuestPort, Token: token}
-	if until, ok := p.live().Deadline(); ok {
+	if until, ok := p.Life().Deadline(); ok {
 		a.ExpiresMs = time.Until(until).Milliseconds()
 	}
 	if all := h.rows(p); len(all) == 1 && p.GuestPort == 0 {
@@ -380,7 +381,7 @@ func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
 }
 
 // guestTerminal serves a guest's terminal as AHP would: for one that is parked.
-func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p Principal) *admission.Refusal {
+func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
 	done, ok := h.ask(p)
 	if !ok {
 		return admission.ErrBusy
@@ -399,7 +400,7 @@ func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p Principal
 }
 
 // shareEntriesLocked are the shares for the page of people.
-func (h *Host) shareEntriesLocked() (all []Entry) {
+func (h *Host) shareEntriesLocked() (all []rights.Entry) {
 	for _, s := range h.shares {
 		detail := "not opened"
 		if len(s.Guests) > 0 {
@@ -409,7 +410,7 @@ func (h *Host) shareEntriesLocked() (all []Entry) {
 		if s.Port != 0 {
 			name += ", port " + strconv.Itoa(s.Port)
 		}
-		all = append(all, Entry{Kind: EntryShare, ID: s.ID, Name: name, OwnerID: s.Owner, Detail: detail, Since: &since, Until: &until})
+		all = append(all, rights.Entry{Kind: rights.EntryShare, ID: s.ID, Name: name, OwnerID: s.Owner, Detail: detail, Since: &since, Until: &until})
 	}
 	return all
 }

@@ -18,6 +18,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -158,8 +159,8 @@ func TestGuestsSeeOneTerminal(t *testing.T) {
 // Every link that does not work is answered alike, and guessing is limited.
 func TestLinksThatDoNotWork(t *testing.T) {
 	var refusals atomic.Int64
-	_, url := serve(t, host.Options{Token: secret, Audit: func(ev host.AuditEvent) {
-		if ev.Type == host.AuditRefused {
+	_, url := serve(t, host.Options{Token: secret, Audit: func(ev rights.AuditEvent) {
+		if ev.Type == rights.AuditRefused {
 			refusals.Add(1)
 		}
 	}})
@@ -230,7 +231,7 @@ func TestLinkForOneBrowser(t *testing.T) {
 	if r, _ := ask(t, url, visit{path: "/plain", cookie: own}); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a guest's cookie at the page for people: %d", r.StatusCode)
 	}
-	login := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	login := launchedAs(t, h, url, rights.Principal{Role: rights.RoleAdmin})
 	if r, _ := ask(t, url, visit{path: "/s/state", cookie: login}); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a login at the page for guests: %d", r.StatusCode)
 	}

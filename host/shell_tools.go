@@ -11,6 +11,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/mcp"
 )
 
@@ -47,8 +48,8 @@ type shellWork func(ctx context.Context, c *Call) (answer any, err error)
 
 // shellTools are those tools for a principal: none unless the host was started so and the
 // role allows it.
-func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
-	if !h.opts.AgentShells || h.opts.Runner == nil || !p.may(rightCommands) {
+func (h *Host) shellTools(p rights.Principal) (all []mcp.Extra) {
+	if !h.opts.AgentShells || h.opts.Runner == nil || !p.May(rights.Commands) {
 		return nil
 	}
 	for _, t := range []shellTool{runTool, writeTool, killTool} {
@@ -63,7 +64,7 @@ func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
 }
 
 // callShellTool is a call in the agent's session, which viewers of its chat can follow.
-func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args json.RawMessage) (string, error) {
+func (h *Host) callShellTool(ctx context.Context, p rights.Principal, t shellTool, args json.RawMessage) (string, error) {
 	message, do, err := t.prepare(args)
 	if err != nil {
 		return "", err
@@ -79,7 +80,7 @@ func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args
 		return "", err
 	}
 	defer func() { _ = c.End(failed("the tool ran into a bug")) }() // otherwise it has ended already
-	h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: s.uri, Detail: t.name})
+	h.audit(rights.AuditCalled, remote{principal: p}, rights.AuditEvent{Client: s.uri, Detail: t.name})
 	answer, err := do(ctx, c)
 	var text []byte
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/host/shells"
 	"tether/screen"
 )
@@ -36,7 +37,7 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 
 // shells lists the shells of the host, oldest first. The programs in them are shown only
 // to those who see them.
-func (h *Host) shells(p Principal) []shells.Shell {
+func (h *Host) shells(p rights.Principal) []shells.Shell {
 	h.mu.Lock()
 	v := h.viewerLocked(p)
 	all := []shells.Shell{}
@@ -74,13 +75,13 @@ func (h *Host) starterLocked(t *terminal) string {
 }
 
 // administrator decides which administrator a request is from, by token.
-func (h *Host) administrator(r *http.Request) (Principal, *admission.Refusal) {
+func (h *Host) administrator(r *http.Request) (rights.Principal, *admission.Refusal) {
 	r.Header.Del("Cookie") // a browser's cookie is an observer's in any case
 	p, why := h.admit(r)
 	switch {
 	case why == nil && admission.FromOtherPage(r):
 		why = admission.ErrForeignSite
-	case why == nil && !p.may(rightShells):
+	case why == nil && !p.May(rights.Shells):
 		why = &admission.Refusal{Status: http.StatusForbidden, Text: "this needs an administrator's token"}
 	}
 	return p, why
@@ -88,7 +89,7 @@ func (h *Host) administrator(r *http.Request) (Principal, *admission.Refusal) {
 
 // forAdministrators is a door with a list: GET lists, and DELETE of a path below ends one
 // thing, if it is there.
-func (h *Host) forAdministrators(path, what, one string, list func(Principal) any, end func(Principal, *http.Request, string) bool) http.HandlerFunc {
+func (h *Host) forAdministrators(path, what, one string, list func(rights.Principal) any, end func(rights.Principal, *http.Request, string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, why := h.administrator(r)
 		if why != nil {
@@ -112,8 +113,8 @@ func (h *Host) forAdministrators(path, what, one string, list func(Principal) an
 
 // shellsDoor lists and ends shells.
 func (h *Host) shellsDoor() http.HandlerFunc {
-	return h.forAdministrators(shellsPath, "shells", "shell", func(p Principal) any { return h.shells(p) },
-		func(p Principal, r *http.Request, id string) bool {
+	return h.forAdministrators(shellsPath, "shells", "shell", func(p rights.Principal) any { return h.shells(p) },
+		func(p rights.Principal, r *http.Request, id string) bool {
 			return h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil)
 		})
 }
@@ -129,7 +130,7 @@ func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal)
 		proc, uri, client := t.proc, t.uri, t.creator.id
 		h.mu.Unlock()
 		proc.Kill()
-		h.audit(AuditDisposed, by, AuditEvent{Client: client, Terminal: uri, Detail: why})
+		h.audit(rights.AuditDisposed, by, rights.AuditEvent{Client: client, Terminal: uri, Detail: why})
 		h.log.Info().Str("terminal", uri).Str("reason", why).Msg("shell ended")
 		return true
 	}

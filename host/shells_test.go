@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/host/shells"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -41,9 +42,9 @@ func (p *fakeProcess) ended() bool {
 func TestShellsWithoutAClientEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
-		var ended []host.AuditEvent
-		h := testHost(t, host.Options{Runner: runner, ShellGrace: 10 * time.Minute, Audit: func(ev host.AuditEvent) {
-			if ev.Type == host.AuditDisposed {
+		var ended []rights.AuditEvent
+		h := testHost(t, host.Options{Runner: runner, ShellGrace: 10 * time.Minute, Audit: func(ev rights.AuditEvent) {
+			if ev.Type == rights.AuditDisposed {
 				ended = append(ended, ev)
 			}
 		}})

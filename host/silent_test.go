@@ -13,6 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
@@ -24,10 +25,10 @@ type ends struct {
 	of map[string]time.Time // by clientId
 }
 
-func (e *ends) audit(ev host.AuditEvent) {
+func (e *ends) audit(ev rights.AuditEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if ev.Type == host.AuditEnded {
+	if ev.Type == rights.AuditEnded {
 		e.of[ev.Client] = time.Now()
 	}
 }

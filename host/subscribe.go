@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
@@ -48,7 +49,7 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 func (c *conn) watches(all ...*subscription) {
 	for _, s := range all {
 		if s.term != nil && s.term.creator != c.client && c.looks.first(s.ch.URI()) {
-			c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.URI()})
+			c.h.audit(rights.AuditSubscribed, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: s.ch.URI()})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/rights"
 	"tether/host/shells"
 	"tether/internal/change"
 )
@@ -47,9 +48,9 @@ type terminal struct {
 	proc shells.Process // the process of a server-executed terminal; nil until it was started
 
 	audience  audience
-	withdrawn []Grantee // grantees whose grants an administrator has ended
-	number    int64     // number in the order of creation; never changes
-	listers   []*lister // the listers that show it
+	withdrawn []rights.Grantee // grantees whose grants an administrator has ended
+	number    int64            // number in the order of creation; never changes
+	listers   []*lister        // the listers that show it
 
 	// For readers.
 	id              string // idOf its first URI; never changes

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agenttools"
+	"tether/host/rights"
 	"tether/internal/bounded"
 )
 
@@ -14,7 +15,7 @@ import (
 type watched struct {
 	agenttools.Terminals
 	h *Host
-	p Principal
+	p rights.Principal
 	looks
 }
 
@@ -26,7 +27,7 @@ func (w *watched) Open(id string) (agenttools.Terminal, error) {
 		return t, err
 	}
 	if w.looks.first(id) {
-		w.h.audit(AuditSubscribed, remote{principal: w.p}, AuditEvent{Terminal: at.t.uri, Detail: "MCP"})
+		w.h.audit(rights.AuditSubscribed, remote{principal: w.p}, rights.AuditEvent{Terminal: at.t.uri, Detail: "MCP"})
 	}
 	return awaited{at}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/rights"
 )
 
 // watchersPace is the shortest time between two notifications of who watches a terminal.
@@ -92,14 +93,14 @@ func (t *terminal) watchingLocked() []ahp.Watcher {
 }
 
 // watcherLocked describes a principal to the owner of a terminal.
-func (h *Host) watcherLocked(p *Principal, since time.Time) ahp.Watcher {
+func (h *Host) watcherLocked(p *rights.Principal, since time.Time) ahp.Watcher {
 	w := ahp.Watcher{Kind: ahp.WatcherPerson, Who: cmp.Or(h.roster.People[p.Owner], p.Name, "administrator"), Since: since.UTC().Truncate(time.Millisecond)}
 	switch {
 	case p.Guest != "":
 		w.Kind, w.Who = ahp.WatcherGuest, cmp.Or(p.Name, "guest")
-	case p.Role == RoleMachine:
+	case p.Role == rights.RoleMachine:
 		w.Kind, w.Who = ahp.WatcherMachine, p.Name
-	case p.Role == RoleAgent || p.Role == RoleOperator:
+	case p.Role == rights.RoleAgent || p.Role == rights.RoleOperator:
 		w.Kind, w.Who = ahp.WatcherAgent, p.Name
 	}
 	return w
@@ -117,7 +118,7 @@ func (t *terminal) mayWatchLocked() []string {
 	case h.roster.People[owner.Owner] != "":
 		may = append(may, h.roster.People[owner.Owner])
 	}
-	add := func(name string, g Grantee) {
+	add := func(name string, g rights.Grantee) {
 		if slices.Contains(t.withdrawn, g) {
 			return
 		}
@@ -130,23 +131,10 @@ func (t *terminal) mayWatchLocked() []string {
 	}
 	if a.said.HostGrants {
 		for _, g := range h.machineGrantsLocked(&owner) {
-			add(h.roster.name(g), g)
+			add(h.roster.NameOf(g), g)
 		}
 	}
 	return may
-}
-
-// name returns a grantee as in ahp.Grant; "" if it does not exist any more.
-func (r *Roster) name(g Grantee) string {
-	switch g.kind {
-	case toGroup:
-		return ahp.GroupPrefix + g.name
-	case toAgent:
-		return ahp.AgentPrefix + g.name
-	case toEveryone:
-		return ahp.ToEveryone
-	}
-	return r.People[g.id]
 }
 
 // looked records that somebody has looked at the terminal for a moment.

@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
@@ -138,15 +139,15 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 			must.Do(t, laptop.audience(uri, a))
 		},
 		"the group": func(_ *testing.T, h *host.Host, s *staff, _ *viewer) {
-			s.change(func(r *host.Roster) { r.Groups["some"] = nil })
+			s.change(func(r *rights.Roster) { r.Groups["some"] = nil })
 			h.LookAtPeople()
 		},
 		"the people": func(_ *testing.T, h *host.Host, s *staff, _ *viewer) {
-			s.change(func(r *host.Roster) { leave(r, gone) })
+			s.change(func(r *rights.Roster) { leave(r, gone) })
 			h.LookAtPeople()
 		},
 		"the grant of the host": func(_ *testing.T, h *host.Host, s *staff, _ *viewer) {
-			s.change(func(r *host.Roster) { r.Grants = nil })
+			s.change(func(r *rights.Roster) { r.Grants = nil })
 			h.LookAtPeople()
 		},
 		"all of it": func(t *testing.T, _ *host.Host, _ *staff, laptop *viewer) {
@@ -165,12 +166,12 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 				s.hire(token(name))
 			}
 			a := to(stay...)
-			s.change(func(r *host.Roster) {
+			s.change(func(r *rights.Roster) {
 				r.Groups["some"] = []string{}
 				for _, name := range gone {
 					r.Groups["some"] = append(r.Groups["some"], "p-"+name)
 					if how == "the grant of the host" {
-						r.Grants = append(r.Grants, host.MachineGrant{Machine: "laptop", Owner: "p-ann", To: host.KeptGrantee(name, "p-"+name)})
+						r.Grants = append(r.Grants, rights.MachineGrant{Machine: "laptop", Owner: "p-ann", To: rights.KeptGrantee(name, "p-"+name)})
 					}
 				}
 			})
@@ -232,7 +233,7 @@ func TestWithdrawingUnderAFlood(t *testing.T) {
 }
 
 // leave lets people be no more.
-func leave(r *host.Roster, names []string) {
+func leave(r *rights.Roster, names []string) {
 	for _, name := range names {
 		delete(r.People, "p-"+name)
 	}
@@ -403,7 +404,7 @@ func TestSwitchingAudiences(t *testing.T) {
 	if status != 200 || !strings.Contains(first, theLent.id) {
 		t.Errorf("%d %s", status, first)
 	}
-	s.change(func(r *host.Roster) { r.On = true })
+	s.change(func(r *rights.Roster) { r.On = true })
 	h.LookAtPeople()
 	<-bob.done
 	<-laptop.done
@@ -424,7 +425,7 @@ func TestSwitchingAudiences(t *testing.T) {
 	}
 	// A terminal for some does not become one for all because audiences end: the machine
 	// decides, and announces it again or does not.
-	s.change(func(r *host.Roster) { r.On = false })
+	s.change(func(r *rights.Roster) { r.On = false })
 	h.LookAtPeople()
 	<-again.done
 	bob = as(t, url, "observer.bob.bob", "bob", viewOptions{subs: []string{ahp.RootURI}})

@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/uplink"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -20,12 +21,12 @@ func TestABlackHoleBetweenSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var opened, ended atomic.Int64 // connections of the laptop, as the host sees it
-	at := host.Options{SilenceTime: time.Second, HandshakeTime: 20 * time.Second, Audit: func(ev host.AuditEvent) {
+	at := host.Options{SilenceTime: time.Second, HandshakeTime: 20 * time.Second, Audit: func(ev rights.AuditEvent) {
 		switch {
 		case ev.Client != "laptop":
-		case ev.Type == host.AuditClient:
+		case ev.Type == rights.AuditClient:
 			opened.Add(1)
-		case ev.Type == host.AuditEnded:
+		case ev.Type == rights.AuditEnded:
 			ended.Add(1)
 		}
 	}}

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/audit"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/version"
 	"tether/platform/secret"
 )
@@ -27,11 +28,11 @@ func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
 		}
 	}
 	record := audit.New(audit.Options{Path: s.auditLog})
-	if err := record.Append(host.AuditEvent{At: time.Now().UTC(), Type: "started", Detail: "tether-host " + version.Text()}); err != nil {
+	if err := record.Append(rights.AuditEvent{At: time.Now().UTC(), Type: "started", Detail: "tether-host " + version.Text()}); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	log := o.Logger
-	o.Audit = func(ev host.AuditEvent) {
+	o.Audit = func(ev rights.AuditEvent) {
 		if err := record.Append(ev); err != nil {
 			log.Error().Err(err).Msg("audit log")
 		}

@@ -20,6 +20,7 @@ import (
 	"tether/host/access"
 	"tether/host/cluster"
 	"tether/host/leader"
+	"tether/host/rights"
 	"tether/platform/secret"
 )
 
@@ -196,7 +197,7 @@ func placesOf(ctx context.Context, given string) (places, error) {
 
 // owners returns the owners of clientIds: in the host's cluster, or in a file next to
 // that of the tokens.
-func (s *settings) owners(tokens string, t *access.Tokens) (host.Owners, error) {
+func (s *settings) owners(tokens string, t *access.Tokens) (rights.Owners, error) {
 	if s.node != nil {
 		return s.node.Owners(t), nil
 	}

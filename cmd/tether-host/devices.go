@@ -18,6 +18,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/host/rights"
 	"tether/platform/secret"
 )
 
@@ -48,7 +49,7 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 		nodes = s.node
 	}
 	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: s.places(path).pending, Nodes: nodes, Logger: o.Logger,
-		Audit: func(ev host.AuditEvent) {
+		Audit: func(ev rights.AuditEvent) {
 			if ev.Type == devices.AuditPaired {
 				fmt.Fprintf(stderr, "%s has paired with this host; undo with: tether-host token revoke %s\n", printable(ev.Name), printable(ev.Name))
 			}
@@ -141,7 +142,7 @@ func (at places) mayApprove(tokens *access.Tokens, code, name, owner string) err
 	if err != nil {
 		return err
 	}
-	return people.MayName(cmp.Or(name, one.Name), host.RoleMachine, owner)
+	return people.MayName(cmp.Or(name, one.Name), rights.RoleMachine, owner)
 }
 
 func approveCommand(stdout io.Writer) *cobra.Command {

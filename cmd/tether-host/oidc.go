@@ -16,6 +16,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/host/oidc"
+	"tether/host/rights"
 	"tether/internal/retry"
 	"tether/internal/textfile"
 	"tether/platform/secret"
@@ -58,7 +59,7 @@ func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
 		}
 	}
 	for _, group := range s.groups {
-		if err := access.Check(group, host.RoleObserver); err != nil {
+		if err := access.Check(group, rights.RoleObserver); err != nil {
 			return &usageError{"--oidc-group: " + err.Error(), "give the group's name as the identity provider lists it"}
 		}
 	}
@@ -95,7 +96,7 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	p = &provider{people: people}
 	options := oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
 		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Approve: approveAs(s.places(path)),
-		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string, proof host.Proof) {
+		OnLogin: func(w http.ResponseWriter, r *http.Request, who rights.Principal, token string, proof rights.Proof) {
 			p.host.LogIn(w, r, who, token, proof)
 		},
 		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) {
@@ -153,8 +154,8 @@ func (p *provider) run(ctx context.Context, at *host.Host) (stop func()) {
 
 // approveAs admits a machine as that of a logged-in person. It opens the tokens again,
 // because Tokens.OwnedBy holds for all later tokens.
-func approveAs(at places) func(host.Principal, string, string) error {
-	return func(p host.Principal, code, name string) error {
+func approveAs(at places) func(rights.Principal, string, string) error {
+	return func(p rights.Principal, code, name string) error {
 		t, err := access.Open(at.tokens)
 		if err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 )
 
 // peopleAt opens the people next to the tokens, and the tokens.
@@ -132,7 +132,7 @@ told nothing of it. Administrators see names, owners and sizes.`,
 func settle(people *access.People) ([]access.Info, error) {
 	all, err := people.Tokens().List()
 	for i := range all {
-		if all[i].Role != host.RoleObserver || all[i].Owner != "" {
+		if all[i].Role != rights.RoleObserver || all[i].Owner != "" {
 			continue
 		}
 		one, err := people.Ensure(all[i].Principal)
@@ -181,23 +181,23 @@ func peopleOff(stdout io.Writer, path *string) *cobra.Command {
 
 // hidden returns lines that say, for each token, of which machines it does not see the
 // terminals any more without a grant.
-func hidden(all []access.Info, known *host.Roster) (lines []string) {
+func hidden(all []access.Info, known *rights.Roster) (lines []string) {
 	machines := map[string]string{} // owners
 	for _, i := range all {
-		if i.Role == host.RoleMachine {
+		if i.Role == rights.RoleMachine {
 			machines[i.Principal] = i.Owner
 		}
 	}
 	done := map[string]bool{}
 	for _, i := range all {
-		if i.Role == host.RoleMachine || done[i.Principal] {
+		if i.Role == rights.RoleMachine || done[i.Principal] {
 			continue
 		}
 		done[i.Principal] = true
 		var not []string
 		for _, machine := range slices.Sorted(maps.Keys(machines)) {
 			owner := machines[machine]
-			if owner != i.Owner || owner == "" && i.Role != host.RoleAdmin {
+			if owner != i.Owner || owner == "" && i.Role != rights.RoleAdmin {
 				not = append(not, fmt.Sprintf("%s (of %s)", machine, cmp.Or(known.People[owner], "the administrator")))
 			}
 		}

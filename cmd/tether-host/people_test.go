@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
@@ -161,7 +161,7 @@ func TestOneNameForTwo(t *testing.T) {
 	}
 	tokens := must.Get(access.Open(access.File(filepath.Join(dir, "tokens.json"))))(t)
 	must.Get(tokens.Revoke("ann"))(t)
-	if _, _, err := tokens.Create("ann", host.RoleAgent, 0); err != nil {
+	if _, _, err := tokens.Create("ann", rights.RoleAgent, 0); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, "--tokens", filepath.Join(dir, "tokens.json"))

@@ -16,6 +16,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/idle"
 	"tether/internal/version"
 	"tether/platform/rawio"
@@ -168,7 +169,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
 	if p.cred.made || p.cred.file != "" {
-		page += h.Launch(host.Principal{Role: host.RoleAdmin})
+		page += h.Launch(rights.Principal{Role: rights.RoleAdmin})
 	}
 	if err := announce(url, typed, page, p.cred, stdout, stderr); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/platform/dirs"
 )
 
@@ -157,17 +158,17 @@ the person that --owner names; an observer is the person of its own name. A pers
 			if err != nil {
 				return err
 			}
-			if err := access.Check(args[0], host.Role(role)); err != nil {
+			if err := access.Check(args[0], rights.Role(role)); err != nil {
 				return &usageError{err.Error(), "see tether-host token create --help"}
 			}
-			if once && role != string(host.RoleMachine) {
+			if once && role != string(rights.RoleMachine) {
 				return &usageError{"--once needs the role machine", "omit --once or --role"}
 			}
 			t, err := tokensAt(*path)
 			if err != nil {
 				return err
 			}
-			if owner == "" && role == string(host.RoleObserver) {
+			if owner == "" && role == string(rights.RoleObserver) {
 				owner = args[0]
 			}
 			people, err := peopleAt(*path)
@@ -175,12 +176,12 @@ the person that --owner names; an observer is the person of its own name. A pers
 				return err
 			}
 			may := func(id string) error {
-				return cmp.Or(t.MayCreate(args[0], host.Role(role), id), people.MayName(args[0], host.Role(role), owner))
+				return cmp.Or(t.MayCreate(args[0], rights.Role(role), id), people.MayName(args[0], rights.Role(role), owner))
 			}
 			if err := ownedBy(t, *path, owner, may); err != nil {
 				return err
 			}
-			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
+			create := func() (string, access.Info, error) { return t.Create(args[0], rights.Role(role), ttl) }
 			if once {
 				ttl = cmp.Or(ttl, pairingTTL)
 				create = func() (string, access.Info, error) { return t.CreatePairing(args[0], ttl) }
@@ -193,7 +194,7 @@ the person that --owner names; an observer is the person of its own name. A pers
 			return nil
 		},
 	}
-	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent, operator or admin")
+	c.Flags().StringVar(&role, "role", string(rights.RoleMachine), "machine, observer, agent, operator or admin")
 	c.Flags().StringVar(&owner, "owner", "", "the `PERSON` to whom the machine or agent belongs; default: the administrator, and for an observer the person of its name")
 	c.Flags().BoolVar(&once, "once", false, "a token that pairs one machine by its key (tether pair --token-file -); expires after an hour, or --expires")
 	c.Flags().StringVar(&expires, "expires", "never", "the token's lifetime, such as 12h or 90d, or never")

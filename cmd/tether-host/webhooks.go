@@ -8,6 +8,7 @@ import (
 
 	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/host/webpush"
 )
@@ -38,10 +39,10 @@ func (s *settings) openHooks(o *host.Options) (*hooks, error) {
 		return nil, errors.New("--webhooks and --push need a place for tokens: give one with --tokens FILE")
 	}
 	options := webhook.Options{Find: people.Tokens().Named, Allow: allow, Audit: o.Audit, Logger: o.Logger,
-		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
+		Open: func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return webhook.OpenAt(h.host)(ctx, p, r)
 		},
-		Lasting: func(p host.Principal) context.Context { return h.host.Lasting(p) }}
+		Lasting: func(p rights.Principal) context.Context { return h.host.Lasting(p) }}
 	if s.webhooks {
 		err = s.openWebhooks(h, options, path, o)
 	}
@@ -80,9 +81,9 @@ func (s *settings) openPushes(h *hooks, options webhook.Options, path string, o 
 		return err
 	}
 	options.Push = &webhook.Push{SigningKey: key, Contact: s.contact(),
-		Login: func(b host.BrowserLogin) (host.Principal, bool) { return h.host.LoginOf(b) },
-		Sees:  func(p host.Principal, terminal string) bool { return h.host.Sees(p, terminal) }}
-	options.Open = func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
+		Login: func(b host.BrowserLogin) (rights.Principal, bool) { return h.host.LoginOf(b) },
+		Sees:  func(p rights.Principal, terminal string) bool { return h.host.Sees(p, terminal) }}
+	options.Open = func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 		return webhook.OpenKinds(h.host)(ctx, p, r)
 	}
 	options.Find, options.Lasting = nil, nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/pairing"
 )
 
@@ -26,7 +26,7 @@ var (
 // CreatePairing makes a token with which one machine can register its key, once. The
 // token opens nothing else.
 func (t *Tokens) CreatePairing(principal string, ttl time.Duration) (token string, info Info, err error) {
-	return t.create(principal, host.RoleMachine, ttl, true)
+	return t.create(principal, rights.RoleMachine, ttl, true)
 }
 
 // Redeem uses up a pairing token to admit the machine with that key, under the token's
@@ -105,8 +105,8 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 
 // Device returns the principal of the machine with that key; ok is false if there is none
 // or it was revoked.
-func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
-	return t.lookup(func() (p host.Principal, ok bool) {
+func (t *Tokens) Device(key ed25519.PublicKey) (p rights.Principal, ok bool) {
+	return t.lookup(func() (p rights.Principal, ok bool) {
 		if g := t.grants[deviceKey(key)]; g != nil {
 			return g.principal(), true
 		}
@@ -115,13 +115,13 @@ func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
 }
 
 // Approved is Device, but only for a machine that was admitted by that pairing.
-func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Principal, ok bool) {
+func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p rights.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lookLocked()
 	g := t.grants[deviceKey(key)]
 	if g == nil || !bytes.Equal(g.Pairing, pairing) {
-		return host.Principal{}, false
+		return rights.Principal{}, false
 	}
 	return g.principal(), true
 }
@@ -152,7 +152,7 @@ func deviceID(key ed25519.PublicKey) string {
 }
 
 func deviceRecord(principal string, key ed25519.PublicKey) record {
-	return record{ID: deviceID(key), Principal: principal, Role: host.RoleMachine, DeviceKey: slices.Clone(key),
+	return record{ID: deviceID(key), Principal: principal, Role: rights.RoleMachine, DeviceKey: slices.Clone(key),
 		Created: time.Now().UTC().Truncate(time.Second)}
 }
 

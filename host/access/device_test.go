@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/pairing"
 	"tether/platform/secret"
@@ -39,13 +39,13 @@ func TestAPairingTokenIsUsedUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tokens.json")
 	tokens := open(t, path)
 	token, info, err := tokens.CreatePairing("laptop", time.Hour)
-	if err != nil || !strings.HasPrefix(token, pairing.TokenPrefix) || info.Kind != access.KindPairing || info.Role != host.RoleMachine {
+	if err != nil || !strings.HasPrefix(token, pairing.TokenPrefix) || info.Kind != access.KindPairing || info.Role != rights.RoleMachine {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	if p, ok := tokens.Authenticate(token); ok {
 		t.Errorf("it lets %+v in", p)
 	}
-	plain, _ := create(t, tokens, "desk", host.RoleMachine, 0)
+	plain, _ := create(t, tokens, "desk", rights.RoleMachine, 0)
 	for _, wrong := range []string{"", token + "x", pairing.TokenPrefix, plain, pairing.TokenPrefix + plain} {
 		if _, err := tokens.Redeem(wrong, deviceKey(1)); !errors.Is(err, access.ErrPairingToken) {
 			t.Errorf("%q: %v", wrong, err)
@@ -75,7 +75,7 @@ func TestAPairingTokenIsUsedUp(t *testing.T) {
 func TestMachinesComeAndGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tokens.json")
 	atHost, elsewhere := open(t, path), open(t, path)
-	create(t, elsewhere, "taken", host.RoleObserver, 0)
+	create(t, elsewhere, "taken", rights.RoleObserver, 0)
 	if _, err := elsewhere.AddDevice("taken", deviceKey(1), []byte("p1")); !errors.Is(err, access.ErrTakenName) {
 		t.Errorf("a taken name: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	p, ok := atHost.Device(deviceKey(1))
-	if !ok || p.Name != "laptop" || p.Role != host.RoleMachine || p.Live.Err() != nil {
+	if !ok || p.Name != "laptop" || p.Role != rights.RoleMachine || p.Live.Err() != nil {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	if _, ok := atHost.Device(deviceKey(2)); ok {

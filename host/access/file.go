@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 )
 
 const (
@@ -23,16 +23,16 @@ const (
 
 // record is the stored form of a token, or of a machine that is paired by its key.
 type record struct {
-	ID        string     `json:"id"` // names it without revealing it
-	Principal string     `json:"principal"`
-	Role      host.Role  `json:"role"`
-	SHA256    []byte     `json:"sha256,omitempty"`
-	Once      bool       `json:"once,omitempty"`       // a pairing token
-	DeviceKey []byte     `json:"device_key,omitempty"` // instead of SHA256
-	Pairing   []byte     `json:"pairing,omitempty"`    // identifies the request that a person approved, see AddDevice
-	Owner     string     `json:"owner,omitempty"`      // id of the person who owns it; empty: the administrator
-	Created   time.Time  `json:"created"`
-	Expires   *time.Time `json:"expires,omitempty"`
+	ID        string      `json:"id"` // names it without revealing it
+	Principal string      `json:"principal"`
+	Role      rights.Role `json:"role"`
+	SHA256    []byte      `json:"sha256,omitempty"`
+	Once      bool        `json:"once,omitempty"`       // a pairing token
+	DeviceKey []byte      `json:"device_key,omitempty"` // instead of SHA256
+	Pairing   []byte      `json:"pairing,omitempty"`    // identifies the request that a person approved, see AddDevice
+	Owner     string      `json:"owner,omitempty"`      // id of the person who owns it; empty: the administrator
+	Created   time.Time   `json:"created"`
+	Expires   *time.Time  `json:"expires,omitempty"`
 }
 
 // expired reports whether the record has expired.
@@ -92,7 +92,7 @@ func (t *Tokens) change(f func([]record) ([]record, error)) error {
 }
 
 // Check checks a principal's name and role.
-func Check(principal string, role host.Role) error {
+func Check(principal string, role rights.Role) error {
 	return cmp.Or(checkName(principal), checkRole(role))
 }
 
@@ -111,9 +111,9 @@ func checkName(name string) error {
 	return nil
 }
 
-func checkRole(role host.Role) error {
-	if !slices.Contains(host.Roles(), role) {
-		return fmt.Errorf("unknown role %.40q: use one of %v", role, host.Roles())
+func checkRole(role rights.Role) error {
+	if !slices.Contains(rights.Roles(), role) {
+		return fmt.Errorf("unknown role %.40q: use one of %v", role, rights.Roles())
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
@@ -26,7 +26,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		before := must.Get(tokens.List())(t)
-		token, info, err := tokens.Create("fuzz-made-this", host.RoleObserver, 0)
+		token, info, err := tokens.Create("fuzz-made-this", rights.RoleObserver, 0)
 		if err != nil {
 			return // the file has the name in another role
 		}
@@ -34,7 +34,7 @@ func FuzzFile(f *testing.F) {
 		if err != nil || len(after) != len(before)+1 {
 			t.Fatalf("%d tokens, then %d, %v", len(before), len(after), err)
 		}
-		if p, ok := tokens.Authenticate(token); !ok || p.Name != info.Principal || p.Role != host.RoleObserver {
+		if p, ok := tokens.Authenticate(token); !ok || p.Name != info.Principal || p.Role != rights.RoleObserver {
 			t.Fatalf("the new token is for %+v, %v", p, ok)
 		}
 	})

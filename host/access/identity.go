@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tether/ahp"
-	"tether/host"
+	"tether/host/rights"
 )
 
 // Bounds of what identity providers say about people.
@@ -33,26 +33,26 @@ var errPersonEnded = errors.New("an administrator has ended the person")
 // it named before; they count in addition to local groups, and are the same as local
 // groups of the same names. The principal's Live ends once Look finds that the person has
 // ended.
-func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
+func (p *People) LoggedIn(i rights.Identity) (rights.Principal, error) {
 	if i.Issuer == "" || i.Subject == "" || len(i.Issuer)+len(i.Subject) > maxIdentity {
-		return host.Principal{}, errors.New("an identity has an issuer and a subject, of at most 1 KiB")
+		return rights.Principal{}, errors.New("an identity has an issuer and a subject, of at most 1 KiB")
 	}
 	one, known := p.identified(i)
 	if !known {
 		var err error
 		if one, err = p.identify(i); err != nil {
-			return host.Principal{}, err
+			return rights.Principal{}, err
 		}
 	}
 	if one.Ended != nil {
-		return host.Principal{}, ErrEnded
+		return rights.Principal{}, ErrEnded
 	}
-	return host.Principal{Name: one.Name, Role: host.RoleObserver, Owner: one.ID, Live: p.live(one.ID)}, nil
+	return rights.Principal{Name: one.Name, Role: rights.RoleObserver, Owner: one.ID, Live: p.live(one.ID)}, nil
 }
 
 // identified returns the person with an identity; same reports whether the file has that
 // person, in exactly these groups.
-func (p *People) identified(i host.Identity) (one Person, same bool) {
+func (p *People) identified(i rights.Identity) (one Person, same bool) {
 	f, err := p.doc.Now()
 	if err != nil {
 		return one, false
@@ -66,7 +66,7 @@ func (p *People) identified(i host.Identity) (one Person, same bool) {
 }
 
 // identify stores a person's identity and their groups at the provider.
-func (p *People) identify(i host.Identity) (one Person, err error) {
+func (p *People) identify(i rights.Identity) (one Person, err error) {
 	err = p.doc.Change(func(f *peopleFile) error {
 		at := f.identity(i)
 		if at < 0 {
@@ -89,7 +89,7 @@ func (p *People) identify(i host.Identity) (one Person, err error) {
 }
 
 // identity returns the index of the person with an identity, or -1.
-func (f *peopleFile) identity(i host.Identity) int {
+func (f *peopleFile) identity(i rights.Identity) int {
 	return slices.IndexFunc(f.People, func(o Person) bool { return o.Issuer == i.Issuer && o.Subject == i.Subject })
 }
 

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
-func identified(t *testing.T, p *access.People, i host.Identity) host.Principal {
+func identified(t *testing.T, p *access.People, i rights.Identity) rights.Principal {
 	t.Helper()
 	return must.Get(p.LoggedIn(i))(t)
 }
@@ -23,11 +23,11 @@ func identified(t *testing.T, p *access.People, i host.Identity) host.Principal 
 func TestIdentities(t *testing.T) {
 	p, _, dir := company(t)
 	must.Get(p.Ensure("carol"))(t)
-	identity := func(subject, wanted string, groups ...string) host.Identity {
-		return host.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted, Groups: groups}
+	identity := func(subject, wanted string, groups ...string) rights.Identity {
+		return rights.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted, Groups: groups}
 	}
 	ann := identified(t, p, identity("1", "ann"))
-	if ann.Name != "ann" || ann.Role != host.RoleObserver || ann.Owner == "" || ann.Live.Err() != nil {
+	if ann.Name != "ann" || ann.Role != rights.RoleObserver || ann.Owner == "" || ann.Live.Err() != nil {
 		t.Fatalf("ann is %+v", ann)
 	}
 	for _, c := range []struct{ subject, wanted, name string }{
@@ -43,7 +43,7 @@ func TestIdentities(t *testing.T) {
 	if one := identified(t, p, other); one.Owner == ann.Owner {
 		t.Error("another provider's subject is the same person")
 	}
-	for _, i := range []host.Identity{{Subject: "1"}, {Issuer: "x"}, identity(strings.Repeat("x", 2000), "x")} {
+	for _, i := range []rights.Identity{{Subject: "1"}, {Issuer: "x"}, identity(strings.Repeat("x", 2000), "x")} {
 		if one, err := p.LoggedIn(i); err == nil {
 			t.Errorf("%.40v is %v", i, one)
 		}
@@ -80,7 +80,7 @@ func TestProvidedGroups(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	ann := host.Identity{Issuer: "https://id.example.com", Subject: "1", Wanted: "ann", Groups: []string{"web", "ops", "web"}}
+	ann := rights.Identity{Issuer: "https://id.example.com", Subject: "1", Wanted: "ann", Groups: []string{"web", "ops", "web"}}
 	identified(t, p, ann)
 	if members("web") != "bob ann" || members("ops") != "ann" {
 		t.Errorf("web: %s; ops: %s", members("web"), members("ops"))
@@ -120,15 +120,15 @@ func TestProvidedGroups(t *testing.T) {
 func TestPeopleAndAgentsHaveOtherNames(t *testing.T) {
 	p, tokens, _ := company(t)
 	in := func(subject, wanted string) string {
-		return identified(t, p, host.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted}).Name
+		return identified(t, p, rights.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted}).Name
 	}
-	for name, role := range map[string]host.Role{"ci": host.RoleAgent, "bot": host.RoleOperator, "laptop": host.RoleMachine, "root": host.RoleAdmin, "eve": host.RoleObserver} {
+	for name, role := range map[string]rights.Role{"ci": rights.RoleAgent, "bot": rights.RoleOperator, "laptop": rights.RoleMachine, "root": rights.RoleAdmin, "eve": rights.RoleObserver} {
 		create(t, tokens, name, role, 0)
 		if got := in("of "+name, strings.ToUpper(name)); got != strings.ToUpper(name)+"-2" {
 			t.Errorf("who is called as a token for the role %s logs in as %s", role, got)
 		}
 		_, err := p.Ensure(name)
-		if (err == nil) != (role == host.RoleObserver) {
+		if (err == nil) != (role == rights.RoleObserver) {
 			t.Errorf("a person with the name of a token for the role %s: %v", role, err)
 		}
 	}
@@ -143,21 +143,21 @@ func TestPeopleAndAgentsHaveOtherNames(t *testing.T) {
 		if end {
 			must.Get(p.End("ann"))(t)
 		}
-		for _, role := range host.Roles() {
-			if err := p.MayName("Ann", role, ""); (err == nil) != (role == host.RoleObserver) || err != nil && !errors.Is(err, access.ErrTakenName) {
+		for _, role := range rights.Roles() {
+			if err := p.MayName("Ann", role, ""); (err == nil) != (role == rights.RoleObserver) || err != nil && !errors.Is(err, access.ErrTakenName) {
 				t.Errorf("ended %t: a token for the role %s with a person's name: %v", end, role, err)
 			}
 		}
 	}
-	if err := p.MayName("fred", host.RoleAgent, "Fred"); err == nil {
+	if err := p.MayName("fred", rights.RoleAgent, "Fred"); err == nil {
 		t.Error("an agent has the name of the person to whom it is to belong")
 	}
-	check.OK(t, p.MayName("fred", host.RoleAgent, "eve"))
+	check.OK(t, p.MayName("fred", rights.RoleAgent, "eve"))
 	if found, err := p.Clashes(); err != nil || len(found) != 0 {
 		t.Errorf("clashes: %v, %v", found, err)
 	}
-	create(t, tokens, "CI-2", host.RoleAgent, 0) // as a program from before made one
-	if found, err := p.Clashes(); err != nil || len(found) != 1 || found[0].Principal != "CI-2" || found[0].Role != host.RoleAgent {
+	create(t, tokens, "CI-2", rights.RoleAgent, 0) // as a program from before made one
+	if found, err := p.Clashes(); err != nil || len(found) != 1 || found[0].Principal != "CI-2" || found[0].Role != rights.RoleAgent {
 		t.Errorf("clashes: %v, %v", found, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/internal/change"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out.
-// It stores only hashes of cookies and tokens. It implements host.SharedLogins, and is
+// It stores only hashes of cookies and tokens. It implements rights.SharedLogins, and is
 // safe for concurrent use, also with other hosts that use the same file.
 type Logins struct {
 	doc    Doc[loginsFile]
@@ -30,17 +30,17 @@ type Logins struct {
 	tokens *Tokens           // set once
 	own    [sha256.Size]byte // hash of the host's own token; set once
 
-	sessions func([sha256.Size]byte) (host.Principal, bool) // see Sessions; set before use; nil: none
+	sessions func([sha256.Size]byte) (rights.Principal, bool) // see Sessions; set before use; nil: none
 }
 
 // keptLogin is a record of the file.
 type keptLogin struct {
-	Cookie []byte     `json:"cookie_sha256"`
-	Token  []byte     `json:"token_sha256"`
-	Name   string     `json:"principal,omitempty"` // empty: the host's own token
-	Link   bool       `json:"link,omitempty"`      // Cookie is the code of a link that logs a browser in, once
-	Until  time.Time  `json:"until"`
-	Proof  host.Proof `json:"proof,omitempty"`
+	Cookie []byte       `json:"cookie_sha256"`
+	Token  []byte       `json:"token_sha256"`
+	Name   string       `json:"principal,omitempty"` // empty: the host's own token
+	Link   bool         `json:"link,omitempty"`      // Cookie is the code of a link that logs a browser in, once
+	Until  time.Time    `json:"until"`
+	Proof  rights.Proof `json:"proof,omitempty"`
 }
 
 // loginsFile is the content of the file.
@@ -65,13 +65,13 @@ func OpenLogins(at Place, tokens *Tokens, own string, onError func(error)) *Logi
 
 // Sessions makes l also keep logins by tokens that are not in the file: of finds their
 // principal by the token's hash. It must be called before l is used.
-func (l *Logins) Sessions(of func([sha256.Size]byte) (host.Principal, bool)) { l.sessions = of }
+func (l *Logins) Sessions(of func([sha256.Size]byte) (rights.Principal, bool)) { l.sessions = of }
 
-// Kept implements host.Logins. It also removes expired logins from the file.
-func (l *Logins) Kept() []host.Login {
+// Kept implements rights.Logins. It also removes expired logins from the file.
+func (l *Logins) Kept() []rights.Login {
 	all := l.kept()
 	l.tokens.look() // first: of a token and its login that another node has made, the token is older
-	var kept []host.Login
+	var kept []rights.Login
 	for _, k := range all {
 		if p, ok := l.principal(&k); ok && !k.Link {
 			kept = append(kept, k.login(p))
@@ -85,8 +85,8 @@ func (l *Logins) Kept() []host.Login {
 	return kept
 }
 
-// Keep implements host.Logins.
-func (l *Logins) Keep(one host.Login) error {
+// Keep implements rights.Logins.
+func (l *Logins) Keep(one rights.Login) error {
 	k := keptLogin{Cookie: one.Cookie[:], Token: one.Token[:], Name: one.Principal.Name, Until: one.Until.UTC(), Proof: one.Proof}
 	if _, ok := l.principal(&k); !ok {
 		return nil // its token ends with this run of the host, or has ended already
@@ -94,15 +94,15 @@ func (l *Logins) Keep(one host.Login) error {
 	return l.change(func(all []keptLogin) []keptLogin { return append(all, k) })
 }
 
-func (k *keptLogin) login(p host.Principal) host.Login {
-	return host.Login{Cookie: [sha256.Size]byte(k.Cookie), Token: [sha256.Size]byte(k.Token), Principal: p, Until: k.Until, Proof: k.Proof}
+func (k *keptLogin) login(p rights.Principal) rights.Login {
+	return rights.Login{Cookie: [sha256.Size]byte(k.Cookie), Token: [sha256.Size]byte(k.Token), Principal: p, Until: k.Until, Proof: k.Proof}
 }
 
-// Moved implements host.SharedLogins.
+// Moved implements rights.SharedLogins.
 func (l *Logins) Moved() bool { return l.doc.Moved() }
 
-// KeepLink implements host.SharedLogins.
-func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
+// KeepLink implements rights.SharedLogins.
+func (l *Logins) KeepLink(one rights.Login) (kept bool, err error) {
 	k := keptLogin{Cookie: one.Cookie[:], Token: one.Token[:], Name: one.Principal.Name, Until: one.Until.UTC(), Link: true}
 	if _, ok := l.principal(&k); !ok {
 		return false, nil
@@ -121,8 +121,8 @@ func (l *Logins) KeepLink(one host.Login) (kept bool, err error) {
 	return err == nil, err
 }
 
-// UseLink implements host.SharedLogins.
-func (l *Logins) UseLink(code [sha256.Size]byte) (one host.Login, ok bool, err error) {
+// UseLink implements rights.SharedLogins.
+func (l *Logins) UseLink(code [sha256.Size]byte) (one rights.Login, ok bool, err error) {
 	is := func(k keptLogin) bool { return k.Link && bytes.Equal(k.Cookie, code[:]) }
 	if !change.Soon(sharedTime, func() bool { return slices.ContainsFunc(l.kept(), is) }) { // another node may have just made it
 		return one, false, nil
@@ -134,7 +134,7 @@ func (l *Logins) UseLink(code [sha256.Size]byte) (one host.Login, ok bool, err e
 			if !is(k) {
 				return false
 			}
-			var p host.Principal
+			var p rights.Principal
 			p, ok = l.principal(&k)
 			one = k.login(p)
 			return true
@@ -143,7 +143,7 @@ func (l *Logins) UseLink(code [sha256.Size]byte) (one host.Login, ok bool, err e
 	return one, ok && err == nil, err
 }
 
-// Drop implements host.Logins.
+// Drop implements rights.Logins.
 func (l *Logins) Drop(cookie [sha256.Size]byte) error {
 	return l.change(func(all []keptLogin) []keptLogin {
 		return slices.DeleteFunc(all, func(k keptLogin) bool { return bytes.Equal(k.Cookie, cookie[:]) })
@@ -152,18 +152,18 @@ func (l *Logins) Drop(cookie [sha256.Size]byte) error {
 
 // principal returns the principal of a login; ok is false if the login or its token has
 // expired or was ended.
-func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
+func (l *Logins) principal(k *keptLogin) (p rights.Principal, ok bool) {
 	switch {
 	case !time.Now().Before(k.Until):
 		return p, false
 	case k.Name == "":
-		return host.Principal{Role: host.RoleAdmin}, l.own != [sha256.Size]byte{} && bytes.Equal(k.Token, l.own[:])
+		return rights.Principal{Role: rights.RoleAdmin}, l.own != [sha256.Size]byte{} && bytes.Equal(k.Token, l.own[:])
 	}
 	return l.Of([sha256.Size]byte(k.Token), k.Name)
 }
 
-// Of implements host.Logins.
-func (l *Logins) Of(token [sha256.Size]byte, name string) (p host.Principal, ok bool) {
+// Of implements rights.Logins.
+func (l *Logins) Of(token [sha256.Size]byte, name string) (p rights.Principal, ok bool) {
 	l.tokens.mu.Lock()
 	p, ok = l.tokens.ofHashLocked(token[:])
 	l.tokens.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
 
 // loggedIn is a login by a token.
-func loggedIn(cookie, token, name string, d time.Duration) host.Login {
-	return host.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: sha256.Sum256([]byte(token)), Principal: host.Principal{Name: name}, Until: time.Now().Add(d), Proof: host.ProofNow}
+func loggedIn(cookie, token, name string, d time.Duration) rights.Login {
+	return rights.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: sha256.Sum256([]byte(token)), Principal: rights.Principal{Name: name}, Until: time.Now().Add(d), Proof: rights.ProofNow}
 }
 
 // names are whose logins are kept.
 func names(l *access.Logins) string {
 	var all []string
 	for _, k := range l.Kept() {
-		if k.Proof != host.ProofNow {
+		if k.Proof != rights.ProofNow {
 			all = append(all, "without its proof:")
 		}
 		all = append(all, fmt.Sprintf("%s/%s", k.Principal.Name, k.Principal.Role))
@@ -40,15 +40,15 @@ func TestLoginsOutliveTheHostAndNotTheirToken(t *testing.T) {
 		file := filepath.Join(filepath.Dir(clients), "logins.json")
 		const own = "the host's own token"
 		tokens := open(t, tokenFile)
-		ann, _ := create(t, tokens, "ann", host.RoleObserver, 0)
-		bob, _ := create(t, tokens, "bob", host.RoleObserver, time.Hour)
-		eve, _ := create(t, tokens, "eve", host.RoleObserver, 0)
+		ann, _ := create(t, tokens, "ann", rights.RoleObserver, 0)
+		bob, _ := create(t, tokens, "bob", rights.RoleObserver, time.Hour)
+		eve, _ := create(t, tokens, "eve", rights.RoleObserver, 0)
 		// begin is a host that is started.
 		begin := func(own string) *access.Logins {
 			return access.OpenLogins(access.File(file), open(t, tokenFile), own, func(err error) { t.Error(err) })
 		}
 		l := begin(own)
-		for _, one := range []host.Login{loggedIn("1", ann, "ann", 12*time.Hour), loggedIn("2", own, "", 12*time.Hour), loggedIn("3", bob, "bob", 12*time.Hour),
+		for _, one := range []rights.Login{loggedIn("1", ann, "ann", 12*time.Hour), loggedIn("2", own, "", 12*time.Hour), loggedIn("3", bob, "bob", 12*time.Hour),
 			loggedIn("4", eve, "eve", 12*time.Hour), loggedIn("5", ann, "ann", 12*time.Hour), loggedIn("6", "of another run", "", 12*time.Hour),
 			loggedIn("7", "revoked", "ann", 12*time.Hour), loggedIn("8", bob, "ann", 12*time.Hour)} {
 			must.Do(t, l.Keep(one))
@@ -102,7 +102,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	tokenFile, clients := paths(t)
 	file := filepath.Join(filepath.Dir(clients), "logins.json")
 	tokens := open(t, tokenFile)
-	ann, _ := create(t, tokens, strings.Repeat("a", 64), host.RoleObserver, 0)
+	ann, _ := create(t, tokens, strings.Repeat("a", 64), rights.RoleObserver, 0)
 	// As many as are allowed, and one more; written at once, since each costs a write to
 	// the disk.
 	one := loggedIn("", ann, strings.Repeat("a", 64), 12*time.Hour)
@@ -127,7 +127,7 @@ func TestALoginsFileThatCannotBeUsed(t *testing.T) {
 			tokenFile, clients := paths(t)
 			file := filepath.Join(filepath.Dir(clients), "logins.json")
 			tokens := open(t, tokenFile)
-			ann, _ := create(t, tokens, "ann", host.RoleObserver, 0)
+			ann, _ := create(t, tokens, "ann", rights.RoleObserver, 0)
 			must.Do(t, secret.WriteFile(file, []byte(content)))
 			var said []string
 			l := access.OpenLogins(access.File(file), open(t, tokenFile), "", func(err error) { said = append(said, err.Error()) })

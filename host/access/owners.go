@@ -25,7 +25,7 @@ const (
 
 // Owners records in a file which principal each clientId belongs to, so that nobody can
 // take another's clientId right after a restart of the host. Each new clientId adds a
-// line. It implements host.Owners, and is safe for concurrent use.
+// line. It implements rights.Owners, and is safe for concurrent use.
 type Owners struct {
 	path   string  // set once
 	tokens *Tokens // set once: a principal without a token owns nothing
@@ -77,7 +77,7 @@ func OpenOwners(path string, tokens *Tokens) (*Owners, error) {
 	return o, nil
 }
 
-// Owner implements host.Owners. A clientId of a principal without a token belongs to
+// Owner implements rights.Owners. A clientId of a principal without a token belongs to
 // nobody.
 func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	o.mu.Lock()
@@ -86,7 +86,7 @@ func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	return principal, ok && o.tokens.Knows(principal)
 }
 
-// Own implements host.Owners.
+// Own implements rights.Owners.
 func (o *Owners) Own(clientID, principal string) (bool, error) {
 	o.writing.Lock()
 	defer o.writing.Unlock()

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
 )
@@ -29,8 +29,8 @@ func openOwners(t *testing.T, path string, tokens *access.Tokens) *access.Owners
 
 func TestOwnersOutliveTheHost(t *testing.T) {
 	tokenFile, file := paths(t)
-	create(t, open(t, tokenFile), "laptop", host.RoleMachine, 0)
-	create(t, open(t, tokenFile), "desk", host.RoleMachine, 0)
+	create(t, open(t, tokenFile), "laptop", rights.RoleMachine, 0)
+	create(t, open(t, tokenFile), "desk", rights.RoleMachine, 0)
 	tokens := open(t, tokenFile)
 	o := openOwners(t, file, tokens)
 	for _, step := range []struct {
@@ -64,7 +64,7 @@ func TestOwnersOutliveTheHost(t *testing.T) {
 // be.
 func TestOwnersAreBounded(t *testing.T) {
 	tokenFile, file := paths(t)
-	create(t, open(t, tokenFile), "laptop", host.RoleMachine, 0)
+	create(t, open(t, tokenFile), "laptop", rights.RoleMachine, 0)
 	const many = 1100
 	var before strings.Builder
 	for i := range many {
@@ -93,7 +93,7 @@ func TestOwnersAreBounded(t *testing.T) {
 
 func TestOwnersThatAreCutOff(t *testing.T) {
 	tokenFile, file := paths(t)
-	create(t, open(t, tokenFile), "laptop", host.RoleMachine, 0)
+	create(t, open(t, tokenFile), "laptop", rights.RoleMachine, 0)
 	tokens := open(t, tokenFile)
 	text := `{"client":"a","principal":"laptop"}` + "\n" + `{"client":"b","principal":"lap`
 	must.Do(t, secret.WriteFile(file, []byte(text)))
@@ -116,7 +116,7 @@ func TestOneOwner(t *testing.T) {
 	tokenFile, file := paths(t)
 	const many = 20
 	for i := range many {
-		create(t, open(t, tokenFile), fmt.Sprint("m", i), host.RoleMachine, 0)
+		create(t, open(t, tokenFile), fmt.Sprint("m", i), rights.RoleMachine, 0)
 	}
 	tokens := open(t, tokenFile)
 	o := openOwners(t, file, tokens)

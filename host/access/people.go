@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tether/ahp"
-	"tether/host"
+	"tether/host/rights"
 )
 
 const (
@@ -48,7 +48,7 @@ type MachineGrant struct {
 	Machine string    `json:"machine"`
 	Owner   string    `json:"owner,omitempty"` // id of the person who owned the machine then
 	To      string    `json:"to"`              // as in ahp.Grant
-	ID      string    `json:"id,omitempty"`    // host.Grantee.ID
+	ID      string    `json:"id,omitempty"`    // rights.Grantee.ID
 	Created time.Time `json:"created"`
 }
 
@@ -81,14 +81,14 @@ type groupRecord struct {
 }
 
 // People are the people, groups and grants in one file, next to the file of the tokens.
-// It implements host.People, and is safe for concurrent use, also with other processes.
+// It implements rights.People, and is safe for concurrent use, also with other processes.
 type People struct {
 	doc    Doc[peopleFile]
 	tokens *Tokens // set once
 
 	mu     sync.Mutex
 	read   *peopleFile // of which the roster is
-	roster *host.Roster
+	roster *rights.Roster
 	lives  map[string]life // of people who have logged in, by their ids
 	err    error           // why the file could not be read; the former contents stay in force
 	told   func(error)     // see OnError
@@ -96,14 +96,14 @@ type People struct {
 
 // OpenPeople reads the people in a document, which may be missing.
 func OpenPeople(at Place, tokens *Tokens) (*People, error) {
-	p := &People{tokens: tokens, roster: &host.Roster{}, doc: Doc[peopleFile]{At: at, What: "people", Version: peopleVersion,
+	p := &People{tokens: tokens, roster: &rights.Roster{}, doc: Doc[peopleFile]{At: at, What: "people", Version: peopleVersion,
 		Empty: peopleFile{Version: peopleVersion}, Stays: true, Check: (*peopleFile).check}}
 	p.Look()
 	return p, p.err
 }
 
-// Look implements host.People.
-func (p *People) Look() *host.Roster {
+// Look implements rights.People.
+func (p *People) Look() *rights.Roster {
 	p.mu.Lock()
 	before := p.err
 	r := p.lookLocked()
@@ -115,7 +115,7 @@ func (p *People) Look() *host.Roster {
 	return r
 }
 
-func (p *People) lookLocked() *host.Roster {
+func (p *People) lookLocked() *rights.Roster {
 	f, err := p.doc.Now()
 	if p.err = err; err == nil && f != p.read {
 		p.read, p.roster = f, f.roster()
@@ -139,7 +139,7 @@ func (p *People) Err() error {
 // Tokens returns the tokens given to OpenPeople.
 func (p *People) Tokens() *Tokens { return p.tokens }
 
-// Agent implements host.People.
+// Agent implements rights.People.
 func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Agent(name) }
 
 // List returns the contents of the file: whether audiences are in force, the people, the
@@ -205,7 +205,7 @@ func (p *People) Ensure(name string) (one Person, err error) {
 // that no person can have it. Only an observer has the name of a person: the one to whom
 // the token belongs.
 func (r *record) takesName(name string) bool {
-	return r.Role != host.RoleObserver && strings.EqualFold(r.Principal, name)
+	return r.Role != rights.RoleObserver && strings.EqualFold(r.Principal, name)
 }
 
 // hadPerson reports whether a person has or had that name.
@@ -216,9 +216,9 @@ func (f *peopleFile) hadPerson(name string) bool {
 // MayName returns an error if a person has or had that name, so that no new token for
 // that role, and no new machine, can have it. owner is the name of the person to whom it
 // is to belong, who may not exist yet; empty means the administrator.
-func (p *People) MayName(principal string, role host.Role, owner string) error {
+func (p *People) MayName(principal string, role rights.Role, owner string) error {
 	f, err := p.doc.Now()
-	if err == nil && role != host.RoleObserver && (f.hadPerson(principal) || strings.EqualFold(principal, owner)) {
+	if err == nil && role != rights.RoleObserver && (f.hadPerson(principal) || strings.EqualFold(principal, owner)) {
 		err = fmt.Errorf("%w: %s is, or was, a person's name, and only an observer's token may have that; use another", ErrTakenName, principal)
 	}
 	return err
@@ -232,7 +232,7 @@ func (p *People) Clashes() ([]Info, error) {
 	for _, name := range p.Look().People {
 		names[strings.ToLower(name)] = true
 	}
-	return slices.DeleteFunc(all, func(i Info) bool { return i.Role == host.RoleObserver || !names[strings.ToLower(i.Principal)] }), err
+	return slices.DeleteFunc(all, func(i Info) bool { return i.Role == rights.RoleObserver || !names[strings.ToLower(i.Principal)] }), err
 }
 
 // Find returns the id of the person of that name who has not ended; ok is false if there
@@ -325,11 +325,11 @@ func (p *People) Grant(machine string, to ...string) error {
 	return p.doc.Change(func(f *peopleFile) error {
 		roster := f.roster()
 		for _, name := range to {
-			g, ok := host.Resolve(p, roster, name)
+			g, ok := rights.Resolve(p, roster, name)
 			if !ok {
 				return fmt.Errorf("nobody here is called %.80q: give a person's name, group:NAME, agent:NAME or everyone", name)
 			}
-			one := MachineGrant{Machine: machine, Owner: owner, To: name, ID: g.ID(), Created: time.Now().UTC().Truncate(time.Second)}
+			one := MachineGrant{Machine: machine, Owner: owner, To: name, ID: g.ID, Created: time.Now().UTC().Truncate(time.Second)}
 			f.Grants = slices.DeleteFunc(f.Grants, func(o MachineGrant) bool { return o.Machine == machine && o.To == name })
 			if f.Grants = append(f.Grants, one); len(f.Grants) > maxMachineGrants {
 				return fmt.Errorf("there are %d grants, the maximum; tether-host grants end ends one", maxMachineGrants)
@@ -352,11 +352,11 @@ func (p *People) EndGrant(machine, to string) (ended int, err error) {
 	return ended, err
 }
 
-// Withdraw implements host.People. Beyond 1,000 withdrawals the oldest are forgotten.
-func (p *People) Withdraw(terminal, to string, g host.Grantee) error {
+// Withdraw implements rights.People. Beyond 1,000 withdrawals the oldest are forgotten.
+func (p *People) Withdraw(terminal, to string, g rights.Grantee) error {
 	return p.doc.Change(func(f *peopleFile) error {
 		f.Withdrawn = slices.DeleteFunc(f.Withdrawn, func(w withdrawal) bool { return w.Terminal == terminal && w.To == to })
-		f.Withdrawn = append(f.Withdrawn, withdrawal{Terminal: terminal, To: to, ID: g.ID(), Created: time.Now().UTC().Truncate(time.Second)})
+		f.Withdrawn = append(f.Withdrawn, withdrawal{Terminal: terminal, To: to, ID: g.ID, Created: time.Now().UTC().Truncate(time.Second)})
 		f.Withdrawn = f.Withdrawn[max(0, len(f.Withdrawn)-maxWithdrawn):]
 		return nil
 	})
@@ -377,8 +377,8 @@ func (f *peopleFile) name(id string) string {
 }
 
 // roster returns the contents as the host uses them.
-func (f *peopleFile) roster() *host.Roster {
-	r := &host.Roster{On: f.On, People: map[string]string{}, Groups: map[string][]string{}}
+func (f *peopleFile) roster() *rights.Roster {
+	r := &rights.Roster{On: f.On, People: map[string]string{}, Groups: map[string][]string{}}
 	for _, o := range f.People {
 		if o.Ended == nil {
 			r.People[o.ID] = o.Name
@@ -388,13 +388,13 @@ func (f *peopleFile) roster() *host.Roster {
 		r.Groups[g.Name] = append(r.Groups[g.Name][:len(r.Groups[g.Name]):len(r.Groups[g.Name])], g.Members...)
 	}
 	for _, g := range f.Grants {
-		r.Grants = append(r.Grants, host.MachineGrant{Machine: g.Machine, Owner: g.Owner, To: host.KeptGrantee(g.To, g.ID)})
+		r.Grants = append(r.Grants, rights.MachineGrant{Machine: g.Machine, Owner: g.Owner, To: rights.KeptGrantee(g.To, g.ID)})
 	}
 	for _, w := range f.Withdrawn {
 		if r.Withdrawn == nil {
-			r.Withdrawn = map[string][]host.Grantee{}
+			r.Withdrawn = map[string][]rights.Grantee{}
 		}
-		r.Withdrawn[w.Terminal] = append(r.Withdrawn[w.Terminal], host.KeptGrantee(w.To, w.ID))
+		r.Withdrawn[w.Terminal] = append(r.Withdrawn[w.Terminal], rights.KeptGrantee(w.To, w.ID))
 	}
 	return r
 }
@@ -450,7 +450,7 @@ func (t *Tokens) machine(name string) (owner string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	i := slices.IndexFunc(all, func(r record) bool { return r.Principal == name && r.Role == host.RoleMachine })
+	i := slices.IndexFunc(all, func(r record) bool { return r.Principal == name && r.Role == rights.RoleMachine })
 	if i < 0 {
 		return "", false
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
@@ -43,7 +43,7 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	tokens.OwnedBy(ann.ID)
-	agent, _, err := tokens.Create("ci", host.RoleAgent, 0)
+	agent, _, err := tokens.Create("ci", rights.RoleAgent, 0)
 	must.Do(t, err)
 	if _, _, err := tokens.CreatePairing("laptop", 0); err != nil {
 		t.Fatal(err)
@@ -64,14 +64,14 @@ func TestPeople(t *testing.T) {
 	if r == before || !r.On || r.People[bob.ID] != "bob" || len(r.Groups["web"]) != 2 || len(r.Grants) != 4 || p.Look() != r {
 		t.Errorf("the roster is %+v", r)
 	}
-	if g, ok := host.Resolve(p, r, "bob"); !ok || g != r.Grants[0].To {
+	if g, ok := rights.Resolve(p, r, "bob"); !ok || g != r.Grants[0].To {
 		t.Errorf("bob is %+v, granted was %+v", g, r.Grants[0].To)
 	}
-	if g, ok := host.Resolve(p, r, "agent:ci"); !ok || g != r.Grants[2].To {
+	if g, ok := rights.Resolve(p, r, "agent:ci"); !ok || g != r.Grants[2].To {
 		t.Errorf("the agent is %+v, granted was %+v", g, r.Grants[2].To)
 	}
 	must.Get(p.End("bob"))(t)
-	if _, ok := host.Resolve(p, p.Look(), "bob"); ok || len(p.Look().Groups["web"]) != 1 || len(p.Look().Grants) != 3 {
+	if _, ok := rights.Resolve(p, p.Look(), "bob"); ok || len(p.Look().Groups["web"]) != 1 || len(p.Look().Grants) != 3 {
 		t.Errorf("bob has left, and the roster is %+v", p.Look())
 	}
 	if _, err := p.Ensure("bob"); err == nil {
@@ -126,11 +126,11 @@ func TestDamagedPeople(t *testing.T) {
 func TestOwnersOfTokens(t *testing.T) {
 	p, tokens, _ := company(t)
 	ann, bob := must.Get(p.Ensure("ann"))(t), must.Get(p.Ensure("bob"))(t)
-	old, _, err := tokens.Create("laptop", host.RoleMachine, 0)
+	old, _, err := tokens.Create("laptop", rights.RoleMachine, 0)
 	must.Do(t, err)
 	was, _ := tokens.Authenticate(old)
 	tokens.OwnedBy(ann.ID)
-	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err != nil {
+	if _, _, err := tokens.Create("laptop", rights.RoleMachine, 0); err != nil {
 		t.Fatal(err)
 	}
 	if now, _ := tokens.Authenticate("x" + old); now.Owner != "" {
@@ -152,7 +152,7 @@ func TestOwnersOfTokens(t *testing.T) {
 		}
 	}
 	tokens.OwnedBy(bob.ID)
-	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err == nil {
+	if _, _, err := tokens.Create("laptop", rights.RoleMachine, 0); err == nil {
 		t.Error("a name has two owners")
 	}
 	must.Do(t, tokens.SetOwner("laptop", bob.ID))
@@ -256,7 +256,7 @@ func TestMemoryOfPeople(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	p, tokens, dir := company(t)
 	bob := must.Get(p.Ensure("bob"))(t)
-	to := host.KeptGrantee("bob", bob.ID)
+	to := rights.KeptGrantee("bob", bob.ID)
 	path := filepath.Join(dir, "people.json")
 	data := must.Get(os.ReadFile(path))(t)
 	full := strings.Repeat(`{"terminal":"ahp-terminal:/old","to":"bob"},`, 998) // and two more is as many as there may be

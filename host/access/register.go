@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"tether/host"
+	"tether/host/rights"
 )
 
 // More is a part of a Register that other packages keep, such as logins by an identity
-// provider. Its methods are those of host.Register, for entries of its kind.
+// provider. Its methods are those of rights.Register, for entries of its kind.
 type More interface {
-	Kind() host.EntryKind
-	Entries() []host.Entry
+	Kind() rights.EntryKind
+	Entries() []rights.Entry
 	End(id string) error
 	Session(token [sha256.Size]byte) bool
 }
 
 // Register lists what people and administrators see, and can end, on the host's page:
 // tokens, machines, people and grants from the files of this package, and the entries of
-// further parts. It implements host.Register.
+// further parts. It implements rights.Register.
 type Register struct {
 	people *People
 	more   []More
@@ -29,8 +29,8 @@ type Register struct {
 // NewRegister returns a register of these people, their tokens, and further parts.
 func NewRegister(people *People, more ...More) *Register { return &Register{people, more} }
 
-// Entries implements host.Register.
-func (r *Register) Entries() (all []host.Entry, err error) {
+// Entries implements rights.Register.
+func (r *Register) Entries() (all []rights.Entry, err error) {
 	tokens, err := r.people.tokens.List()
 	if err != nil {
 		return nil, err
@@ -40,9 +40,9 @@ func (r *Register) Entries() (all []host.Entry, err error) {
 		return nil, err
 	}
 	for _, i := range tokens {
-		e := host.Entry{Kind: host.EntryAgent, ID: i.ID, Name: i.Principal, Detail: string(i.Role), Since: &i.Created, Until: i.Expires, OwnerID: i.Owner}
-		if i.Role == host.RoleMachine {
-			e.Kind, e.Detail = host.EntryMachine, string(i.Kind)
+		e := rights.Entry{Kind: rights.EntryAgent, ID: i.ID, Name: i.Principal, Detail: string(i.Role), Since: &i.Created, Until: i.Expires, OwnerID: i.Owner}
+		if i.Role == rights.RoleMachine {
+			e.Kind, e.Detail = rights.EntryMachine, string(i.Kind)
 		}
 		if i.Expired {
 			continue
@@ -60,10 +60,10 @@ func (r *Register) Entries() (all []host.Entry, err error) {
 			}
 		}
 		slices.Sort(in)
-		all = append(all, host.Entry{Kind: host.EntryPerson, ID: o.ID, Name: o.Name, Owner: o.Name, OwnerID: o.ID, Detail: strings.Join(in, ", "), Since: &o.Created})
+		all = append(all, rights.Entry{Kind: rights.EntryPerson, ID: o.ID, Name: o.Name, Owner: o.Name, OwnerID: o.ID, Detail: strings.Join(in, ", "), Since: &o.Created})
 	}
 	for _, g := range grants {
-		all = append(all, host.Entry{Kind: host.EntryGrant, ID: grantID(g), Name: g.Machine, Detail: g.To, Since: &g.Created, OwnerID: g.Owner})
+		all = append(all, rights.Entry{Kind: rights.EntryGrant, ID: grantID(g), Name: g.Machine, Detail: g.To, Since: &g.Created, OwnerID: g.Owner})
 	}
 	for _, m := range r.more {
 		all = append(all, m.Entries()...)
@@ -74,19 +74,19 @@ func (r *Register) Entries() (all []host.Entry, err error) {
 // grantID returns the id of a grant. It is unambiguous, since names have no spaces.
 func grantID(g MachineGrant) string { return g.Machine + " " + g.To }
 
-// End implements host.Register.
-func (r *Register) End(kind host.EntryKind, id string) error {
+// End implements rights.Register.
+func (r *Register) End(kind rights.EntryKind, id string) error {
 	var err error
 	switch kind {
-	case host.EntryMachine, host.EntryAgent:
+	case rights.EntryMachine, rights.EntryAgent:
 		_, err = r.people.tokens.Revoke(id)
-	case host.EntryPerson:
+	case rights.EntryPerson:
 		_, err = r.people.EndWithAll(id)
-	case host.EntryGrant:
+	case rights.EntryGrant:
 		machine, to, _ := strings.Cut(id, " ")
 		_, err = r.people.EndGrant(machine, to)
 	default:
-		err = host.ErrNoEntry
+		err = rights.ErrNoEntry
 		for _, m := range r.more {
 			if m.Kind() == kind && err != nil {
 				err = m.End(id)
@@ -94,12 +94,12 @@ func (r *Register) End(kind host.EntryKind, id string) error {
 		}
 	}
 	if errors.Is(err, ErrNoToken) || errors.Is(err, ErrNoPerson) || errors.Is(err, ErrNoGrant) {
-		return host.ErrNoEntry
+		return rights.ErrNoEntry
 	}
 	return err
 }
 
-// Session implements host.Register.
+// Session implements rights.Register.
 func (r *Register) Session(token [sha256.Size]byte) bool {
 	return slices.ContainsFunc(r.more, func(m More) bool { return m.Session(token) })
 }

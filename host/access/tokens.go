@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/internal/retry"
 	"tether/pairing"
 )
@@ -40,14 +40,14 @@ var (
 
 // Info is the part of a token that may be shown.
 type Info struct {
-	ID        string     `json:"id"`
-	Principal string     `json:"principal"`
-	Role      host.Role  `json:"role"`
-	Created   time.Time  `json:"created"`
-	Expires   *time.Time `json:"expires,omitempty"` // nil: never
-	Expired   bool       `json:"expired,omitempty"`
-	Kind      Kind       `json:"kind"`
-	Owner     string     `json:"owner,omitempty"` // id of the person who owns it; empty: the administrator
+	ID        string      `json:"id"`
+	Principal string      `json:"principal"`
+	Role      rights.Role `json:"role"`
+	Created   time.Time   `json:"created"`
+	Expires   *time.Time  `json:"expires,omitempty"` // nil: never
+	Expired   bool        `json:"expired,omitempty"`
+	Kind      Kind        `json:"kind"`
+	Owner     string      `json:"owner,omitempty"` // id of the person who owns it; empty: the administrator
 }
 
 // Kind says what a record admits, and how.
@@ -61,8 +61,8 @@ const (
 )
 
 // Tokens are the tokens and paired machines in one document. It implements
-// host.Authenticator, and is safe for concurrent use. Its methods read the document with
-// mu held, and so wait for each other.
+// rights.Authenticator, and is safe for concurrent use. Its methods read the document
+// with mu held, and so wait for each other.
 type Tokens struct {
 	doc   Doc[tokensFile]
 	owner string // see OwnedBy
@@ -111,15 +111,15 @@ func (t *Tokens) Run(ctx context.Context, onError func(error)) {
 	}
 }
 
-// Authenticate implements host.Authenticator.
-func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
-	return t.lookup(func() (host.Principal, bool) { return t.knownLocked(token) })
+// Authenticate implements rights.Authenticator.
+func (t *Tokens) Authenticate(token string) (rights.Principal, bool) {
+	return t.lookup(func() (rights.Principal, bool) { return t.knownLocked(token) })
 }
 
 // lookup returns the result of find. If it fails, lookup reads the file and calls it
 // again, because the record may be new. Reading the file for every wrong token is
 // affordable, because the host limits those.
-func (t *Tokens) lookup(find func() (host.Principal, bool)) (host.Principal, bool) {
+func (t *Tokens) lookup(find func() (rights.Principal, bool)) (rights.Principal, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p, ok := find()
@@ -130,24 +130,24 @@ func (t *Tokens) lookup(find func() (host.Principal, bool)) (host.Principal, boo
 	return p, ok
 }
 
-// Known implements host.Authenticator.
-func (t *Tokens) Known(token string) (host.Principal, bool) {
+// Known implements rights.Authenticator.
+func (t *Tokens) Known(token string) (rights.Principal, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.knownLocked(token)
 }
 
-func (t *Tokens) knownLocked(token string) (host.Principal, bool) {
+func (t *Tokens) knownLocked(token string) (rights.Principal, bool) {
 	hash := sha256.Sum256([]byte(token))
 	return t.ofHashLocked(hash[:])
 }
 
 // ofHashLocked returns the principal of the token with that hash; ok is false if there is
 // none or it has expired.
-func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
+func (t *Tokens) ofHashLocked(hash []byte) (rights.Principal, bool) {
 	g := t.findLocked(hash)
 	if g == nil || g.expired(time.Now()) {
-		return host.Principal{}, false
+		return rights.Principal{}, false
 	}
 	return g.principal(), true
 }
@@ -155,7 +155,7 @@ func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 // Named returns the principal of that name and role, as admitted by the token of its that
 // expires last; ok is false if it has no valid token. A machine that is paired by its key
 // has no token.
-func (t *Tokens) Named(name string, role host.Role) (p host.Principal, ok bool) {
+func (t *Tokens) Named(name string, role rights.Role) (p rights.Principal, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lookLocked()
@@ -174,8 +174,8 @@ func (t *Tokens) Named(name string, role host.Role) (p host.Principal, ok bool) 
 	return best.principal(), true
 }
 
-func (g *grant) principal() host.Principal {
-	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live, Owner: g.Owner}
+func (g *grant) principal() rights.Principal {
+	return rights.Principal{Name: g.Principal, Role: g.Role, Live: g.live, Owner: g.Owner}
 }
 
 // findLocked returns the token with that hash, or nil. It compares with every token, so
@@ -244,11 +244,11 @@ func newGrant(r record) *grant {
 // Create makes a token for a principal and returns it; it cannot be shown again later. A
 // principal may have several tokens, all of one role. With a ttl of 0, the token does not
 // expire.
-func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (token string, info Info, err error) {
+func (t *Tokens) Create(principal string, role rights.Role, ttl time.Duration) (token string, info Info, err error) {
 	return t.create(principal, role, ttl, false)
 }
 
-func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, once bool) (token string, info Info, err error) {
+func (t *Tokens) create(principal string, role rights.Role, ttl time.Duration, once bool) (token string, info Info, err error) {
 	if err := Check(principal, role); err != nil {
 		return "", Info{}, err
 	}
@@ -281,7 +281,7 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 // MayCreate returns why no token can be created for a principal with that role, or nil.
 // owner is the id of the person to whom it is to belong, "" if that is not said; any
 // other text stands for somebody who is no person yet.
-func (t *Tokens) MayCreate(principal string, role host.Role, owner string) error {
+func (t *Tokens) MayCreate(principal string, role rights.Role, owner string) error {
 	if err := Check(principal, role); err != nil {
 		return err
 	}
@@ -343,9 +343,9 @@ func (t *Tokens) SetOwner(principal, person string) error {
 // Agent returns the owner of an agent's tokens; ok is false if there is no agent of that
 // name.
 func (t *Tokens) Agent(name string) (owner string, ok bool) {
-	p, ok := t.lookup(func() (p host.Principal, ok bool) {
+	p, ok := t.lookup(func() (p rights.Principal, ok bool) {
 		for _, g := range t.grants {
-			if g.Principal == name && (g.Role == host.RoleAgent || g.Role == host.RoleOperator) && !g.expired(time.Now()) {
+			if g.Principal == name && (g.Role == rights.RoleAgent || g.Role == rights.RoleOperator) && !g.expired(time.Now()) {
 				return g.principal(), true
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
@@ -25,7 +25,7 @@ func open(t *testing.T, path string) *access.Tokens {
 	return must.Get(access.Open(access.File(path)))(t)
 }
 
-func create(t *testing.T, tokens *access.Tokens, name string, role host.Role, ttl time.Duration) (string, access.Info) {
+func create(t *testing.T, tokens *access.Tokens, name string, role rights.Role, ttl time.Duration) (string, access.Info) {
 	t.Helper()
 	token, info, err := tokens.Create(name, role, ttl)
 	must.Do(t, err)
@@ -46,17 +46,17 @@ func TestATokenIsKnownToAHostThatRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "tokens.json")
 	atHost := open(t, path)
 	running(t, atHost, nil)
-	token, info := create(t, open(t, path), "laptop", host.RoleMachine, 0)
-	if len(token) < 43 || info.Principal != "laptop" || info.Role != host.RoleMachine || info.Expires != nil {
+	token, info := create(t, open(t, path), "laptop", rights.RoleMachine, 0)
+	if len(token) < 43 || info.Principal != "laptop" || info.Role != rights.RoleMachine || info.Expires != nil {
 		t.Errorf("created %d characters, %+v", len(token), info)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil || strings.Contains(string(data), token) || strings.Contains(string(data), token[len(token)-20:]) {
 		t.Errorf("the file holds the token, or %v", err)
 	}
-	var p host.Principal
+	var p rights.Principal
 	testkit.Eventually(t, patience, "the host knows the token", func() (ok bool) { p, ok = atHost.Authenticate(token); return ok })
-	if p.Name != "laptop" || p.Role != host.RoleMachine || p.Live.Err() != nil {
+	if p.Name != "laptop" || p.Role != rights.RoleMachine || p.Live.Err() != nil {
 		t.Errorf("the token is for %+v", p)
 	}
 	for _, wrong := range []string{"", token[:len(token)-1], token + "x", info.ID, "laptop", strings.ToUpper(token)} {
@@ -83,7 +83,7 @@ func TestATokenIsKnownToAHostThatRuns(t *testing.T) {
 
 func TestTokensExpire(t *testing.T) {
 	tokens := open(t, filepath.Join(t.TempDir(), "state", "tokens.json"))
-	token, info := create(t, tokens, "guest", host.RoleObserver, time.Second)
+	token, info := create(t, tokens, "guest", rights.RoleObserver, time.Second)
 	if info.Expires == nil {
 		t.Fatalf("%+v does not expire", info)
 	}
@@ -116,9 +116,9 @@ func TestTokensExpire(t *testing.T) {
 // Several of one name are for changing a token without an interruption.
 func TestTokensOfOneName(t *testing.T) {
 	tokens := open(t, filepath.Join(t.TempDir(), "state", "tokens.json"))
-	first, _ := create(t, tokens, "bot", host.RoleAgent, 0)
-	second, info := create(t, tokens, "bot", host.RoleAgent, time.Hour)
-	if _, _, err := tokens.Create("bot", host.RoleAdmin, 0); err == nil || !strings.Contains(err.Error(), "one name has one role") {
+	first, _ := create(t, tokens, "bot", rights.RoleAgent, 0)
+	second, info := create(t, tokens, "bot", rights.RoleAgent, time.Hour)
+	if _, _, err := tokens.Create("bot", rights.RoleAdmin, 0); err == nil || !strings.Contains(err.Error(), "one name has one role") {
 		t.Errorf("another role under the name: %v", err)
 	}
 	works := func(token string) bool { _, ok := tokens.Authenticate(token); return ok }
@@ -143,7 +143,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			if _, _, err := open(t, path).Create(fmt.Sprint("m", i), host.RoleMachine, 0); err != nil {
+			if _, _, err := open(t, path).Create(fmt.Sprint("m", i), rights.RoleMachine, 0); err != nil {
 				t.Error(err)
 			}
 		})
@@ -160,18 +160,18 @@ func TestRefusedTokens(t *testing.T) {
 	tokens := open(t, filepath.Join(dir, "tokens.json"))
 	for _, c := range []struct {
 		name string
-		role host.Role
+		role rights.Role
 		ttl  time.Duration
 		want string
 	}{
-		{"", host.RoleAgent, 0, "1 to 64"},
-		{strings.Repeat("x", 65), host.RoleAgent, 0, "1 to 64"},
-		{"a b", host.RoleAgent, 0, "letter or digit"},
-		{"-a", host.RoleAgent, 0, "letter or digit"},
-		{"a\x1b[2J", host.RoleAgent, 0, "letter or digit"},
+		{"", rights.RoleAgent, 0, "1 to 64"},
+		{strings.Repeat("x", 65), rights.RoleAgent, 0, "1 to 64"},
+		{"a b", rights.RoleAgent, 0, "letter or digit"},
+		{"-a", rights.RoleAgent, 0, "letter or digit"},
+		{"a\x1b[2J", rights.RoleAgent, 0, "letter or digit"},
 		{"ok", "root", 0, `unknown role "root"`},
 		{"ok", "", 0, "unknown role"},
-		{"ok", host.RoleAgent, -time.Second, "before"},
+		{"ok", rights.RoleAgent, -time.Second, "before"},
 	} {
 		if _, _, err := tokens.Create(c.name, c.role, c.ttl); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q %q %v: %v, want %q", c.name, c.role, c.ttl, err, c.want)
@@ -193,7 +193,7 @@ func TestRefusedTokens(t *testing.T) {
 func TestDamagedWhileAHostRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tokens.json")
 	tokens := open(t, path)
-	token, _ := create(t, tokens, "laptop", host.RoleMachine, 0)
+	token, _ := create(t, tokens, "laptop", rights.RoleMachine, 0)
 	testkit.Eventually(t, patience, "the token works", func() bool { _, ok := tokens.Authenticate(token); return ok })
 	told := make(chan error, 10)
 	running(t, tokens, func(err error) { told <- err })

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/cluster"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -133,7 +133,7 @@ func TestTokensAreShared(t *testing.T) {
 	command := must.Get(access.Open(docs("tokens")))(t)
 	var made []string
 	for name, at := range map[string]*access.Tokens{"one": a, "two": b, "three": command} {
-		token, _, err := at.Create(name, host.RoleObserver, 0)
+		token, _, err := at.Create(name, rights.RoleObserver, 0)
 		must.Do(t, err)
 		made = append(made, token)
 	}
@@ -250,11 +250,11 @@ func TestOwnersAreShared(t *testing.T) {
 	defer b.Close()
 	tokens := must.Get(access.Open(a.Place("tokens")))(t)
 	for _, name := range []string{"laptop", "thief"} {
-		if _, _, err := tokens.Create(name, host.RoleMachine, 0); err != nil {
+		if _, _, err := tokens.Create(name, rights.RoleMachine, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	testkit.Eventually(t, patience, "the tokens are known", func() bool { _, ok := tokens.Named("laptop", host.RoleMachine); return ok })
+	testkit.Eventually(t, patience, "the tokens are known", func() bool { _, ok := tokens.Named("laptop", rights.RoleMachine); return ok })
 	if ours, err := a.Owners(tokens).Own("id", "laptop"); !ours || err != nil {
 		t.Fatalf("%t, %v", ours, err)
 	}
@@ -263,7 +263,7 @@ func TestOwnersAreShared(t *testing.T) {
 	}
 	must.Get(tokens.Revoke("laptop"))(t)
 	testkit.Eventually(t, patience, "it is free", func() bool {
-		tokens.Named("", host.RoleMachine) // looks
+		tokens.Named("", rights.RoleMachine) // looks
 		_, ok := b.Owners(tokens).Owner("id")
 		return !ok
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -74,7 +74,7 @@ func TestLoginsOfEveryNode(t *testing.T) {
 	testkit.Leaks(t)
 	servers := testkit.StartJetStream(t, tools)
 	a, b := startCompany(t, servers.URLs), startCompany(t, servers.URLs)
-	token, info, err := a.tokens.Create("ann", host.RoleObserver, 0)
+	token, info, err := a.tokens.Create("ann", rights.RoleObserver, 0)
 	must.Do(t, err)
 	testkit.Eventually(t, patience, "the token is known", func() bool { _, ok := b.tokens.Authenticate(token); return ok })
 	byToken, byLink, byOwn := &browser{t: t}, &browser{t: t}, &browser{t: t}

@@ -13,7 +13,7 @@ import (
 const maxOwned = 16
 
 // Owners records which principal each clientId belongs to, for all nodes. It implements
-// host.Owners.
+// rights.Owners.
 type Owners struct {
 	n      *Node
 	tokens *access.Tokens // a principal without a token owns nothing
@@ -32,7 +32,7 @@ const ownersKind = "owner"
 
 var errTaken = errors.New("taken")
 
-// Owner implements host.Owners. A clientId of a principal without a token belongs to
+// Owner implements rights.Owners. A clientId of a principal without a token belongs to
 // nobody.
 func (o *Owners) Owner(clientID string) (principal string, ok bool) {
 	return o.of(o.n.known(hashed(ownersKind, clientID)).data)
@@ -46,7 +46,7 @@ func (o *Owners) of(data []byte) (principal string, ok bool) {
 	return one.Principal, o.tokens.Knows(one.Principal)
 }
 
-// Own implements host.Owners.
+// Own implements rights.Owners.
 func (o *Owners) Own(clientID, principal string) (ours bool, err error) {
 	if owner, ok := o.Owner(clientID); ok {
 		return owner == principal, nil

@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -74,7 +75,7 @@ func devServer(w http.ResponseWriter, r *http.Request) {
 // askAt asks the port at a node.
 func askAt(t *testing.T, n *node, path string, change func(*http.Request)) (*http.Response, error) {
 	t.Helper()
-	way, err := n.Port(host.Principal{}, lent, 3000)
+	way, err := n.Port(rights.Principal{}, lent, 3000)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"tether/host/access"
 	"tether/host/cluster"
 	"tether/host/preview"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -66,11 +67,11 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 		p, err := a.people.Ensure(who)
 		must.Do(t, err)
 		a.tokens.OwnedBy(p.ID)
-		if tokens[who], _, err = a.tokens.Create(who, host.RoleObserver, 0); err != nil {
+		if tokens[who], _, err = a.tokens.Create(who, rights.RoleObserver, 0); err != nil {
 			t.Fatal(err)
 		}
 		if who == "ann" {
-			if tokens["laptop"], _, err = a.tokens.Create("laptop", host.RoleMachine, 0); err != nil {
+			if tokens["laptop"], _, err = a.tokens.Create("laptop", rights.RoleMachine, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

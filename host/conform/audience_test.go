@@ -7,28 +7,29 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/conform"
+	"tether/host/rights"
 	"tether/internal/testkit"
 )
 
 // apart is a host with audiences, for Ann, whose machine lends, and for Bob, who watches.
 type apart struct{ roles }
 
-func (a apart) Authenticate(token string) (host.Principal, bool) {
+func (a apart) Authenticate(token string) (rights.Principal, bool) {
 	p, ok := a.roles.Authenticate(token)
 	p.Owner = map[string]string{"lend": "p-ann", "watch": "p-bob"}[token]
 	return p, ok
 }
 
-func (a apart) Known(token string) (host.Principal, bool) { return a.Authenticate(token) }
+func (a apart) Known(token string) (rights.Principal, bool) { return a.Authenticate(token) }
 
-func (apart) Look() *host.Roster { return together }
+func (apart) Look() *rights.Roster { return together }
 
-// Withdraw implements host.People. These tests do not call it.
-func (apart) Withdraw(string, string, host.Grantee) error { return nil }
+// Withdraw implements rights.People. These tests do not call it.
+func (apart) Withdraw(string, string, rights.Grantee) error { return nil }
 
 func (apart) Agent(string) (string, bool) { return "", false }
 
-var together = &host.Roster{On: true, People: map[string]string{"p-ann": "ann", "p-bob": "bob"}, Groups: map[string][]string{}}
+var together = &rights.Roster{On: true, People: map[string]string{"p-ann": "ann", "p-bob": "bob"}, Groups: map[string][]string{}}
 
 func TestOwnHostKeepsAudiencesApart(t *testing.T) {
 	h := host.New(host.Options{Access: apart{}, People: apart{}})

@@ -14,6 +14,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/conform"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -62,12 +63,12 @@ func TestOwnHostKeepsTheRules(t *testing.T) {
 // roles lets "lend" lend and "watch" watch.
 type roles struct{}
 
-func (roles) Authenticate(token string) (host.Principal, bool) {
-	role, ok := map[string]host.Role{"lend": host.RoleMachine, "watch": host.RoleObserver}[token]
-	return host.Principal{Name: token, Role: role}, ok
+func (roles) Authenticate(token string) (rights.Principal, bool) {
+	role, ok := map[string]rights.Role{"lend": rights.RoleMachine, "watch": rights.RoleObserver}[token]
+	return rights.Principal{Name: token, Role: role}, ok
 }
 
-func (r roles) Known(token string) (host.Principal, bool) { return r.Authenticate(token) }
+func (r roles) Known(token string) (rights.Principal, bool) { return r.Authenticate(token) }
 
 func TestWithRoles(t *testing.T) {
 	h := host.New(host.Options{Access: roles{}})

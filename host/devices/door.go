@@ -12,9 +12,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/internal/change"
 	"tether/pairing"
@@ -47,8 +47,8 @@ type Options struct {
 	// Nodes are the nodes of the cluster, whose doors have the same Key, Tokens and
 	// Pending; nil means that there is only this node.
 	Nodes  Nodes
-	Audit  func(host.AuditEvent) // nil keeps no record
-	Logger *zerolog.Logger       // nil means silence
+	Audit  func(rights.AuditEvent) // nil keeps no record
+	Logger *zerolog.Logger         // nil means silence
 }
 
 // Types of audit events.
@@ -58,7 +58,7 @@ const (
 	AuditUnpaired = "unpaired" // a machine has left
 )
 
-// Door serves the pairing protocol. It is an http.Handler and a host.Authenticator, and
+// Door serves the pairing protocol. It is an http.Handler and a rights.Authenticator, and
 // safe for concurrent use. It has no goroutines.
 //
 // If there are several nodes, each door keeps the pairings, challenges and tokens that
@@ -125,13 +125,13 @@ func New(o Options) (*Door, error) {
 	return d, d.show()
 }
 
-// Authenticate implements host.Authenticator for the tokens of sessions. It uses up the
+// Authenticate implements rights.Authenticator for the tokens of sessions. It uses up the
 // token: each is good for one connection, which lasts until the machine is revoked. It
 // asks another node only about a token that a node of this host has made.
-func (d *Door) Authenticate(token string) (host.Principal, bool) {
+func (d *Door) Authenticate(token string) (rights.Principal, bool) {
 	after, ours := strings.CutPrefix(token, sessionPrefix)
 	if !ours || !d.made(token) {
-		return host.Principal{}, false
+		return rights.Principal{}, false
 	}
 	hash := sha256.Sum256([]byte(token))
 	device, ok := ed25519.PublicKey(nil), false
@@ -141,7 +141,7 @@ func (d *Door) Authenticate(token string) (host.Principal, bool) {
 		device, ok = d.used(hash)
 	}
 	if !ok {
-		return host.Principal{}, false
+		return rights.Principal{}, false
 	}
 	return d.opts.Tokens.Device(device) // it may have been revoked meanwhile
 }
@@ -152,25 +152,25 @@ func (d *Door) used(hash [sha256.Size]byte) (ed25519.PublicKey, bool) {
 	return s.device, ok && s.live.Err() == nil
 }
 
-// Known implements host.Authenticator. It is Authenticate, which reads no file for a
+// Known implements rights.Authenticator. It is Authenticate, which reads no file for a
 // wrong token.
-func (d *Door) Known(token string) (host.Principal, bool) { return d.Authenticate(token) }
+func (d *Door) Known(token string) (rights.Principal, bool) { return d.Authenticate(token) }
 
 // Both returns an Authenticator that knows the tokens of a and of b.
-func Both(a, b host.Authenticator) host.Authenticator { return both{a, b} }
+func Both(a, b rights.Authenticator) rights.Authenticator { return both{a, b} }
 
-type both [2]host.Authenticator
+type both [2]rights.Authenticator
 
-// Authenticate implements host.Authenticator.
-func (b both) Authenticate(token string) (host.Principal, bool) {
+// Authenticate implements rights.Authenticator.
+func (b both) Authenticate(token string) (rights.Principal, bool) {
 	if p, ok := b[0].Authenticate(token); ok {
 		return p, true
 	}
 	return b[1].Authenticate(token)
 }
 
-// Known implements host.Authenticator.
-func (b both) Known(token string) (host.Principal, bool) {
+// Known implements rights.Authenticator.
+func (b both) Known(token string) (rights.Principal, bool) {
 	if p, ok := b[0].Known(token); ok {
 		return p, true
 	}
@@ -201,24 +201,24 @@ func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error)
 }
 
 // answered checks the answer to a challenge, and uses up the challenge.
-func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session, host.Principal, error) {
+func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session, rights.Principal, error) {
 	c, ok := d.challenges.Take(string(a.Challenge))
 	s := pairing.Session{Host: d.public, Device: c.device, Challenge: a.Challenge, Nonce: a.Nonce, Time: c.time}
 	if !ok {
-		return s, host.Principal{}, errExpired
+		return s, rights.Principal{}, errExpired
 	}
 	if !c.device.Equal(ed25519.PublicKey(a.DeviceKey)) || len(a.Nonce) != pairing.NonceSize || !s.Verify(why, a.Signature) {
-		return s, host.Principal{}, errWrongKey
+		return s, rights.Principal{}, errWrongKey
 	}
 	p, ok := d.opts.Tokens.Device(c.device) // it may have been revoked meanwhile
 	if !ok {
-		return s, host.Principal{}, errUnknownDevice
+		return s, rights.Principal{}, errUnknownDevice
 	}
 	return s, p, nil
 }
 
 // open makes a token for a machine that has answered a challenge.
-func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
+func (d *Door) open(s pairing.Session, p rights.Principal) pairing.Opened {
 	token := d.mark(sessionPrefix + d.node() + nodeEnds + rand.Text())
 	d.sessions.Put(sha256.Sum256([]byte(token)), session{device: s.Device, live: p.Live}, time.Now().Add(pairing.SessionTime))
 	return pairing.Opened{Token: token, ExpiresMs: pairing.SessionTime.Milliseconds(), Signature: s.SignToken(d.opts.Key, token)}
@@ -237,7 +237,7 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 	info, err := d.opts.Tokens.Redeem(token, r.DeviceKey)
 	if errors.Is(err, access.ErrPairingToken) {
 		d.redeems.Allow(place)
-		d.audit(host.AuditRefused, from, "", "an invalid or used pairing token")
+		d.audit(rights.AuditRefused, from, "", "an invalid or used pairing token")
 		return pairing.Redeemed{}, errWrongToken
 	}
 	if err != nil {
@@ -252,9 +252,9 @@ func (d *Door) audit(kind, from, principal, detail string) {
 	if d.opts.Audit == nil {
 		return
 	}
-	ev := host.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: principal, Detail: detail}
-	if kind != host.AuditRefused {
-		ev.Role = host.RoleMachine
+	ev := rights.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: principal, Detail: detail}
+	if kind != rights.AuditRefused {
+		ev.Role = rights.RoleMachine
 	}
 	d.opts.Audit(ev)
 }

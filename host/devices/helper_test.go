@@ -11,9 +11,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/pairing"
@@ -37,7 +37,7 @@ type world struct {
 	tokens  *access.Tokens
 	pending string
 	key     ed25519.PrivateKey
-	audit   []host.AuditEvent
+	audit   []rights.AuditEvent
 }
 
 func newWorld(t *testing.T) *world {
@@ -54,11 +54,11 @@ func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
 	if w.tokens, err = access.Open(access.File(filepath.Join(dir, "tokens.json"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.tokens.Create("someone", host.RoleObserver, 0); err != nil { // makes the directory
+	if _, _, err := w.tokens.Create("someone", rights.RoleObserver, 0); err != nil { // makes the directory
 		t.Fatal(err)
 	}
 	w.door = must.Get(devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: access.OwnFile(w.pending), Logger: log,
-		Audit: func(ev host.AuditEvent) { w.audit = append(w.audit, ev) }}))(t)
+		Audit: func(ev rights.AuditEvent) { w.audit = append(w.audit, ev) }}))(t)
 	return w
 }
 

@@ -16,9 +16,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/pairing"
@@ -222,7 +222,7 @@ func TestRefusedPairingsFillNoLog(t *testing.T) {
 			t.Errorf("the record has %d entries for %d tokens that were looked at", len(w.audit), devices.RedeemBurst)
 		}
 		for _, ev := range w.audit {
-			if ev.Type != host.AuditRefused || !strings.HasPrefix(ev.Remote, "192.0.2.9") || ev.Role != "" {
+			if ev.Type != rights.AuditRefused || !strings.HasPrefix(ev.Remote, "192.0.2.9") || ev.Role != "" {
 				t.Errorf("the record has %+v", ev)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/pairing"
 )
 
@@ -49,7 +49,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	if len(b.DeviceKey) != ed25519.PublicKeySize || len(b.Commitment) != pairing.NonceSize {
 		return pairing.Begun{}, errBadRequest
 	}
-	if err := access.Check(b.Name, host.RoleMachine); err != nil {
+	if err := access.Check(b.Name, rights.RoleMachine); err != nil {
 		return pairing.Begun{}, &refusal{pairing.CodeBadRequest, err.Error()}
 	}
 	d.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/host"
 	"tether/host/devices"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/pairing"
 )
@@ -27,7 +27,7 @@ func TestASessionIsOneConnection(t *testing.T) {
 		t.Errorf("it is good for %d ms", opened.ExpiresMs)
 	}
 	p, ok := devices.Both(w.tokens, w.door).Authenticate(opened.Token)
-	if !ok || p.Name != "laptop" || p.Role != host.RoleMachine || p.Live.Err() != nil {
+	if !ok || p.Name != "laptop" || p.Role != rights.RoleMachine || p.Live.Err() != nil {
 		t.Errorf("it lets in %+v, %v", p, ok)
 	}
 	if _, ok := w.door.Authenticate(opened.Token); ok {

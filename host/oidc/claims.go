@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 )
 
@@ -142,7 +142,7 @@ func groupsOf(claim json.RawMessage) (groups []string, ok bool) {
 		list = []string{one}
 	}
 	for _, name := range list[:min(len(list), maxGroups)] {
-		if access.Check(name, host.RoleObserver) == nil && !slices.Contains(groups, name) {
+		if access.Check(name, rights.RoleObserver) == nil && !slices.Contains(groups, name) {
 			groups = append(groups, name)
 		}
 	}
@@ -191,7 +191,7 @@ func (p *Provider) admit(c claims) error {
 }
 
 // identity returns the identity for the host's people.
-func (p *Provider) identity(c claims) host.Identity {
+func (p *Provider) identity(c claims) rights.Identity {
 	wanted, _, _ := strings.Cut(cmp.Or(c.Username, c.Email), "@")
-	return host.Identity{Issuer: p.opts.Issuer, Subject: c.Subject, Wanted: wanted, Groups: c.groups}
+	return rights.Identity{Issuer: p.opts.Issuer, Subject: c.Subject, Wanted: wanted, Groups: c.groups}
 }

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"tether/host"
 	"tether/host/admission"
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/pairing"
 )
@@ -43,7 +43,7 @@ type waiting struct {
 	from                string
 	decided             chan struct{} // closed when token and principal are set
 	token               string
-	principal           host.Principal
+	principal           rights.Principal
 }
 
 // confirming is a person who has returned from the provider and was asked whether the
@@ -57,7 +57,7 @@ type confirming struct {
 // granted is a token for the client that proves that it knows the verifier.
 type granted struct {
 	challenge, token string
-	principal        host.Principal
+	principal        rights.Principal
 }
 
 // logins are the command line's logins in progress. Provider.mu guards the changes of
@@ -141,7 +141,7 @@ func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.audit(host.AuditConnected, r.RemoteAddr, principal.Name, "the command line, by the identity provider")
+	p.audit(rights.AuditConnected, r.RemoteAddr, principal.Name, "the command line, by the identity provider")
 	if one != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -248,7 +248,7 @@ func verified(challenge, verifier string) bool {
 	return subtle.ConstantTimeCompare([]byte(challenge), []byte(pairing.LoginChallenge(verifier))) == 1
 }
 
-func loggedIn(token string, p host.Principal) pairing.LoggedIn {
+func loggedIn(token string, p rights.Principal) pairing.LoggedIn {
 	until, _ := p.Live.Deadline()
 	return pairing.LoggedIn{Token: token, Person: p.Name, ExpiresMs: time.Until(until).Milliseconds()}
 }

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/host"
 	"tether/host/oidc"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/pairing"
 )
@@ -99,7 +99,7 @@ func TestLoopbackLogin(t *testing.T) {
 		}
 		if in, status := ask[pairing.LoggedIn](r, "token", "", pairing.LoginClaim{Code: m[1], Verifier: verifier}); status != http.StatusOK || in.Person != "ann" || in.ExpiresMs <= 0 {
 			t.Errorf("%d: %+v", status, in)
-		} else if p, ok := r.provider.Known(in.Token); !ok || p.Name != "ann" || p.Role != host.RoleObserver {
+		} else if p, ok := r.provider.Known(in.Token); !ok || p.Name != "ann" || p.Role != rights.RoleObserver {
 			t.Errorf("the token is %+v's", p)
 		}
 		if _, status := ask[pairing.LoggedIn](r, "token", "", pairing.LoginClaim{Code: m[1], Verifier: verifier}); status != http.StatusForbidden {
@@ -204,7 +204,7 @@ func TestTypedLoginsAreBounded(t *testing.T) {
 func TestApprove(t *testing.T) {
 	var asked []string
 	r := newRig(t, func(o *oidc.Options) {
-		o.Approve = func(p host.Principal, code, name string) error {
+		o.Approve = func(p rights.Principal, code, name string) error {
 			asked = append(asked, p.Name+" "+code+" "+name)
 			if code != "123456" {
 				return errors.New("no machine waits with this code")

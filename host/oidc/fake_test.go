@@ -20,8 +20,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
-	"tether/host"
 	"tether/host/oidc"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 )
 
@@ -175,25 +175,25 @@ func (f *fakeProvider) idToken(nonce string) string {
 // fakePeople knows everybody except those whom an administrator has ended.
 type fakePeople struct {
 	mu     sync.Mutex
-	seen   []host.Identity
+	seen   []rights.Identity
 	ended  map[string]bool
 	cancel context.CancelCauseFunc
 }
 
 // LoggedIn implements oidc.People.
-func (f *fakePeople) LoggedIn(i host.Identity) (host.Principal, error) {
+func (f *fakePeople) LoggedIn(i rights.Identity) (rights.Principal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen = append(f.seen, i)
 	if f.ended[i.Subject] {
-		return host.Principal{}, errors.New("ended")
+		return rights.Principal{}, errors.New("ended")
 	}
 	live, cancel := context.WithCancelCause(context.Background())
 	f.cancel = cancel
-	return host.Principal{Name: strings.ToLower(i.Wanted), Role: host.RoleObserver, Live: live}, nil
+	return rights.Principal{Name: strings.ToLower(i.Wanted), Role: rights.RoleObserver, Live: live}, nil
 }
 
-func (f *fakePeople) last() host.Identity {
+func (f *fakePeople) last() rights.Identity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.seen[len(f.seen)-1]
@@ -211,7 +211,7 @@ type rig struct {
 func newRig(t *testing.T, change func(*oidc.Options)) *rig {
 	r := &rig{t: t, fake: newFakeProvider(t), people: &fakePeople{ended: map[string]bool{}}}
 	r.opts = oidc.Options{Issuer: issuer, ClientID: client, Secret: secret, PublicURL: public, People: r.people,
-		OnLogin: func(w http.ResponseWriter, _ *http.Request, p host.Principal, token string, proof host.Proof) {
+		OnLogin: func(w http.ResponseWriter, _ *http.Request, p rights.Principal, token string, proof rights.Proof) {
 			w.Header().Set("Logged-In", p.Name)
 			w.Header().Set("Token", token)
 			w.Header().Set("Proof", string(proof))

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"tether/host"
+	"tether/host/rights"
 	"tether/pairing"
 )
 
@@ -87,7 +88,7 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.opts.Noted(r) {
 		p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("login refused")
-		p.audit(host.AuditRefused, r.RemoteAddr, "", "login by the identity provider: "+why.text)
+		p.audit(rights.AuditRefused, r.RemoteAddr, "", "login by the identity provider: "+why.text)
 	}
 	p.opts.OnRefused(w, r, why.status, why.text)
 }
@@ -144,7 +145,7 @@ func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.audit(host.AuditConnected, r.RemoteAddr, principal.Name, "the page, by the identity provider")
+	p.audit(rights.AuditConnected, r.RemoteAddr, principal.Name, "the page, by the identity provider")
 	p.opts.OnLogin(w, r, principal, secret, a.proof(who))
 	return nil
 }
@@ -155,14 +156,14 @@ const maxAuthAge = time.Minute
 
 // proof returns what the provider's answer to an attempt proves about the person's
 // presence.
-func (a *attempt) proof(who claims) host.Proof {
+func (a *attempt) proof(who claims) rights.Proof {
 	switch at := time.Unix(int64(who.AuthTime), 0); {
 	case !a.Again:
-		return host.ProofNone
+		return rights.ProofNone
 	case who.AuthTime == 0 || who.issued.Sub(at) > maxAuthAge:
-		return host.ProofMissing
+		return rights.ProofMissing
 	}
-	return host.ProofNow
+	return rights.ProofNow
 }
 
 // exchange exchanges the code at the provider and returns the claims of the person who
@@ -205,9 +206,9 @@ func (p *Provider) audit(kind, from, name, detail string) {
 	if p.opts.Audit == nil {
 		return
 	}
-	ev := host.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: name, Detail: detail}
-	if kind != host.AuditRefused {
-		ev.Role = host.RoleObserver
+	ev := rights.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: name, Detail: detail}
+	if kind != rights.AuditRefused {
+		ev.Role = rights.RoleObserver
 	}
 	p.opts.Audit(ev)
 }

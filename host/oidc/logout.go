@@ -13,7 +13,7 @@ import (
 
 	openid "github.com/coreos/go-oidc/v3/oidc"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/internal/jsonspan"
 )
 
@@ -36,7 +36,7 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ended := p.endAll(token.Subject, token.SessionID)
-	p.audit(host.AuditEnded, r.RemoteAddr, "", "logged out by the identity provider")
+	p.audit(rights.AuditEnded, r.RemoteAddr, "", "logged out by the identity provider")
 	p.log.Info().Int("sessions", ended).Msg("logged out by the identity provider")
 	w.WriteHeader(http.StatusOK)
 }

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/rights"
 	"tether/pairing"
 )
 
@@ -197,7 +197,7 @@ func (p *Provider) look() {
 func (p *Provider) take(all []kept) {
 	there := map[[sha256.Size]byte]bool{}
 	slices.SortFunc(all, func(a, b kept) int { return b.Asked.Compare(a.Asked) })
-	people := map[string]host.Identity{} // by subject, with the newest groups, which older sessions must not replace
+	people := map[string]rights.Identity{} // by subject, with the newest groups, which older sessions must not replace
 	for _, k := range all {
 		if len(k.Token) != sha256.Size {
 			continue
@@ -243,7 +243,7 @@ func (p *Provider) End(id string) error {
 	case err != nil:
 		return err
 	case a.Status != http.StatusOK:
-		return host.ErrNoEntry
+		return rights.ErrNoEntry
 	}
 	return nil
 }

@@ -14,10 +14,10 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
 	"tether/host/oidc"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -62,7 +62,7 @@ func (n *nodes) at(name string, b *browser) *browser {
 }
 
 // logins are the principals of a session at each node.
-func (n *nodes) logins(token string) (all []host.Principal) {
+func (n *nodes) logins(token string) (all []rights.Principal) {
 	for name, r := range n.rigs {
 		if p, ok := r.provider.Known(token); ok {
 			all = append(all, p)
@@ -74,7 +74,7 @@ func (n *nodes) logins(token string) (all []host.Principal) {
 }
 
 // ended reports at how many nodes the principals' rights have ended.
-func ended(all []host.Principal) (n int) {
+func ended(all []rights.Principal) (n int) {
 	for _, p := range all {
 		if p.Live.Err() != nil {
 			n++
@@ -85,7 +85,7 @@ func ended(all []host.Principal) (n int) {
 
 func unix(in time.Duration) string { return strconv.FormatInt(time.Now().Add(in).Unix(), 10) }
 
-func deadline(p host.Principal) time.Time {
+func deadline(p rights.Principal) time.Time {
 	at, _ := p.Live.Deadline()
 	return at
 }
@@ -97,7 +97,7 @@ func TestLoginsOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
 		n.Lead("a")
-		login := func() (string, []host.Principal) {
+		login := func() (string, []rights.Principal) {
 			t.Helper()
 			b := n.rigs["b"].browser()
 			back := b.begin()
@@ -158,7 +158,7 @@ func TestLoginsOfNodes(t *testing.T) {
 			}
 		}
 		check.OK(t, n.rigs["c"].provider.End(id))
-		if err := n.rigs["c"].provider.End("s-0"); !errors.Is(err, host.ErrNoEntry) {
+		if err := n.rigs["c"].provider.End("s-0"); !errors.Is(err, rights.ErrNoEntry) {
 			t.Errorf("ending a session that is not there: %v", err)
 		}
 		time.Sleep(2 * time.Second)

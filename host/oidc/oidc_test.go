@@ -16,9 +16,9 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/oidc"
+	"tether/host/rights"
 )
 
 func TestLogin(t *testing.T) {
@@ -29,7 +29,7 @@ func TestLogin(t *testing.T) {
 		t.Fatalf("%s, logged in %q, left cookies %v", in.Status, in.Header.Get("Logged-In"), b.cookies)
 	}
 	p, ok := r.provider.Authenticate(in.Header.Get("Token"))
-	if !ok || p.Name != "ann" || p.Role != host.RoleObserver || p.Live.Err() != nil {
+	if !ok || p.Name != "ann" || p.Role != rights.RoleObserver || p.Live.Err() != nil {
 		t.Errorf("the token is %+v's, %t", p, ok)
 	}
 	if i := r.people.last(); i.Issuer != issuer || i.Subject != "248289761001" || i.Wanted != "Ann" || strings.Join(i.Groups, " ") != "web ops" {

@@ -18,10 +18,10 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/oauth2"
 
-	"tether/host"
 	"tether/host/access"
 	"tether/host/admission"
 	"tether/host/leader"
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/internal/loopback"
 )
@@ -79,19 +79,19 @@ type Options struct {
 	Shared *leader.Shared
 	// OnLogin logs a browser in as p, the principal of the session with that token, and
 	// sends it to the page.
-	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string, proof host.Proof)
+	OnLogin func(w http.ResponseWriter, r *http.Request, p rights.Principal, token string, proof rights.Proof)
 	// OnRefused tells a person why nobody was logged in.
 	OnRefused func(w http.ResponseWriter, r *http.Request, status int, why string)
 
 	// Approve admits the machine that waits with a pairing code, as belonging to the
 	// person p. Its error is shown to that person. nil admits none.
-	Approve func(p host.Principal, code, name string) error
+	Approve func(p rights.Principal, code, name string) error
 
 	// Noted reports whether one more refusal of the sender of a request is to be logged
 	// and recorded; nil: all are. Anybody can send requests that are refused.
 	Noted  func(r *http.Request) bool
-	Audit  func(host.AuditEvent) // nil keeps no record
-	Logger *zerolog.Logger       // nil means silence
+	Audit  func(rights.AuditEvent) // nil keeps no record
+	Logger *zerolog.Logger         // nil means silence
 }
 
 // People maps identities to people. It is safe for concurrent use.
@@ -100,12 +100,12 @@ type People interface {
 	// person at the first login. The groups that the provider names now replace those
 	// that it named before. The principal's Live ends when an administrator ends the
 	// person. An error means that this has happened already.
-	LoggedIn(host.Identity) (host.Principal, error)
+	LoggedIn(rights.Identity) (rights.Principal, error)
 }
 
 // Provider is the identity provider as the host sees it. It is an http.Handler for
-// everything below Path and a host.Authenticator for the tokens of sessions, and safe for
-// concurrent use.
+// everything below Path and a rights.Authenticator for the tokens of sessions, and safe
+// for concurrent use.
 type Provider struct {
 	opts   Options
 	log    zerolog.Logger

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/internal/change"
 	"tether/internal/retry"
 )
@@ -41,29 +41,29 @@ var (
 // session is one login of one person. Its fields are guarded by Provider.mu, except for
 // principal and end, which never change.
 type session struct {
-	principal host.Principal // its Live ends with the session
+	principal rights.Principal // its Live ends with the session
 	end       context.CancelCauseFunc
 
-	identity     host.Identity // as last passed to People.LoggedIn
-	subject, sid string        // the provider's ids of the person and of this login
-	refresh      string        // the provider's refresh token; empty: it gave none
-	begun        time.Time     // when the person logged in
-	asked        time.Time     // when the provider last confirmed the person
-	due          time.Time     // when the provider is asked next
+	identity     rights.Identity // as last passed to People.LoggedIn
+	subject, sid string          // the provider's ids of the person and of this login
+	refresh      string          // the provider's refresh token; empty: it gave none
+	begun        time.Time       // when the person logged in
+	asked        time.Time       // when the provider last confirmed the person
+	due          time.Time       // when the provider is asked next
 	renewing     bool
 }
 
-// Authenticate implements host.Authenticator for the tokens of sessions.
-func (p *Provider) Authenticate(token string) (host.Principal, bool) { return p.Known(token) }
+// Authenticate implements rights.Authenticator for the tokens of sessions.
+func (p *Provider) Authenticate(token string) (rights.Principal, bool) { return p.Known(token) }
 
-// Known implements host.Authenticator.
-func (p *Provider) Known(token string) (host.Principal, bool) {
+// Known implements rights.Authenticator.
+func (p *Provider) Known(token string) (rights.Principal, bool) {
 	return p.ByHash(sha256.Sum256([]byte(token)))
 }
 
 // ByHash returns the principal of the session whose token has that hash; ok is false if
 // there is none.
-func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
+func (p *Provider) ByHash(hash [sha256.Size]byte) (rights.Principal, bool) {
 	if principal, ok := p.byHash(hash); ok || p.leads() {
 		return principal, ok
 	}
@@ -71,18 +71,18 @@ func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
 	return p.byHash(hash)
 }
 
-func (p *Provider) byHash(hash [sha256.Size]byte) (host.Principal, bool) {
+func (p *Provider) byHash(hash [sha256.Size]byte) (rights.Principal, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sessions[hash]
 	if s == nil || s.principal.Live.Err() != nil {
-		return host.Principal{}, false
+		return rights.Principal{}, false
 	}
 	return s.principal, true
 }
 
 // open starts a session for a person who has logged in, and returns its token.
-func (p *Provider) open(who claims, token *oauth2.Token) (host.Principal, string, error) {
+func (p *Provider) open(who claims, token *oauth2.Token) (rights.Principal, string, error) {
 	principal, err := p.principalOf(who)
 	if err != nil {
 		return principal, "", err
@@ -99,9 +99,9 @@ func (p *Provider) open(who claims, token *oauth2.Token) (host.Principal, string
 }
 
 // principalOf admits a person.
-func (p *Provider) principalOf(who claims) (host.Principal, error) {
+func (p *Provider) principalOf(who claims) (rights.Principal, error) {
 	if err := p.admit(who); err != nil {
-		return host.Principal{}, err
+		return rights.Principal{}, err
 	}
 	principal, err := p.opts.People.LoggedIn(p.identity(who))
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *Provider) principalOf(who claims) (host.Principal, error) {
 }
 
 // add adds a session, which ends when its person does.
-func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Principal) {
+func (p *Provider) add(hash [sha256.Size]byte, s *session, principal rights.Principal) {
 	parent := principal.Live
 	if parent == nil {
 		parent = context.Background()
@@ -301,16 +301,16 @@ func (p *Provider) again(ctx context.Context, s *session, refresh string) (who c
 }
 
 // Kind implements access.More.
-func (p *Provider) Kind() host.EntryKind { return host.EntrySession }
+func (p *Provider) Kind() rights.EntryKind { return rights.EntrySession }
 
 // Entries implements access.More: it returns the open logins.
-func (p *Provider) Entries() (all []host.Entry) {
+func (p *Provider) Entries() (all []rights.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for hash, s := range p.sessions {
 		if s.principal.Live.Err() == nil {
 			since, until := s.begun, s.begun.Add(sessionTime)
-			all = append(all, host.Entry{Kind: host.EntrySession, ID: sessionID(hash), Name: s.principal.Name, OwnerID: s.principal.Owner, Detail: "by the identity provider", Since: &since, Until: &until})
+			all = append(all, rights.Entry{Kind: rights.EntrySession, ID: sessionID(hash), Name: s.principal.Name, OwnerID: s.principal.Owner, Detail: "by the identity provider", Since: &since, Until: &until})
 		}
 	}
 	return all
@@ -330,7 +330,7 @@ func (p *Provider) end(id string) error {
 	}
 	p.mu.Unlock()
 	if found == nil {
-		return host.ErrNoEntry
+		return rights.ErrNoEntry
 	}
 	found.end(errEndedHere)
 	return nil

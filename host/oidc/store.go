@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 )
 
 const (
@@ -18,13 +18,13 @@ const (
 // kept is a session in the file. The provider's refresh token is a secret; of our own
 // token there is only the hash.
 type kept struct {
-	Token    []byte        `json:"token_sha256"`
-	Identity host.Identity `json:"identity"`
-	Subject  string        `json:"subject"`
-	Session  string        `json:"sid,omitempty"`
-	Refresh  string        `json:"refresh_token,omitempty"`
-	Begun    time.Time     `json:"begun"`
-	Asked    time.Time     `json:"asked"`
+	Token    []byte          `json:"token_sha256"`
+	Identity rights.Identity `json:"identity"`
+	Subject  string          `json:"subject"`
+	Session  string          `json:"sid,omitempty"`
+	Refresh  string          `json:"refresh_token,omitempty"`
+	Begun    time.Time       `json:"begun"`
+	Asked    time.Time       `json:"asked"`
 }
 
 // store is the content of the file.

@@ -17,8 +17,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 	"github.com/rs/zerolog"
 
-	"tether/host"
 	"tether/host/oidc"
+	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -203,7 +203,7 @@ func TestRefusedLoginsFillNoLog(t *testing.T) {
 	logger := zerolog.New(log)
 	left, records := 10, 0
 	r := newRig(t, func(o *oidc.Options) {
-		o.Logger, o.Audit = &logger, func(host.AuditEvent) { records++ }
+		o.Logger, o.Audit = &logger, func(rights.AuditEvent) { records++ }
 		o.Noted = func(*http.Request) bool { left--; return left >= 0 }
 	})
 	for i := range 50 {
@@ -225,16 +225,16 @@ func TestProofOfALogin(t *testing.T) {
 	for name, c := range map[string]struct {
 		again bool
 		ago   any
-		want  host.Proof
+		want  rights.Proof
 	}{
-		"asked, just now":            {true, 5 * time.Second, host.ProofNow},
-		"asked, a minute ago":        {true, time.Minute, host.ProofNow},
-		"asked, longer ago":          {true, 61 * time.Second, host.ProofMissing},
-		"asked, nothing said":        {true, nil, host.ProofMissing},
-		"asked, no time":             {true, "yesterday", host.ProofMissing},
-		"asked, an impossible time":  {true, -250 * 365 * 24 * time.Hour, host.ProofMissing},
-		"not asked, just now":        {false, time.Duration(0), host.ProofNone},
-		"not asked, nothing is said": {false, nil, host.ProofNone},
+		"asked, just now":            {true, 5 * time.Second, rights.ProofNow},
+		"asked, a minute ago":        {true, time.Minute, rights.ProofNow},
+		"asked, longer ago":          {true, 61 * time.Second, rights.ProofMissing},
+		"asked, nothing said":        {true, nil, rights.ProofMissing},
+		"asked, no time":             {true, "yesterday", rights.ProofMissing},
+		"asked, an impossible time":  {true, -250 * 365 * 24 * time.Hour, rights.ProofMissing},
+		"not asked, just now":        {false, time.Duration(0), rights.ProofNone},
+		"not asked, nothing is said": {false, nil, rights.ProofNone},
 	} {
 		r := newRig(t, nil)
 		r.fake.person["auth_time"] = time.Now().Unix() // what it says of the person besides the ID token does not count
@@ -259,7 +259,7 @@ func TestProofOfALogin(t *testing.T) {
 			t.Errorf("%s: the provider is asked %v", name, q)
 		}
 		in := b.get(r.fake.login(to.Header.Get("Location")))
-		if got := host.Proof(in.Header.Get("Proof")); in.StatusCode != http.StatusOK || got != c.want {
+		if got := rights.Proof(in.Header.Get("Proof")); in.StatusCode != http.StatusOK || got != c.want {
 			t.Errorf("%s: %s, proof %q, want %q", name, in.Status, got, c.want)
 		}
 	}

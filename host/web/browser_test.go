@@ -24,6 +24,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/preview"
+	"tether/host/rights"
 	"tether/host/web"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -362,7 +363,7 @@ func (s *site) follow(b *browser, link string) {
 // login opens the page by a link.
 func (s *site) login(b *browser) {
 	s.t.Helper()
-	s.follow(b, s.host.Launch(host.Principal{Name: "ann", Role: host.RoleObserver}))
+	s.follow(b, s.host.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver}))
 	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 )
 
 // The browser's console says nothing while all is well, on any page of the host: before
@@ -17,7 +18,7 @@ import (
 func TestPageLeavesTheConsoleEmpty(t *testing.T) {
 	oneNode(t, "links are kept by a command; host/cluster tests guests at other nodes")
 	b := newBrowser(t)
-	s := newSite(t, host.Options{Register: &register{}, People: &team{roster: &host.Roster{}}})
+	s := newSite(t, host.Options{Register: &register{}, People: &team{roster: &rights.Roster{}}})
 	uri := s.lend(s.machine, "laptop", "dev-server")
 	s.act(uri, print("ready\r\nmain.c:3:5: error: no such type\r\n"))
 	secret := []byte("0123456789abcdef0123456789abcdef")

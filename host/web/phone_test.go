@@ -7,6 +7,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/testkit/must"
 	"tether/vocab"
 )
@@ -16,7 +17,7 @@ import (
 // and a field not smaller than 16, because a phone zooms into smaller ones.
 func TestPageFitsAPhone(t *testing.T) {
 	b := newBrowser(t)
-	s := newSite(t, host.Options{Register: &register{}, People: &team{roster: &host.Roster{}}})
+	s := newSite(t, host.Options{Register: &register{}, People: &team{roster: &rights.Roster{}}})
 	zero, two := int64(0), int64(2)
 	for n := range 2 {
 		s.act(s.lend(s.machine, "laptop", fmt.Sprintf("done-%d", n)), ahp.TerminalExited{ExitCode: &zero})

@@ -14,6 +14,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/host/webpush"
 	"tether/internal/testkit"
@@ -80,11 +81,11 @@ func newPushSite(t *testing.T) *pushSite {
 		t.Fatal(err)
 	}
 	hub, err := webhook.New(webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
+		Open: func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return webhook.OpenKinds(s.host)(ctx, p, r)
 		},
-		Push: &webhook.Push{SigningKey: key, Login: func(b host.BrowserLogin) (host.Principal, bool) { return s.host.LoginOf(b) },
-			Sees: func(p host.Principal, id string) bool { return s.host.Sees(p, id) }}})
+		Push: &webhook.Push{SigningKey: key, Login: func(b host.BrowserLogin) (rights.Principal, bool) { return s.host.LoginOf(b) },
+			Sees: func(p rights.Principal, id string) bool { return s.host.Sees(p, id) }}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/host/webpush"
 	"tether/internal/deliver"
 	"tether/internal/jsonspan"
@@ -29,7 +29,7 @@ const (
 
 // message is one request to a receiver.
 type message struct {
-	principal    host.Principal
+	principal    rights.Principal
 	url, id      string // id is the header webhook-id
 	subscription string
 	keys         [][]byte
@@ -85,7 +85,7 @@ const (
 
 // verify makes the receiver prove that it wants events, unless it has done so recently
 // for the same principal.
-func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, key []byte) error {
+func (h *Hub) verify(ctx context.Context, p rights.Principal, id, target string, key []byte) error {
 	who := p.Key()
 	known := who + " " + target
 	if _, ok := h.verified.Get(known); ok {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tether/events"
-	"tether/host"
+	"tether/host/rights"
 	"tether/mcp"
 )
 
@@ -23,11 +23,11 @@ func request(w mcp.Webhook) Request {
 }
 
 // Subscribe implements host.Webhooks.
-func (d Door) Subscribe(ctx context.Context, p host.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
+func (d Door) Subscribe(ctx context.Context, p rights.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
 	return d.subscribe(ctx, p, request(w))
 }
 
-func (d Door) subscribe(ctx context.Context, p host.Principal, r Request) (mcp.Subscribed, error) {
+func (d Door) subscribe(ctx context.Context, p rights.Principal, r Request) (mcp.Subscribed, error) {
 	a, err := d.Hub.Subscribe(ctx, p, r)
 	if err != nil {
 		return mcp.Subscribed{}, refusal(err)
@@ -40,7 +40,7 @@ func (d Door) subscribe(ctx context.Context, p host.Principal, r Request) (mcp.S
 }
 
 // Unsubscribe implements host.Webhooks.
-func (d Door) Unsubscribe(p host.Principal, w mcp.Webhook) error {
+func (d Door) Unsubscribe(p rights.Principal, w mcp.Webhook) error {
 	return refusal(d.Hub.Unsubscribe(p, request(w)))
 }
 

@@ -10,6 +10,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/rights"
 	"tether/host/webpush"
 	"tether/internal/deliver"
 	"tether/mcp"
@@ -25,13 +26,13 @@ const askWithin = deliver.AttemptTime + 5*time.Second
 // for concurrent use.
 type Shared struct {
 	led[question, answer]
-	find func(name string, role host.Role) (host.Principal, bool)
+	find func(name string, role rights.Role) (rights.Principal, bool)
 }
 
 // NewShared returns the Shared of a node. open makes the hub when the node becomes the
 // leader, with what the former leader has stored. NewShared must be called before the
 // node runs.
-func NewShared(nodes leader.Shared, find func(string, host.Role) (host.Principal, bool), open func(kept access.Place) (*Hub, error)) (*Shared, error) {
+func NewShared(nodes leader.Shared, find func(string, rights.Role) (rights.Principal, bool), open func(kept access.Place) (*Hub, error)) (*Shared, error) {
 	s := &Shared{find: find}
 	s.open = open
 	var err error
@@ -77,11 +78,11 @@ func (s *led[Q, A]) here() *Hub {
 
 // question is a client's request, for the leader.
 type question struct {
-	Name    string    `json:"name"`
-	Role    host.Role `json:"role"`
-	Owner   string    `json:"owner,omitempty"`
-	End     bool      `json:"end,omitempty"` // to unsubscribe
-	Request Request   `json:"request"`
+	Name    string      `json:"name"`
+	Role    rights.Role `json:"role"`
+	Owner   string      `json:"owner,omitempty"`
+	End     bool        `json:"end,omitempty"` // to unsubscribe
+	Request Request     `json:"request"`
 }
 
 // answer is the leader's answer.
@@ -92,18 +93,18 @@ type answer struct {
 }
 
 // Subscribe implements host.Webhooks.
-func (s *Shared) Subscribe(ctx context.Context, p host.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
+func (s *Shared) Subscribe(ctx context.Context, p rights.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
 	return s.ask(ctx, p, question{Request: request(w)})
 }
 
 // Unsubscribe implements host.Webhooks.
-func (s *Shared) Unsubscribe(p host.Principal, w mcp.Webhook) error {
+func (s *Shared) Unsubscribe(p rights.Principal, w mcp.Webhook) error {
 	_, err := s.ask(context.Background(), p, question{End: true, Request: request(w)})
 	return err
 }
 
 // ask makes the leader, which may be this node, answer a question.
-func (s *Shared) ask(ctx context.Context, p host.Principal, q question) (mcp.Subscribed, error) {
+func (s *Shared) ask(ctx context.Context, p rights.Principal, q question) (mcp.Subscribed, error) {
 	q.Name, q.Role, q.Owner = p.Name, p.Role, p.Owner
 	a, err := s.nodes.Ask(ctx, q)
 	switch {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"tether/events"
-	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -110,7 +110,7 @@ func TestWebhooksOfNodes(t *testing.T) {
 		if _, err := shared["b"].Subscribe(t.Context(), r.ann, wrong); err == nil || !strings.Contains(err.Error(), "delivery.url") {
 			t.Errorf("a wrong request at that node: %v", err)
 		}
-		mallory := host.Principal{Name: "mallory", Role: host.RoleAgent}
+		mallory := rights.Principal{Name: "mallory", Role: rights.RoleAgent}
 		if _, err := shared["b"].Subscribe(t.Context(), mallory, request); err == nil || !strings.Contains(err.Error(), "gone") {
 			t.Errorf("a principal that the leader does not know: %v", err)
 		}

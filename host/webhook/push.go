@@ -14,6 +14,7 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/host/rights"
 	"tether/host/webpush"
 	"tether/internal/clip"
 	"tether/internal/deliver"
@@ -41,8 +42,8 @@ type Push struct {
 	SigningKey *webpush.Key
 	Contact    string // see webpush.Message
 	// Login and Sees are those of the host. Each delivery asks both.
-	Login func(host.BrowserLogin) (p host.Principal, ok bool)
-	Sees  func(p host.Principal, terminal string) bool
+	Login func(host.BrowserLogin) (p rights.Principal, ok bool)
+	Sees  func(p rights.Principal, terminal string) bool
 }
 
 // pushed is what a subscription knows of its browser.
@@ -85,7 +86,7 @@ func (h *Hub) Choose(ctx context.Context, b host.PushBrowser, c *host.PushChoice
 }
 
 // choose applies a choice; next is its subscription, or nil.
-func (h *Hub) choose(p host.Principal, b host.PushBrowser, c *host.PushChoice, next *subscription) (host.PushChoice, error) {
+func (h *Hub) choose(p rights.Principal, b host.PushBrowser, c *host.PushChoice, next *subscription) (host.PushChoice, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := pushID(b.To.Endpoint)
@@ -127,7 +128,7 @@ func (h *Hub) choose(p host.Principal, b host.PushBrowser, c *host.PushChoice, n
 
 // makeRoomLocked ends the subscription of a person's browser that was unused for longest,
 // if there are too many.
-func (h *Hub) makeRoomLocked(p host.Principal) error {
+func (h *Hub) makeRoomLocked(p rights.Principal) error {
 	var own []*subscription
 	for _, s := range h.all {
 		if s.principal.Key() == p.Key() {
@@ -146,7 +147,7 @@ func (h *Hub) makeRoomLocked(p host.Principal) error {
 }
 
 // pushTo returns the subscription of a browser.
-func (h *Hub) pushTo(p host.Principal, to pushed, until time.Time) *subscription {
+func (h *Hub) pushTo(p rights.Principal, to pushed, until time.Time) *subscription {
 	r := Request{Name: "push", URL: to.To.Endpoint, Kinds: to.Choice.Kinds}
 	if !to.Choice.All {
 		r.Terminals = to.Choice.Terminals
@@ -162,7 +163,7 @@ func pushID(endpoint string) string {
 
 // standing returns the present principal of a browser. If its login is over, so is its
 // subscription.
-func (h *Hub) standing(s *subscription) (host.Principal, bool) {
+func (h *Hub) standing(s *subscription) (rights.Principal, bool) {
 	h.mu.Lock()
 	login := s.push.Login
 	h.mu.Unlock()
@@ -262,9 +263,9 @@ type several struct {
 }
 
 // OpenKinds is Options.Open for a Hub that notifies browsers of a host's events.
-func OpenKinds(h *host.Host) func(context.Context, host.Principal, Request) (Source, bool, error) {
+func OpenKinds(h *host.Host) func(context.Context, rights.Principal, Request) (Source, bool, error) {
 	open := OpenAt(h)
-	return func(ctx context.Context, p host.Principal, r Request) (Source, bool, error) {
+	return func(ctx context.Context, p rights.Principal, r Request) (Source, bool, error) {
 		s := &several{steps: make(chan Event), ended: make(chan error, len(r.Kinds))}
 		var lasting context.Context
 		lasting, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

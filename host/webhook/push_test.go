@@ -21,6 +21,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/host/webpush"
 	"tether/internal/testkit"
@@ -53,10 +54,10 @@ func newPushRig(t *testing.T) *pushRig {
 	}
 	r := &pushRig{t: t, changed: make(chan struct{}), over: map[string]bool{}, hidden: map[string]bool{}, keys: map[string]*testkit.PushBrowser{}, status: http.StatusCreated}
 	r.opts = webhook.Options{Open: r.open, Place: access.OwnFile(filepath.Join(t.TempDir(), "pushes.json")),
-		Audit: func(ev host.AuditEvent) {
+		Audit: func(ev rights.AuditEvent) {
 			r.now(func() { r.record = append(r.record, ev.Type+" "+ev.Name+": "+ev.Detail) })
 		},
-		Push: &webhook.Push{SigningKey: key, Contact: "https://host.example", Login: r.login, Sees: func(p host.Principal, terminal string) bool {
+		Push: &webhook.Push{SigningKey: key, Contact: "https://host.example", Login: r.login, Sees: func(p rights.Principal, terminal string) bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return !r.hidden[terminal]
@@ -86,14 +87,14 @@ func (r *pushRig) now(change func()) {
 }
 
 // login is that of a host: a browser's name is in its cookie, and the person's too.
-func (r *pushRig) login(b host.BrowserLogin) (host.Principal, bool) {
+func (r *pushRig) login(b host.BrowserLogin) (rights.Principal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return host.Principal{Name: b.Name, Role: host.RoleObserver, Owner: "p-" + b.Name}, !r.over[string(b.Cookie)] && !r.over[b.Name]
+	return rights.Principal{Name: b.Name, Role: rights.RoleObserver, Owner: "p-" + b.Name}, !r.over[string(b.Cookie)] && !r.over[b.Name]
 }
 
 // open is Options.Open: events from now on.
-func (r *pushRig) open(_ context.Context, _ host.Principal, q webhook.Request) (webhook.Source, bool, error) {
+func (r *pushRig) open(_ context.Context, _ rights.Principal, q webhook.Request) (webhook.Source, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &pushSource{r, q, len(r.all)}, false, nil

@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/internal/testkit/must"
 )
@@ -55,7 +55,7 @@ func (j *journal) now(change func()) {
 func (j *journal) add(n int) { j.now(func() { j.end += n }) }
 
 // open is a hub's Options.Open.
-func (j *journal) open(_ context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
+func (j *journal) open(_ context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r.Name == "unknown" {
@@ -202,7 +202,7 @@ type rig struct {
 	receiver *receiver
 	opts     webhook.Options
 	stop     func()
-	ann      host.Principal
+	ann      rights.Principal
 	revoke   context.CancelFunc
 	audit    *strings.Builder
 }
@@ -210,11 +210,11 @@ type rig struct {
 func newRig(t *testing.T, file string) *rig {
 	r := &rig{t: t, journal: newJournal(), receiver: &receiver{t: t, secrets: []string{secretOf("a")}}, audit: &strings.Builder{}}
 	live, revoke := context.WithCancel(context.Background())
-	r.ann, r.revoke = host.Principal{Name: "ann", Role: host.RoleAgent, Live: live}, revoke
+	r.ann, r.revoke = rights.Principal{Name: "ann", Role: rights.RoleAgent, Live: live}, revoke
 	var mu sync.Mutex
-	r.opts = webhook.Options{Open: r.journal.open, Find: func(name string, role host.Role) (host.Principal, bool) {
-		return r.ann, name == "ann" && role == host.RoleAgent && live.Err() == nil
-	}, Audit: func(ev host.AuditEvent) {
+	r.opts = webhook.Options{Open: r.journal.open, Find: func(name string, role rights.Role) (rights.Principal, bool) {
+		return r.ann, name == "ann" && role == rights.RoleAgent && live.Err() == nil
+	}, Audit: func(ev rights.AuditEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(r.audit, "%s %s: %s\n", ev.Type, ev.Name, ev.Detail)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 )
 
 const storeVersion = 1
@@ -12,7 +12,7 @@ const storeVersion = 1
 // kept is a subscription in the file.
 type kept struct {
 	Name      string          `json:"principal"`
-	Role      host.Role       `json:"role"`
+	Role      rights.Role     `json:"role"`
 	Owner     string          `json:"owner,omitempty"` // id of the principal's owner: the same name with another owner is another principal
 	Event     string          `json:"event"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -112,6 +112,6 @@ func (h *Hub) restorePush(k kept, now time.Time) {
 	if endpoint, err := h.guard.Check(k.Push.To.Endpoint); err != nil || endpoint != k.Push.To.Endpoint {
 		return
 	}
-	s := h.pushTo(host.Principal{Name: k.Name, Role: k.Role, Owner: k.Owner}, *k.Push, k.Until)
+	s := h.pushTo(rights.Principal{Name: k.Name, Role: k.Role, Owner: k.Owner}, *k.Push, k.Until)
 	h.all[s.id] = s
 }

@@ -8,6 +8,7 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/host/rights"
 	"tether/internal/retry"
 	"tether/mcp"
 )
@@ -17,8 +18,8 @@ import (
 const reopenAfter = time.Second
 
 // OpenAt is Options.Open for the events of a host.
-func OpenAt(h *host.Host) func(context.Context, host.Principal, Request) (Source, bool, error) {
-	return func(ctx context.Context, p host.Principal, r Request) (Source, bool, error) {
+func OpenAt(h *host.Host) func(context.Context, rights.Principal, Request) (Source, bool, error) {
+	return func(ctx context.Context, p rights.Principal, r Request) (Source, bool, error) {
 		s := &stream{host: h, principal: p, request: r, steps: make(chan Event), ended: make(chan error, 1), active: make(chan bool, 1)}
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.run(r.Cursor, r.MaxAge)
@@ -39,7 +40,7 @@ func OpenAt(h *host.Host) func(context.Context, host.Principal, Request) (Source
 // to it through events.Out.
 type stream struct {
 	host      *host.Host
-	principal host.Principal
+	principal rights.Principal
 	request   Request
 	ctx       context.Context
 	cancel    context.CancelFunc

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tether/events"
-	"tether/host"
+	"tether/host/rights"
 	"tether/internal/change"
 	"tether/internal/deliver"
 	"tether/mcp"
@@ -30,7 +30,7 @@ const controlTries = 3
 // those that never change.
 type subscription struct {
 	id        string
-	principal host.Principal
+	principal rights.Principal
 	request   Request // the original request; its Secret and Cursor are not used
 
 	push      *pushed    // of a browser's subscription, else nil; all but Login never changes

@@ -17,8 +17,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/internal/change"
 	"tether/internal/deliver"
@@ -135,13 +135,13 @@ func (e *EndpointError) Error() string { return "the callback endpoint: " + stri
 type Options struct {
 	// Open opens the source of a subscription for a principal, at a cursor or from now.
 	// Subscribe returns its error.
-	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
+	Open func(context.Context, rights.Principal, Request) (source Source, truncated bool, err error)
 	// Find returns the principal of a name and role whose subscriptions were kept; ok is
 	// false if it no longer exists.
-	Find func(name string, role host.Role) (p host.Principal, ok bool)
+	Find func(name string, role rights.Role) (p rights.Principal, ok bool)
 	// Lasting returns a context that ends when a principal's name has no valid token any
 	// more; nil means that it ends with Principal.Live. It is called while the hub runs.
-	Lasting func(host.Principal) context.Context
+	Lasting func(rights.Principal) context.Context
 	// Place stores subscriptions and their secrets for the next host or leader; nil
 	// stores none.
 	Place access.Place
@@ -153,8 +153,8 @@ type Options struct {
 	Allow []netip.Prefix
 	TLS   *tls.Config // of connections to receivers; nil means Go's defaults
 
-	Audit  func(host.AuditEvent) // nil records nothing
-	Logger *zerolog.Logger       // nil means silence
+	Audit  func(rights.AuditEvent) // nil records nothing
+	Logger *zerolog.Logger         // nil means silence
 }
 
 // Types of audit events.
@@ -244,7 +244,7 @@ func (h *Hub) Run(ctx context.Context) {
 // Subscribe makes a subscription, or gives an existing one a new lifetime and secret. It
 // waits for the receiver's answer to a challenge. Errors: *InvalidError, *EndpointError,
 // ErrTooMany, ctx's, or that of Options.Open.
-func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answer, error) {
+func (h *Hub) Subscribe(ctx context.Context, p rights.Principal, r Request) (Answer, error) {
 	key, err := h.check(&r)
 	if err != nil {
 		return Answer{}, err
@@ -317,7 +317,7 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 
 // identify returns the id of a subscription. It is the same for the same principal, URL,
 // name and arguments, even after a restart.
-func identify(p host.Principal, r Request) string {
+func identify(p rights.Principal, r Request) string {
 	sum := sha256.New()
 	for _, part := range []string{string(p.Role), p.Name, p.Owner, r.URL, r.Name, string(r.Arguments)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
@@ -348,7 +348,7 @@ func (h *Hub) refresh(id string, r Request, key []byte) (Answer, bool) {
 }
 
 // room returns an error if the principal, or the hub, may not have another subscription.
-func (h *Hub) room(p host.Principal) error {
+func (h *Hub) room(p rights.Principal) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	own := 0
@@ -365,7 +365,7 @@ func (h *Hub) room(p host.Principal) error {
 
 // Unsubscribe ends a subscription. It is not an error if the subscription was removed or
 // has expired in the last ten minutes.
-func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
+func (h *Hub) Unsubscribe(p rights.Principal, r Request) error {
 	var err error
 	if r.URL, err = h.guard.Check(r.URL); err != nil {
 		return &InvalidError{"delivery.url", err.Error()}
@@ -438,6 +438,6 @@ func (h *Hub) changedLocked() {
 // audit writes a record, with the host of the URL but never its path or a secret.
 func (h *Hub) audit(kind string, s *subscription, detail string) {
 	if h.opts.Audit != nil {
-		h.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Name: s.principal.Name, Role: s.principal.Role, Detail: s.request.Name + " to " + deliver.HostOf(s.request.URL) + ": " + detail})
+		h.opts.Audit(rights.AuditEvent{At: time.Now().UTC(), Type: kind, Name: s.principal.Name, Role: s.principal.Role, Detail: s.request.Name + " to " + deliver.HostOf(s.request.URL) + ": " + detail})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/host"
+	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -324,8 +324,8 @@ func TestSubscriptionsOutliveAToken(t *testing.T) {
 		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
 		r.stop()
 		name, revokeLast := context.WithCancel(t.Context())
-		r.opts.Lasting = func(host.Principal) context.Context { return name }
-		r.opts.Find = func(string, host.Role) (host.Principal, bool) { return r.ann, name.Err() == nil }
+		r.opts.Lasting = func(rights.Principal) context.Context { return name }
+		r.opts.Find = func(string, rights.Role) (rights.Principal, bool) { return r.ann, name.Err() == nil }
 		r.start()
 		r.mustSubscribe(nil)
 		r.revoke()

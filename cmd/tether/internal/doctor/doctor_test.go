@@ -22,6 +22,7 @@ import (
 	"tether/agent/localclient"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/rights"
 	"tether/installer"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -352,12 +353,12 @@ func mkdir(t *testing.T, dir string) {
 // lenders admits clients with a token: "machine" may lend, "observer" only watch.
 type lenders struct{}
 
-func (lenders) Authenticate(token string) (host.Principal, bool) {
-	role := host.Role(token)
-	return host.Principal{Name: token, Role: role}, role == host.RoleMachine || role == host.RoleObserver
+func (lenders) Authenticate(token string) (rights.Principal, bool) {
+	role := rights.Role(token)
+	return rights.Principal{Name: token, Role: role}, role == rights.RoleMachine || role == rights.RoleObserver
 }
 
-func (l lenders) Known(token string) (host.Principal, bool) { return l.Authenticate(token) }
+func (l lenders) Known(token string) (rights.Principal, bool) { return l.Authenticate(token) }
 
 // doctor names a token with which nothing can be lent, and the remedy; if each step
 // works, the fix is that of the link's state.
