@@ -103,7 +103,8 @@ const layers = `
 	ahp, internal/bounded, internal/jsonspan < host/preview;
 	ahp, internal/bounded, internal/loopback < host/admission;
 	ahp, internal/jsonspan < host/channel;
-	host/admission, host/channel, host/preview < host;
+	ahp < host/rights;
+	host/admission, host/channel, host/preview, host/rights < host;
 	agenttools, ahp, internal/bounded, jsonrpc < host/runs;
 	host/runs < host;
 	host/web, host/webpush < host;
