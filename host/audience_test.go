@@ -607,7 +607,7 @@ var mayLook = map[string]string{
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
 	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.shareOf": "of the client's own", "conn.lentPorts": "of the client's own", "Host.portLocked": "it asks it", "Host.lentAs": "Host.Port is asked for what it finds", "Host.labelOf": "likewise", "Host.machineHere": "another node has asked it", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
 	"conn.listParked": "it asks it", "Host.handOverParkedLocked": "of one machine, which is at another node", "conn.unparkLocked": "of the client's own, and for administrators", "conn.park": "of the client's own", "Host.parkedByLocked": "of the client's own",
-	"Host.leaveLocked": "the list itself", "Host.parkLocked": "a limit, and the list itself", "Host.unparkLocked": "the list itself", "Host.unlistParkedLocked": "the list itself", "Host.continueLocked": "the list itself", "Host.everyLocked": "the list itself", "Host.knownLocked": "the list itself",
+	"Host.leaveLocked": "the list itself", "Host.parkLocked": "a limit, and the list itself", "Host.unparkLocked": "the list itself", "Host.unlistParkedLocked": "the list itself", "Host.continueLocked": "the list itself", "Host.everyLocked": "the list itself", "Host.knownLocked": "the list itself", "Host.mirrorLocked": "the list itself",
 	"Host.shortName":             "a name that follows from the URI",
 	"Session.foreignBlockLocked": "it asks it for the session's person", "Host.heldLocked": "of the session's own", "Session.Kill": "of the session's own", "Call.using": "of the session's own",
 	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
@@ -622,7 +622,7 @@ var mayLook = map[string]string{
 
 // theList are the names under which functions of the host get at terminals: those of
 // AHP's catalogue, parked ones, and both.
-var theList = []string{"order", "terminals", "parked", "byID", "everyLocked", "knownLocked"}
+var theList = []string{"order", "terminals", "parked", "byID", "everyLocked", "knownLocked", "mirrorLocked"}
 
 // A door that does not ask who sees a terminal fails here: every function of the host
 // that accesses the terminals must be among those that may.

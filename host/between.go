@@ -88,7 +88,7 @@ func (h *Host) machineHere(uri, port string) http.RoundTripper {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.terminals[uri]
-	if t == nil || t.mirror != nil || t.bound == nil || t.lentPort(number) == nil {
+	if t == nil || t.mirror() != nil || t.bound() == nil || t.lentPort(number) == nil {
 		return nil
 	}
 	by, err := t.creator.portsLocked()

@@ -206,11 +206,11 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
 	if c := t.content.running(); c != nil && (from == 0 || t.beganLocked(c) >= from) {
 		i.Running = c.line
-	} else if m := t.mirror; m != nil && !m.fed && from == 0 {
+	} else if m := t.mirror(); m != nil && !m.fed && from == 0 {
 		i.Running = m.running
 	}
-	if t.isAwayLocked() {
-		i.Away, i.AwayWhy = t.away, t.awayWhyLocked()
+	if t.isAway() {
+		i.Away, i.AwayWhy = t.away()
 	} else {
 		i.Keyboard = t.input.Keyboard
 	}
@@ -227,8 +227,8 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	if c := t.input.checkout; c != (vocab.Checkout{}) {
 		i.Checkout = &c
 	}
-	if t.parked != nil {
-		i.KeptUntil, i.Dropped = t.parked.until, t.parked.dropped
+	if p := t.parked(); p != nil {
+		i.KeptUntil, i.Dropped = p.until, p.dropped
 	}
 	if s.Lifecycle.Exited() {
 		i.Exit = &vocab.Exit{Code: -1, Reason: "exited", At: t.exited}

@@ -195,7 +195,7 @@ func (h *Host) leave(c *conn, cause error) {
 func (h *Host) servedLocked(c *conn) []*terminal {
 	var served []*terminal
 	for _, t := range h.order {
-		if t.bound == c {
+		if t.bound() == c {
 			served = append(served, t)
 		}
 	}

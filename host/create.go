@@ -93,10 +93,9 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		if before := h.beforeLocked(c.client, p.Channel, state.Meta.Former); before != nil && c.client.resume {
 			a := h.resolveLocked(said, before)
 			a.declared = told
-			h.continueLocked(before, c.client, p.Channel, state, a)
+			h.continueLocked(before, c.client, served{c}, p.Channel, state, a)
 			h.claimedLocked(c.client, p.Channel)
 			t = before
-			t.bindLocked(c)
 			break
 		}
 		if h.byID[idOf(p.Channel)] != nil { // another terminal had this URI first
@@ -104,13 +103,12 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		}
 		a := h.resolveLocked(said, nil)
 		a.declared = told
-		t = h.addTerminalLocked(p.Channel, c.client, state, a)
+		t = h.addTerminalLocked(p.Channel, c.client, served{c}, state, a)
 		h.auditPortsLocked(t, nil)
 		h.claimedLocked(c.client, p.Channel)
 		t.marks.ended = ahp.FindCommands(p.Meta)
 		t.marks.base = t.marks.ended
 		t.created = plausible(ahp.FindTime(p.Meta, ahp.CreatedKey), time.Time{})
-		t.bindLocked(c)
 	case !t.ownedBy(c) || !c.client.resume:
 		return errExists
 	default:
@@ -193,7 +191,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	if c.may(rights.Dispose) {
 		t = h.knownLocked(p.Channel) // administrators may know that it exists
 	}
-	if (t == nil || t.parked != nil && t.mirror == nil) && c.unparkLocked(p.Channel) {
+	if (t == nil || t.parked() != nil && t.mirror() == nil) && c.unparkLocked(p.Channel) {
 		h.mu.Unlock()
 		h.audit(rights.AuditDisposed, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: p.Channel, Detail: "while its machine was away"})
 		return r.Reply(nil)
@@ -208,13 +206,13 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	case t.creator != c.client && !c.may(rights.Dispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' terminals")
-	case t.mirror != nil:
+	case t.mirror() != nil:
 		h.mu.Unlock()
-		return jsonrpc.Errorf(ahp.CodePermissionDenied, "this terminal is at node %s: dispose of it there", t.mirror.node)
+		return jsonrpc.Errorf(ahp.CodePermissionDenied, "this terminal is at node %s: dispose of it there", t.mirror().node)
 	}
 	h.endSharesLocked(p.Channel, &t.creator.principal)
 	h.disposeLocked(t, c)
-	proc := t.proc
+	proc := t.proc()
 	h.mu.Unlock()
 	h.audit(rights.AuditDisposed, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: p.Channel})
 	h.log.Info().Str("terminal", p.Channel).Str("by", c.client.id).Msg("terminal disposed")
@@ -240,7 +238,7 @@ func (c *conn) unparkLocked(uri string) bool {
 // told, even without a subscription, and even if t had exited before: the owner knows of
 // the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
-	owner, exit := t.bound, h.exitLocked(t)
+	owner, exit := t.bound(), h.exitLocked(t)
 	switch {
 	case owner == nil || owner == by:
 	case exit.Msg == nil: // it had exited before

@@ -23,8 +23,8 @@ func (h *Host) Drain(ctx context.Context) {
 	conns := slices.Collect(maps.Keys(h.conns))
 	var shells []shells.Process
 	for _, t := range h.order {
-		if t.proc != nil {
-			shells = append(shells, t.proc)
+		if t.proc() != nil {
+			shells = append(shells, t.proc())
 			h.exitLocked(t)
 		}
 	}

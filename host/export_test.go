@@ -153,7 +153,7 @@ type Feed struct {
 func NewFeed(h *Host, uri string) *Feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, audience{})}
+	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, nil, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, audience{})}
 }
 
 // Text prints.

@@ -119,7 +119,7 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 	for {
 		h.mu.Lock()
 		t := h.knownLocked(r.URI)
-		if t == nil || t.mirror != nil || !t.remote() || t.creator.epoch != r.Epoch || t.creator.node != "" {
+		if t == nil || t.mirror() != nil || !t.remote() || t.creator.epoch != r.Epoch || t.creator.node != "" {
 			h.mu.Unlock()
 			return a, ErrNotOwner
 		}

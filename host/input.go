@@ -29,7 +29,7 @@ func (c *conn) inputSaid(params []byte) {
 	}
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	if t := c.h.terminals[p.Channel]; t != nil && t.ownedBy(c) && t.bound == c && !t.state.Lifecycle.Exited() {
+	if t := c.h.terminals[p.Channel]; t != nil && t.ownedBy(c) && t.bound() == c && !t.state.Lifecycle.Exited() {
 		c.h.setInputLocked(t, p)
 	}
 }
@@ -81,7 +81,7 @@ func (h *Host) endInputLocked(t *terminal) {
 // awaitsLocked reports whether the terminal waits for typed input. While the machine is
 // away that is unknown.
 func (t *terminal) awaitsLocked() ahp.Awaiting {
-	if t.isAwayLocked() {
+	if t.isAway() {
 		return ahp.AwaitsNothing
 	}
 	return ahp.Awaits(string(t.input.Input))
@@ -90,7 +90,7 @@ func (t *terminal) awaitsLocked() ahp.Awaiting {
 // readyLocked returns the terminal's readiness. While the machine is away, it is known
 // only for an exited terminal.
 func (t *terminal) readyLocked() string {
-	if t.isAwayLocked() && !t.state.Lifecycle.Exited() {
+	if t.isAway() && !t.state.Lifecycle.Exited() {
 		return ""
 	}
 	return string(t.input.Ready)

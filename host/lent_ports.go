@@ -90,7 +90,7 @@ func (h *Host) portLocked(p *rights.Principal, uri string, port int) (r portRout
 	if p.Guest != "" {
 		r.reader = ahp.Reader{Guest: strings.TrimPrefix(p.Name, guestName)}
 	}
-	if m := t.mirror; m != nil {
+	if m := t.mirror(); m != nil {
 		r.by, r.at = h.between, m.node
 		return r, nil
 	}
@@ -111,7 +111,7 @@ func (h *Host) mayAskLocked(p *rights.Principal, t *terminal, port int) error {
 		return ErrPortUnseen
 	case !t.remote() || t.state.Lifecycle.Exited():
 		return ErrPortNotLent
-	case t.isAwayLocked():
+	case t.isAway():
 		return ErrPortAway
 	case !t.creator.ports:
 		return ErrPortOld
@@ -222,7 +222,7 @@ func (h *Host) auditPortsLocked(t *terminal, before []ahp.LentPort) {
 			said = append(said, fmt.Sprintf("port %d is open for %s to %s", l.Port, how, who))
 		}
 	}
-	if len(said) == 0 || h.opts.Audit == nil || t.mirror != nil || h.closed {
+	if len(said) == 0 || h.opts.Audit == nil || t.mirror() != nil || h.closed {
 		return
 	}
 	by, uri := remote{principal: t.creator.principal}, t.uri
@@ -319,7 +319,7 @@ func (w *portTransport) begin(parent context.Context) (ctx context.Context, rout
 		route.t.ports.uses = map[*portUse]struct{}{}
 	}
 	route.t.ports.uses[use] = struct{}{}
-	if route.t.mirror == nil { // else its node counts
+	if route.t.mirror() == nil { // else its node counts
 		h.countPortLocked(route.t, int64(w.port))
 	}
 	return ctx, route, done, nil

@@ -86,7 +86,7 @@ func (s *subscription) listingLocked() []byte {
 func infosOf(terminals []*terminal) []ahp.TerminalInfo {
 	infos := make([]ahp.TerminalInfo, 0, len(terminals))
 	for _, t := range terminals {
-		if t.parked != nil { // parked terminals are not in AHP's catalogue
+		if t.parked() != nil { // parked terminals are not in AHP's catalogue
 			continue
 		}
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,

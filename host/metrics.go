@@ -13,9 +13,9 @@ func (h *Host) Metrics(m *metrics.Text) {
 	var here, elsewhere, followed, owned int
 	for _, t := range h.order {
 		switch {
-		case t.mirror == nil:
+		case t.mirror() == nil:
 			here++
-		case t.mirror.fed:
+		case t.mirror().fed:
 			followed++
 			fallthrough
 		default:
@@ -24,7 +24,7 @@ func (h *Host) Metrics(m *metrics.Text) {
 	}
 	parked := 0
 	for _, t := range h.parked {
-		if t.mirror == nil {
+		if t.mirror() == nil {
 			parked++
 		}
 	}

@@ -20,9 +20,11 @@ import (
 type mirror struct {
 	node  string
 	epoch int64
-	fed   bool // text and state follow the owner's
-	lost  bool // its node is silent
-	away  bool // its machine is away
+	fed   bool        // text and state follow the owner's
+	lost  bool        // its node is silent
+	away  bool        // its machine is away
+	since time.Time   // when lost or away was last reported
+	grace *time.Timer // ends a lost one; nil when none runs
 	// From the catalogue, while it is not fed.
 	start, end int64 // offsets of readers
 	running    string
@@ -33,6 +35,13 @@ type mirror struct {
 	waiters  []*conn   // connections with a reply that waits for its text
 	filled   change.Signal
 	lastSeen NodeEntry // for Commands and Lifecycle while it is not fed
+}
+
+func (m *mirror) stop() {
+	if m.grace != nil {
+		m.grace.Stop()
+		m.grace = nil
+	}
 }
 
 // Mirror applies a node's description of one of its terminals. on says whether audiences
@@ -74,25 +83,26 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	if t == nil && e.Parked == nil {
 		t = h.parkedByLocked(cl, e.Meta.Former)
 	}
-	switch {
-	case t == nil:
-		t = h.addMirrorLocked(e, cl, state, a)
-	case t.parked != nil && e.Parked == nil:
-		h.continueLocked(t, cl, e.URI, state, a)
+	var m *mirror
+	if t == nil {
+		m = &mirror{}
+		t = h.addTerminalLocked(e.URI, cl, m, state, a)
+		t.name, t.created = cleanTitle(e.Announced), plausible(e.Created, time.Time{})
+	} else if m = t.mirror(); m == nil {
+		m = &mirror{wanted: time.Now()}
+		t.followNode(m)
 	}
-	if t.mirror == nil {
-		t.mirror = &mirror{wanted: time.Now()}
-		h.leaveOwnedLocked(t)
+	if t.parked() != nil && e.Parked == nil {
+		h.continueLocked(t, cl, m, e.URI, state, a)
 	}
-	m := t.mirror
 	if m.node != node || m.epoch != e.Epoch {
 		m.node, m.epoch = node, e.Epoch
 		if t.subscribed() || t.moved.Awaited() {
 			h.wantLocked(t)
 		}
 	}
-	h.sayMirrorLocked(t, e, on, a)
-	h.parkMirrorLocked(t, e)
+	h.sayMirrorLocked(t, m, e, on, a)
+	h.parkMirrorLocked(t, m, e.Parked)
 	return nil
 }
 
@@ -121,32 +131,12 @@ func (e *NodeEntry) check() error {
 	return e.Audience.Validate()
 }
 
-// addMirrorLocked puts a terminal of another node into the catalogue.
-func (h *Host) addMirrorLocked(e NodeEntry, cl *client, state ahp.TerminalState, a audience) *terminal {
-	t := h.addTerminalLocked(e.URI, cl, state, a)
-	t.mirror = &mirror{}
-	t.sourceLocked()
-	t.name, t.created = cleanTitle(e.Announced), plausible(e.Created, time.Time{})
-	return t
-}
-
-// leaveOwnedLocked ends the ownership of a terminal that becomes a mirror.
-func (h *Host) leaveOwnedLocked(t *terminal) {
-	t.endGraceLocked()
-	t.boundLocked(nil)
-	t.sourceLocked()
-	t.channel.Release()
-	t.due = notices[*conn]{}
-	t.endFeedsLocked()
-}
-
 // sayMirrorLocked updates a mirror from its owner's catalogue.
-func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
-	m := t.mirror
-	away := t.isAwayLocked()
+func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a audience) {
+	away := t.isAway()
 	m.lost, m.away, m.start, m.end, m.running, m.on, m.unsaid, m.lastSeen = false, e.Away, e.Start, e.End, e.Running, on, e.Unsaid, e
-	if m.away && t.parked == nil {
-		t.away = time.Now()
+	if m.away {
+		m.since = time.Now()
 	}
 	var in ahp.StateParams
 	if e.Input != nil {
@@ -154,10 +144,10 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 	}
 	h.setInputLocked(t, in)
 	t.printed = e.Printed
-	if m.away != away {
+	if t.isAway() != away {
 		h.awaitsAgainLocked(t)
 	}
-	t.endGraceLocked()
+	m.stop()
 	t.channel.Holds = e.Holds
 	if !slices.Equal(t.state.Meta.Ports, e.Meta.Ports) {
 		h.listChangedLocked(t)
@@ -175,7 +165,7 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 			t.withdrawn = append(t.withdrawn, g)
 		}
 	}
-	a.unsaid = h.mirrorUnsaidLocked(t)
+	a.unsaid = h.mirrorUnsaidLocked(m)
 	t.placeGrantsLocked(&a)
 	h.setAudienceLocked(t, a)
 	if !m.fed {
@@ -186,8 +176,8 @@ func (h *Host) sayMirrorLocked(t *terminal, e NodeEntry, on bool, a audience) {
 
 // mirrorUnsaidLocked reports whether a mirror is hidden until its machine has answered
 // whether it lends to a host that shows everything to everybody.
-func (h *Host) mirrorUnsaidLocked(t *terminal) bool {
-	return t.mirror.unsaid || !h.roster.On && t.mirror.on
+func (h *Host) mirrorUnsaidLocked(m *mirror) bool {
+	return m.unsaid || !h.roster.On && m.on
 }
 
 // placeGrantsLocked finds the beginning of each grant in the recorded text of a mirror. A
@@ -197,7 +187,7 @@ func (t *terminal) placeGrantsLocked(a *audience) {
 	for i := range a.grants {
 		switch g := &a.grants[i]; {
 		case g.from == 0:
-		case g.from > max(t.applied, t.mirror.end):
+		case g.from > max(t.applied, t.mirror().end):
 			g.pos, a.pending = notYet, true
 		default:
 			g.pos = t.offsets.pos(g.from)
@@ -220,28 +210,26 @@ func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 	}
 }
 
-// endMirrorLocked is called when a terminal stops being another node's.
-func (h *Host) endMirrorLocked(t *terminal) {
-	m := t.mirror
-	t.mirror = nil
-	t.sourceLocked()
-	t.channel.Release()
-	t.fillDoneLocked(m)
-	t.moved.Raise()
+// mirrorLocked returns the terminal with that URI if it is another node's, else nil.
+func (h *Host) mirrorLocked(uri string) (*terminal, *mirror) {
+	if t := h.knownLocked(uri); t != nil {
+		return t, t.mirror()
+	}
+	return nil, nil
 }
 
 // MirrorGone is called when a node has removed a terminal.
 func (h *Host) MirrorGone(node string, g NodeGone) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.knownLocked(g.URI)
+	t, m := h.mirrorLocked(g.URI)
 	switch {
-	case t == nil || t.mirror == nil || t.mirror.node != node:
-	case g.Moved && t.parked != nil:
-		h.loseMirrorLocked(t, NodeLost)
+	case m == nil || m.node != node:
+	case g.Moved && t.parked() != nil:
+		h.loseMirrorLocked(t, m, NodeLost)
 	case g.Moved:
-		h.loseMirrorLocked(t, h.opts.Grace)
-	case t.parked != nil:
+		h.loseMirrorLocked(t, m, h.opts.Grace)
+	case t.parked() != nil:
 		h.unparkLocked(t, "its node has dropped it")
 	default:
 		h.abandonLocked(t)
@@ -253,7 +241,7 @@ func (h *Host) MirrorsOf(node string) (uris []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for t := range h.everyLocked() {
-		if t.mirror != nil && t.mirror.node == node {
+		if m := t.mirror(); m != nil && m.node == node {
 			uris = append(uris, t.uri)
 		}
 	}
@@ -268,12 +256,12 @@ func (h *Host) NodeSilent(node string) {
 	defer h.mu.Unlock()
 	delete(h.nodes.conns, node)
 	for t := range h.everyLocked() {
-		if t.mirror != nil && t.mirror.node == node {
+		if m := t.mirror(); m != nil && m.node == node {
 			within := NodeLost
-			if t.parked != nil { // it stays listed, with the reason
-				within = time.Until(t.parked.until)
+			if p := t.parked(); p != nil { // it stays listed, with the reason
+				within = time.Until(p.until)
 			}
-			h.loseMirrorLocked(t, within)
+			h.loseMirrorLocked(t, m, within)
 		}
 		if f := t.feeds[node]; f != nil {
 			delete(t.feeds, node)
@@ -285,45 +273,41 @@ func (h *Host) NodeSilent(node string) {
 
 // loseMirrorLocked marks a mirror as away, and removes it after a time unless a node
 // lists it again.
-func (h *Host) loseMirrorLocked(t *terminal, within time.Duration) {
-	if t.mirror.lost || h.closed {
+func (h *Host) loseMirrorLocked(t *terminal, m *mirror, within time.Duration) {
+	if m.lost || h.closed {
 		return
 	}
-	t.mirror.lost = true
-	t.fillDoneLocked(t.mirror)
-	switch {
-	case t.parked == nil:
-		t.away = time.Now()
-	case t.applied < t.mirror.end && t.parked.dropped == "":
-		t.parked.dropped = droppedWithNode
+	m.lost, m.since = true, time.Now()
+	m.fillDone()
+	if p := t.parked(); p != nil && t.applied < m.end && p.dropped == "" {
+		p.dropped = droppedWithNode
 	}
-	h.afterLocked(&t.grace, within, func() { h.abandonLocked(t) })
+	h.afterLocked(&m.grace, within, func() { h.abandonLocked(t) })
 	h.rowChangedLocked(t)
 	h.awaitsAgainLocked(t)
 }
 
 // wantLocked records that somebody at this node follows the terminal.
 func (h *Host) wantLocked(t *terminal) {
-	if m := t.mirror; m != nil {
+	if m := t.mirror(); m != nil {
 		m.wanted = time.Now()
 		h.opts.Nodes.Wanted(t.uri)
 	}
 }
 
-// wantedLocked reports whether somebody follows the mirror, or did so within wantTime.
-func (t *terminal) wantedLocked() bool {
-	return t.subscribed() || t.agents > 0 || t.moved.Awaited() || time.Since(t.mirror.wanted) < wantTime
+// wanted reports whether somebody follows the mirror m, or did so within wantTime.
+func (t *terminal) wanted(m *mirror) bool {
+	return t.subscribed() || t.agents > 0 || t.moved.Awaited() || time.Since(m.wanted) < wantTime
 }
 
-// fillingLocked reports whether readers should wait for the text of another node's
-// terminal, each for at most fillTime.
-func (t *terminal) fillingLocked() bool {
-	m := t.mirror
+// filling reports whether readers should wait for the text of another node's terminal,
+// each for at most fillTime.
+func (m *mirror) filling() bool {
 	return m != nil && !m.fed && !m.lost
 }
 
-// fillDoneLocked wakes the readers that wait for the text of a mirror.
-func (t *terminal) fillDoneLocked(m *mirror) {
+// fillDone wakes the readers that wait for the text of a mirror.
+func (m *mirror) fillDone() {
 	for _, c := range m.waiters {
 		c.Wake()
 	}
@@ -340,11 +324,11 @@ func (c *conn) fillsLocked(l *later) bool {
 	}
 	for _, s := range l.subs {
 		t := s.term
-		if t == nil || c.client == t.creator || !t.fillingLocked() {
+		if t == nil || c.client == t.creator || !t.mirror().filling() {
 			continue
 		}
-		if !slices.Contains(t.mirror.waiters, c) {
-			t.mirror.waiters = append(t.mirror.waiters, c)
+		if m := t.mirror(); !slices.Contains(m.waiters, c) {
+			m.waiters = append(m.waiters, c)
 			c.h.wantLocked(t)
 		}
 		if !l.filled {
@@ -365,12 +349,13 @@ func (h *Host) fill(t *terminal) {
 	late := time.After(fillTime)
 	for {
 		h.mu.Lock()
-		if !t.fillingLocked() {
+		m := t.mirror()
+		if !m.filling() {
 			h.mu.Unlock()
 			return
 		}
 		h.wantLocked(t)
-		filled := t.mirror.filled.Next()
+		filled := m.filled.Next()
 		h.mu.Unlock()
 		select {
 		case <-filled:
@@ -396,7 +381,7 @@ func (h *Host) arrive(t *terminal) {
 	late := time.After(fillTime)
 	for {
 		h.mu.Lock()
-		if m := t.mirror; m == nil || !m.fed || m.lost || t.endOffsetLocked() >= m.end {
+		if m := t.mirror(); m == nil || !m.fed || m.lost || t.endOffsetLocked() >= m.end {
 			h.mu.Unlock()
 			return
 		}
@@ -417,12 +402,11 @@ func (h *Host) arrive(t *terminal) {
 func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.knownLocked(uri)
-	if t == nil || t.mirror == nil {
+	t, m := h.mirrorLocked(uri)
+	if m == nil {
 		return f, "", false
 	}
-	m := t.mirror
-	if !t.wantedLocked() {
+	if !t.wanted(m) {
 		m.fed = false
 		h.setMirrorStateLocked(t, m.lastSeen)
 		return f, m.node, false
@@ -438,9 +422,9 @@ func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 // waits for slow observers.
 func (h *Host) Pace(ctx context.Context, uri string) {
 	h.mu.Lock()
-	t := h.knownLocked(uri)
+	t, m := h.mirrorLocked(uri)
 	var wait <-chan struct{}
-	if t != nil && t.mirror != nil {
+	if m != nil {
 		wait = t.channel.Pace()
 	}
 	h.mu.Unlock()

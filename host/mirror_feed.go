@@ -49,8 +49,8 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(items) > 0 {
-		t := h.knownLocked(uri)
-		if t == nil || t.mirror == nil || t.mirror.node != node || t.mirror.epoch != epoch {
+		t, m := h.mirrorLocked(uri)
+		if m == nil || m.node != node || m.epoch != epoch {
 			return ErrNotOwner
 		}
 		kind, end, data, rest, _ := nextItem(items)
@@ -67,7 +67,7 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 		case itemAction:
 			err = h.mirrorActionLocked(t, data)
 		case itemState:
-			err = h.mirrorStateLocked(t, data)
+			err = h.mirrorStateLocked(t, m, data)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", errFeed, err)
@@ -215,7 +215,7 @@ func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 
 // mirrorStateLocked sets a mirror's state to its owner's, marks it as fed, and wakes
 // readers that wait for its text.
-func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
+func (h *Host) mirrorStateLocked(t *terminal, m *mirror, data []byte) error {
 	var s feedState
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
@@ -231,9 +231,9 @@ func (h *Host) mirrorStateLocked(t *terminal, data []byte) error {
 		t.state.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
 		h.applyLocked(t, t.timed(ahp.TerminalExited{ExitCode: s.Lifecycle.ExitCode, Meta: ahp.AddTime(nil, ahp.ExitedKey, s.Exited)}), nil)
 	}
-	t.mirror.fed = true
+	m.fed = true
 	t.placeGrantsLocked(&t.audience)
-	t.fillDoneLocked(t.mirror)
+	m.fillDone()
 	t.moved.Raise()
 	h.rowChangedLocked(t)
 	return nil

@@ -183,7 +183,7 @@ func (c *conn) take() error {
 	case epoch > cl.epoch: // even if the connection has ended meanwhile: by the lease, this node is the owner in this epoch
 		cl.epoch, cl.node, cl.anew, cl.owned = epoch, "", false, time.Now()
 		for _, t := range slices.Collect(h.everyLocked()) {
-			if t.creator == cl || t.parked != nil && t.lentBy(cl) {
+			if t.creator == cl || t.parked() != nil && t.lentBy(cl) {
 				h.arriveLocked(t)
 			}
 		}
@@ -196,21 +196,6 @@ func (c *conn) take() error {
 	c.taken = true
 	h.log.Info().Str("client", id).Int64("epoch", epoch).Msg("a machine's terminals are owned here")
 	return nil
-}
-
-// arriveLocked makes this node the owner of a terminal after its machine has connected.
-// The terminal is away until the machine announces it.
-func (h *Host) arriveLocked(t *terminal) {
-	if m := t.mirror; m != nil {
-		if !m.fed && t.state.Lifecycle.Exited() { // this node may lack the end of its text
-			t.state.Lifecycle, t.exited = ahp.Lifecycle{Status: ahp.StatusRunning}, time.Time{}
-		}
-		h.endMirrorLocked(t)
-		if t.parked == nil {
-			h.orphanLocked(t)
-		}
-	}
-	h.rowChangedLocked(t)
 }
 
 // Released is called when another node has become the owner of a client's terminals. It
@@ -236,7 +221,7 @@ func (h *Host) movedLocked(cl *client, node string, epoch int64) {
 	h.log.Info().Str("client", cl.id).Str("peer", node).Int64("epoch", epoch).Msg("a machine's terminals are owned by another node")
 	h.handOverParkedLocked(cl)
 	for _, t := range h.order {
-		if t.creator == cl && t.remote() && t.mirror == nil {
+		if t.creator == cl && t.remote() && t.mirror() == nil {
 			h.noteGoneLocked(t, true)
 		}
 	}
@@ -282,7 +267,7 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 	}
 	var due []*terminal
 	for t := range h.everyLocked() {
-		if t.remote() && t.mirror == nil && t.creator.node == "" && t.rowVersion > since {
+		if t.remote() && t.mirror() == nil && t.creator.node == "" && t.rowVersion > since {
 			due = append(due, t)
 		}
 	}
@@ -303,7 +288,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	s, cl, i := &t.state, t.creator, t.infoLocked(0)
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
 		Announced: t.name, feedState: t.feedStateLocked(),
-		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.fetched), Created: t.created, Away: t.bound == nil, Holds: t.channel.Holds,
+		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.fetched), Created: t.created, Away: t.isAway(), Holds: t.channel.Holds,
 		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" || in.checkout != (vocab.Checkout{}) {
@@ -314,31 +299,13 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		}
 		e.Input = &p
 	}
-	if p := t.parked; p != nil {
-		e.Parked = &NodeParked{t.away, p.until, p.dropped}
+	if p := t.parked(); p != nil {
+		e.Parked = &NodeParked{p.since, p.until, p.dropped}
 	}
 	for _, g := range t.withdrawn {
 		e.Over = append(e.Over, NodeGrantee{string(g.Kind), g.Name, g.ID})
 	}
 	return e
-}
-
-// isAwayLocked reports whether the machine of a lent terminal, or its node, is not
-// connected.
-func (t *terminal) isAwayLocked() bool {
-	if m := t.mirror; m != nil {
-		return m.lost || m.away
-	}
-	return t.remote() && t.bound == nil
-}
-
-// awayWhyLocked returns why a terminal is away if the reason is not that its machine is
-// disconnected, else "".
-func (t *terminal) awayWhyLocked() string {
-	if t.mirror != nil && t.mirror.lost {
-		return nodeNotReached
-	}
-	return ""
 }
 
 // nodeNotReached is why terminals of a silent node are away.
@@ -347,7 +314,7 @@ const nodeNotReached = "its node of the host is not reached"
 // mirrorInfoLocked fills in the offsets of a mirror without text from its node's
 // description.
 func (t *terminal) mirrorInfoLocked(i *agenttools.Info) {
-	if m := t.mirror; m != nil && !m.fed {
+	if m := t.mirror(); m != nil && !m.fed {
 		i.Start, i.End = m.start, m.end
 	}
 }

@@ -18,7 +18,7 @@ var noticeOf = notices[func(*terminal, *conn) []byte]{(*terminal).countNoticeLoc
 // oweLocked lets the owner of t be told. The message is made when it can be sent, so
 // there is at most one of each kind, never a queue.
 func (t *terminal) oweLocked(kind int) {
-	if c := t.bound; c != nil && t.due[kind] != c {
+	if c := t.bound(); c != nil && t.due[kind] != c {
 		t.due[kind] = c
 		c.due[kind] = append(c.due[kind], t)
 		c.Wake()
@@ -35,7 +35,7 @@ func (c *conn) nextNoticeLocked() []byte {
 				continue
 			}
 			t.due[kind] = nil
-			if t.bound != c {
+			if t.bound() != c {
 				continue
 			}
 			if msg := message(t, c); msg != nil {

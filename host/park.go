@@ -32,12 +32,14 @@ func termsOf(p ahp.Park) parkTerms {
 	return parkTerms{during: p.During(), loanEnd: p.LoanEnd(time.Now())}
 }
 
-// parking is the state that only parked terminals have. Guarded by the host's mutex.
-type parking struct {
+// parked is the feeder of a parked terminal: nothing, until the machine is back.
+type parked struct {
+	since   time.Time // when the machine went away
 	until   time.Time
 	timer   *time.Timer
 	revoked func() bool // stops waiting for the end of the machine's token
 	dropped string      // why its text was dropped; empty while it is kept
+	of      *mirror     // what is known of it if another node keeps it, else nil
 }
 
 // Why a parked terminal has no text.
@@ -46,9 +48,12 @@ const (
 	droppedWithNode  = "the node of the host that kept it is not reached"
 )
 
-func (p *parking) stop() {
+func (p *parked) stop() {
 	p.timer.Stop()
 	p.revoked()
+	if p.of != nil {
+		p.of.stop()
+	}
 }
 
 // everyLocked yields all terminals that the host's own doors know: those of AHP's
@@ -65,15 +70,15 @@ func (h *Host) everyLocked() iter.Seq[*terminal] {
 	}
 }
 
-// parkUntilLocked returns until when a terminal whose machine is away may be kept: for
-// the shorter of the times that its owner and the host allow, and not beyond its loan. It
-// returns the zero time if the terminal must not be kept.
-func (h *Host) parkUntilLocked(t *terminal) time.Time {
+// parkUntilLocked returns until when an orphaned terminal may be kept: for the shorter of
+// the times that its owner and the host allow, and not beyond its loan. It returns the
+// zero time if the terminal must not be kept.
+func (h *Host) parkUntilLocked(t *terminal, o *orphaned) time.Time {
 	during := min(h.opts.Park, t.keep.during)
-	if during <= 0 || t.bound != nil || t.mirror != nil || !t.creator.resume || h.names.take(t.creator.principal).Err() != nil {
+	if during <= 0 || !t.creator.resume || h.names.take(t.creator.principal).Err() != nil {
 		return time.Time{}
 	}
-	until := t.away.Add(during)
+	until := o.since.Add(during)
 	if end := t.keep.loanEnd; !end.IsZero() && end.Before(until) {
 		until = end
 	}
@@ -83,11 +88,11 @@ func (h *Host) parkUntilLocked(t *terminal) time.Time {
 // parkLocked removes a terminal whose machine is away from AHP's catalogue, and keeps it
 // for the host's own doors. If one machine would have too many parked terminals, the one
 // that has been away longest is dropped.
-func (h *Host) parkLocked(t *terminal, until time.Time) {
+func (h *Host) parkLocked(t *terminal, p *parked) {
 	own, first := 0, (*terminal)(nil)
-	for _, p := range h.parked {
-		if ownerOf(p.creator) == ownerOf(t.creator) {
-			first = cmp.Or(first, p)
+	for _, o := range h.parked {
+		if ownerOf(o.creator) == ownerOf(t.creator) {
+			first = cmp.Or(first, o)
 			own++
 		}
 	}
@@ -100,35 +105,32 @@ func (h *Host) parkLocked(t *terminal, until time.Time) {
 	if !t.state.Lifecycle.Exited() { // only for AHP: readers at the host's own doors wait for the machine
 		t.addLocked(channel.Entry{Piece: h.pieceLocked(t.uri, ahp.TerminalExited{ExitCode: &noCode}, nil), At: t.content.end, Here: true}, nil)
 	}
-	p := &parking{until: until}
-	var timer *time.Timer
 	over := func(why string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if t.parked == p && !h.closed {
+		if t.parked() == p && !h.closed {
 			h.unparkLocked(t, why)
 		}
 	}
-	timer = time.AfterFunc(max(0, time.Until(until)), func() { over("its time is up") })
-	p.timer, p.revoked = timer, context.AfterFunc(h.names.take(t.creator.principal), func() { over("its machine's token was revoked or has expired") })
-	h.leaveLocked(t)
-	t.parked = p
+	p.timer = time.AfterFunc(max(0, time.Until(p.until)), func() { over("its time is up") })
+	p.revoked = context.AfterFunc(h.names.take(t.creator.principal), func() { over("its machine's token was revoked or has expired") })
+	h.leaveLocked(t, p)
 	h.parked = append(h.parked, t)
 	h.trimParkedLocked(t)
 	h.listChangedLocked(t)
 	h.rowChangedLocked(t)
-	h.log.Info().Str("terminal", t.uri).Time("until", until).Msg("terminal parked: its machine is away")
+	h.log.Info().Str("terminal", t.uri).Time("until", p.until).Msg("terminal parked: its machine is away")
 }
 
 // unparkLocked ends a parked terminal for good. Whoever waits for it sees an exit, as at
 // a host without parking when a machine does not come back.
 func (h *Host) unparkLocked(t *terminal, why string) {
-	h.unlistParkedLocked(t)
-	if m := t.mirror; m != nil {
-		t.fillDoneLocked(m)
+	if m := t.mirror(); m != nil {
+		m.fillDone()
 	} else {
 		h.noteGoneLocked(t, false)
 	}
+	h.unlistParkedLocked(t, nil)
 	delete(h.byID, t.id)
 	if !t.state.Lifecycle.Exited() {
 		t.strip = nil
@@ -143,10 +145,9 @@ func (h *Host) unparkLocked(t *terminal, why string) {
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("parked terminal dropped")
 }
 
-// unlistParkedLocked removes t from the parked terminals.
-func (h *Host) unlistParkedLocked(t *terminal) {
-	t.parked.stop()
-	t.parked = nil
+// unlistParkedLocked removes t from the parked terminals. by feeds it then.
+func (h *Host) unlistParkedLocked(t *terminal, by feeder) {
+	t.feedBy(by)
 	h.parked = slices.DeleteFunc(h.parked, func(o *terminal) bool { return o == t })
 }
 
@@ -161,10 +162,11 @@ func (h *Host) trimParkedLocked(t *terminal) {
 
 // dropTextLocked drops the text of a parked terminal, which stays listed with the reason.
 func (h *Host) dropTextLocked(t *terminal, why string) {
-	if t.parked.dropped != "" {
+	p := t.parked()
+	if p.dropped != "" {
 		return
 	}
-	t.parked.dropped = why
+	p.dropped = why
 	t.marks.forget(t.content.end)
 	t.content.clear()
 	t.oldest.lose()
@@ -188,20 +190,21 @@ func (h *Host) knownLocked(uri string) *terminal {
 	return nil
 }
 
-// parkMirrorLocked parks a mirror if its owner has done so.
-func (h *Host) parkMirrorLocked(t *terminal, e NodeEntry) {
-	switch p := e.Parked; {
-	case p == nil:
+// parkMirrorLocked parks the mirror m if its owner has done so.
+func (h *Host) parkMirrorLocked(t *terminal, m *mirror, said *NodeParked) {
+	if said == nil {
 		return
-	case t.parked == nil:
-		t.away = plausible(p.Since, time.Time{})
-		h.parkLocked(t, p.Until)
 	}
-	switch why := e.Parked.Dropped; {
-	case why != "":
-		h.dropTextLocked(t, why)
-	case t.parked.dropped == droppedWithNode:
-		t.parked.dropped = ""
+	p := t.parked()
+	if p == nil {
+		p = &parked{since: plausible(said.Since, time.Time{}), until: said.Until, of: m}
+		h.parkLocked(t, p)
+	}
+	switch {
+	case said.Dropped != "":
+		h.dropTextLocked(t, said.Dropped)
+	case p.dropped == droppedWithNode:
+		p.dropped = ""
 	}
 }
 
@@ -223,14 +226,13 @@ func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 }
 
 // continueLocked puts a parked terminal back into the catalogue, under the URI by which
-// its owner announces it now.
-func (h *Host) continueLocked(t *terminal, c *client, uri string, now ahp.TerminalState, a audience) {
-	h.unlistParkedLocked(t)
+// its owner announces it now. by feeds it from now on.
+func (h *Host) continueLocked(t *terminal, c *client, by feeder, uri string, now ahp.TerminalState, a audience) {
 	h.envelopes.Next() // as for a new terminal
 	former := t.uri
 	t.endFeedsLocked()
 	t.uri, t.channel, t.creator = uri, h.envelopes.NewChannel(uri), c
-	t.sourceLocked()
+	h.unlistParkedLocked(t, by)
 	for _, g := range h.endedBeforeLocked(uri, former) {
 		if !slices.Contains(t.withdrawn, g) {
 			t.withdrawn = append(t.withdrawn, g)
@@ -269,10 +271,11 @@ func (h *Host) shortName(uri string) string {
 // node reports what has happened to them.
 func (h *Host) handOverParkedLocked(cl *client) {
 	for _, t := range h.parked {
-		if t.mirror == nil && t.lentBy(cl) {
-			t.mirror = &mirror{node: cl.node, epoch: cl.epoch, end: t.applied}
+		if t.mirror() == nil && t.lentBy(cl) {
+			m := &mirror{node: cl.node, epoch: cl.epoch, end: t.applied}
+			t.followNode(m)
 			h.noteGoneLocked(t, true)
-			h.loseMirrorLocked(t, NodeLost)
+			h.loseMirrorLocked(t, m, NodeLost)
 		}
 	}
 }
@@ -302,11 +305,12 @@ func (c *conn) listParked(r *jsonrpc.Request) error {
 	defer c.h.mu.Unlock()
 	var own, others []ahp.Parked
 	for _, t := range c.h.parked {
+		p := t.parked()
 		if !c.seesLocked(t) {
 			continue
 		}
-		one := ahp.Parked{Channel: t.uri, ID: t.id, Machine: screen.Clean(t.creator.machineLocked()), Name: screen.Clean(t.name), Title: screen.Clean(t.state.Title), Dropped: t.parked.dropped,
-			AwayMs: max(0, time.Since(t.away).Milliseconds()), LeftMs: max(0, time.Until(t.parked.until).Milliseconds()), Own: t.lentBy(c.client)}
+		one := ahp.Parked{Channel: t.uri, ID: t.id, Machine: screen.Clean(t.creator.machineLocked()), Name: screen.Clean(t.name), Title: screen.Clean(t.state.Title), Dropped: p.dropped,
+			AwayMs: max(0, time.Since(p.since).Milliseconds()), LeftMs: max(0, time.Until(p.until).Milliseconds()), Own: t.lentBy(c.client)}
 		if one.Own {
 			own = append(own, one)
 		} else {

@@ -91,8 +91,8 @@ func (h *Host) regroupLocked() {
 	for t := range h.everyLocked() {
 		t.listers = nil
 		t.audience.unsaid = !h.roster.On && t.remote() // until the terminal is announced again
-		if t.mirror != nil {
-			t.audience.unsaid = h.mirrorUnsaidLocked(t)
+		if m := t.mirror(); m != nil {
+			t.audience.unsaid = h.mirrorUnsaidLocked(m)
 		}
 	}
 	for use := range h.holds {

@@ -117,7 +117,7 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 		r.h.mu.Unlock()
 		return agenttools.Event{}, false, nil, agenttools.ErrNotFound
 	}
-	if r.t.mirror != nil {
+	if r.t.mirror() != nil {
 		r.h.wantLocked(r.t)
 	}
 	if r.wait > 0 && (r.wait <= r.t.endOffsetLocked() || r.t.state.Lifecycle.Exited()) {

@@ -40,7 +40,7 @@ func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) Summary {
 	switch {
 	case i.Exit != nil:
 		s.State = "exited"
-	case t.isAwayLocked():
+	case t.isAway():
 		s.State = "away"
 	}
 	return s

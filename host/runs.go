@@ -58,7 +58,7 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 	defer h.mu.Unlock()
 	v := h.viewerLocked(readerOf(q))
 	for t := range h.everyLocked() {
-		if name := t.creator.machineLocked(); t.isAwayLocked() && !slices.Contains(away, name) {
+		if name := t.creator.machineLocked(); t.isAway() && !slices.Contains(away, name) {
 			if _, ok := h.seesLocked(&v, t); ok {
 				away = append(away, name)
 			}

@@ -55,8 +55,8 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 		return
 	}
 	_ = r.Reply(nil) // likewise
-	defer t.proc.Kill()
-	h.follow(t, t.proc)
+	defer t.proc().Kill()
+	h.follow(t, t.proc())
 }
 
 // startServer starts a process for a terminal that is listed in Host.starting. The error
@@ -80,8 +80,8 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		proc.Kill()
 		return nil, err
 	}
-	t := h.addTerminalLocked(p.Channel, creator, state, audience{})
-	t.proc, t.channel.Holds = proc, true
+	t := h.addTerminalLocked(p.Channel, creator, process{proc}, state, audience{})
+	t.channel.Holds = true
 	h.mu.Unlock()
 	h.audit(rights.AuditCreated, remote{principal: creator.principal}, rights.AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
 	return t, nil
@@ -134,7 +134,7 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 	var err error
 	if concernsProcess(a) { // of two concurrent claims, the second is judged by the state after the first
 		h.mu.Unlock()
-		err = actProcess(t.proc, a)
+		err = actProcess(t.proc(), a)
 		h.mu.Lock()
 	}
 	switch {

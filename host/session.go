@@ -137,8 +137,8 @@ func (s *Session) disposeLocked(why string) (procs []shells.Process) {
 		s.finishLocked(call, failed(why), nil)
 	}
 	for _, t := range s.h.heldLocked(s) {
-		if t.proc != nil {
-			procs = append(procs, t.proc)
+		if t.proc() != nil {
+			procs = append(procs, t.proc())
 		}
 		s.h.disposeLocked(t, nil)
 	}

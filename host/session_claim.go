@@ -199,7 +199,7 @@ func (c *Call) run(p ahp.CreateTerminalParams, started chan<- error) {
 		started <- err
 		return
 	}
-	defer t.proc.Kill()
+	defer t.proc().Kill()
 	h.mu.Lock()
 	if c.runsLocked() {
 		c.showLocked()
@@ -209,7 +209,7 @@ func (c *Call) run(p ahp.CreateTerminalParams, started chan<- error) {
 	}
 	h.mu.Unlock()
 	started <- err
-	h.follow(t, t.proc)
+	h.follow(t, t.proc())
 }
 
 // runsLocked reports whether the call is under way.
@@ -236,7 +236,7 @@ func (c *Call) Input(terminal, text string) error {
 	if err != nil {
 		return err
 	}
-	return t.proc.Input(text)
+	return t.proc().Input(text)
 }
 
 func (c *Call) using(terminal string) (*terminal, error) {
@@ -299,7 +299,7 @@ func (s *Session) Kill(terminal string) error {
 		return ErrDetached
 	}
 	h.disposeLocked(t, nil)
-	proc := t.proc
+	proc := t.proc()
 	h.mu.Unlock()
 	h.audit(rights.AuditDisposed, remote{principal: s.holder.principal}, rights.AuditEvent{Client: s.uri, Terminal: terminal})
 	if proc != nil {

@@ -90,7 +90,7 @@ func (c *Call) settle(ctx context.Context, uri string, timeout time.Duration) (r
 	c.s.h.mu.Lock()
 	reports = t.state.SupportsCommandDetection
 	c.s.h.mu.Unlock()
-	if will, ok := t.proc.(shells.Reporter); reports || !ok || !will.Reports() {
+	if will, ok := t.proc().(shells.Reporter); reports || !ok || !will.Reports() {
 		return reports, nil
 	}
 	late := errors.New("the shell is not ready yet")

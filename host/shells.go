@@ -47,7 +47,7 @@ func (h *Host) shells(p rights.Principal) []shells.Shell {
 		}
 		i := t.describeLocked(0)
 		s := shells.Shell{ID: t.id, Name: screen.Clean(t.name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.created.UTC(),
-			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil, Process: t.proc}
+			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil, Process: t.proc()}
 		if since := h.aloneLocked(t); !since.IsZero() {
 			since = since.UTC()
 			s.AloneSince = &since
@@ -127,7 +127,7 @@ func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal)
 			continue
 		}
 		h.disposeLocked(t, nil)
-		proc, uri, client := t.proc, t.uri, t.creator.id
+		proc, uri, client := t.proc(), t.uri, t.creator.id
 		h.mu.Unlock()
 		proc.Kill()
 		h.audit(rights.AuditDisposed, by, rights.AuditEvent{Client: client, Terminal: uri, Detail: why})
@@ -170,6 +170,6 @@ func (h *Host) busy(t *terminal) bool {
 	if exited || running {
 		return !exited
 	}
-	p, ok := t.proc.(shells.Inspector)
+	p, ok := t.proc().(shells.Inspector)
 	return ok && p.Foreground() != ""
 }

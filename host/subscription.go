@@ -81,7 +81,7 @@ func (s *subscription) endLocked() {
 	s.End()
 	if t := s.term; t != nil {
 		s.conn.h.rowChangedLocked(t)
-		if t.parked != nil {
+		if t.parked() != nil {
 			s.conn.h.trimParkedLocked(t)
 		}
 		t.unwatched = time.Now()

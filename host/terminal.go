@@ -7,28 +7,21 @@ import (
 	"tether/ahp"
 	"tether/host/channel"
 	"tether/host/rights"
-	"tether/host/shells"
 	"tether/internal/change"
 )
 
 // terminal is one terminal. Guarded by the host's mutex.
-//
-//	client-executed:  served (bound) ⇄ orphaned (the owner is away, grace runs) → parked, if the owner allows it → removed
-//	                  parked → served, under another URI, when the owner is back
-//	server-executed:  running → exited → removed, by disposal
 type terminal struct {
 	host    *Host // set once
 	uri     string
 	channel *channel.Channel
+	feeder  feeder
 	creator *client           // for a client-executed terminal, its owner; changes only when a parked one is continued
 	state   ahp.TerminalState // without Content
 	content content
 	oldest  oldest
 
 	// Client-executed terminals.
-	bound   *conn          // the connection through which the owner serves it; nil while orphaned
-	away    time.Time      // since when bound is nil
-	grace   *time.Timer    // ends the orphan; nil when none runs
 	applied int64          // length of the owner's text, in bytes of UTF-8, up to which the host has it
 	due     notices[*conn] // the connections that are to be told
 	strip   *stripper      // nil while the owner's text cannot be within a mark
@@ -36,16 +29,12 @@ type terminal struct {
 	input   input
 	printed string    // the first URL of its machine that the running command has printed
 	keep    parkTerms // what its owner allows while the machine is away
-	parked  *parking  // nil unless it is parked
 
-	mirror *mirror          // nil: this node owns it
-	feeds  map[string]*feed // the nodes that follow it, by id; nil if there are none
+	feeds map[string]*feed // the nodes that follow it, by id; nil if there are none
 
 	unwatched time.Time // when an agent last began or ended watching, or a subscription last ended
 
 	ports openPorts
-
-	proc shells.Process // the process of a server-executed terminal; nil until it was started
 
 	audience  audience
 	withdrawn []rights.Grantee // grantees whose grants an administrator has ended
@@ -75,15 +64,15 @@ func (t *terminal) remote() bool { return t.state.ExecutionTarget == ahp.TargetC
 
 // ownedBy reports whether c speaks for the owner of the client-executed terminal t.
 func (t *terminal) ownedBy(c *conn) bool {
-	return t.remote() && c.client == t.creator && t.mirror == nil
+	return t.remote() && c.client == t.creator && t.mirror() == nil
 }
 
 // addTerminalLocked adds a new terminal to the catalogue.
-func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
+func (h *Host) addTerminalLocked(uri string, creator *client, by feeder, state ahp.TerminalState, a audience) *terminal {
 	h.envelopes.Next() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
 		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, withdrawn: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
-	t.sourceLocked()
+	t.feedBy(by)
 	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.rowVersion = t.number
 	t.clearOldestLocked()
@@ -104,18 +93,20 @@ func (h *Host) removeLocked(t *terminal) {
 		return
 	}
 	delete(h.byID, t.id)
-	h.leaveLocked(t)
-	if t.mirror == nil {
+	if t.mirror() == nil {
 		h.noteGoneLocked(t, false)
 	}
+	h.leaveLocked(t, nil)
 	h.unlistLocked(t)
 }
 
-// leaveLocked removes t from AHP's catalogue, and ends its channel.
-func (h *Host) leaveLocked(t *terminal) {
+// leaveLocked removes t from AHP's catalogue, and ends its channel. by feeds it then,
+// unless it is a shell.
+func (h *Host) leaveLocked(t *terminal, by feeder) {
 	delete(h.terminals, t.uri)
-	if m := t.mirror; m != nil {
-		t.fillDoneLocked(m)
+	m := t.mirror()
+	if m != nil {
+		m.fillDone()
 	}
 	h.former.Put(t.uri, ownerOf(t.creator), time.Now().Add(forever))
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
@@ -123,10 +114,12 @@ func (h *Host) leaveLocked(t *terminal) {
 	h.countLocked(t.creator.principal, 0, -1)
 	t.channel.Release()
 	t.stopTimersLocked()
-	t.boundLocked(nil)
+	if t.remote() {
+		t.feedBy(by)
+	}
 	t.channel.End()
 	h.weighLocked(t)
-	if t.mirror == nil {
+	if m == nil {
 		h.setPortsLocked(t, nil) // its owner says them when it announces the terminal again
 	}
 	h.recheckPortsLocked(t)
@@ -141,20 +134,18 @@ func (h *Host) unlistLocked(t *terminal) {
 }
 
 func (t *terminal) stopTimersLocked() {
-	for _, timer := range []*time.Timer{t.grace, t.watchers.timer} {
-		if timer != nil {
-			timer.Stop()
-		}
+	if t.watchers.timer != nil {
+		t.watchers.timer.Stop()
+		t.watchers.timer = nil
 	}
 	t.channel.Stop()
-	t.grace, t.watchers.timer = nil, nil
-	if t.parked != nil {
-		t.parked.stop()
+	if t.feeder != nil {
+		t.feeder.stop()
 	}
 }
 
 // gone reports whether the host does not show t to anybody any more.
-func (t *terminal) gone() bool { return t.channel.Ended() && t.parked == nil }
+func (t *terminal) gone() bool { return t.channel.Ended() && t.parked() == nil }
 
 // noCode is the exit code that clients up to 0.8 get if none is known: without a code
 // they would show the terminal as running. It is never modified.
@@ -210,38 +201,12 @@ func (h *Host) exitLocked(t *terminal) (exit channel.Piece) {
 	return exit
 }
 
-// endGraceLocked stops the timer that ends the orphan.
-func (t *terminal) endGraceLocked() {
-	if t.grace != nil {
-		t.grace.Stop()
-		t.grace = nil
-	}
-}
-
-// boundLocked records the connection on which the owner serves t; nil: none.
-func (t *terminal) boundLocked(c *conn) {
-	t.bound = c
-	if c == nil {
-		t.channel.Bind(nil)
-	} else {
-		t.channel.Bind(c.out)
-	}
-}
-
 // ackNowLocked schedules an acknowledgement even if subscribers have not caught up.
 func (t *terminal) ackNowLocked() {
 	t.channel.Release()
 	t.watchedLocked()
 	if t.creator.resume {
 		t.channel.AckNow(t.applied)
-	}
-}
-
-// sourceLocked records whose text the channel shows, when that may have changed.
-func (t *terminal) sourceLocked() {
-	t.channel.Owner = 0
-	if t.remote() && t.mirror == nil {
-		t.channel.Owner = t.creator.party
 	}
 }
 
@@ -263,52 +228,6 @@ func (t *terminal) subs(yield func(*subscription) bool) {
 
 // subscribed reports whether anybody has subscribed to t.
 func (t *terminal) subscribed() bool { return len(t.channel.Subscriptions()) > 0 }
-
-// bindLocked makes c the connection on which the owner serves t.
-func (t *terminal) bindLocked(c *conn) {
-	t.endGraceLocked()
-	if t.bound != c {
-		c.h.rowChangedLocked(t)
-		defer c.h.awaitsAgainLocked(t)
-	}
-	t.boundLocked(c)
-}
-
-// orphanLocked handles the end of the connection that served t. If the owner negotiated
-// resume, the terminal waits for it; otherwise it counts as exited.
-func (h *Host) orphanLocked(t *terminal) {
-	t.boundLocked(nil)
-	t.away = time.Now()
-	h.rowChangedLocked(t)
-	h.awaitsAgainLocked(t)
-	switch {
-	case h.closed:
-		return
-	case !t.creator.resume:
-		h.abandonLocked(t)
-		return
-	}
-	grace := h.opts.Grace
-	if end := t.keep.loanEnd; !end.IsZero() {
-		grace = min(grace, max(0, time.Until(end)))
-	}
-	h.afterLocked(&t.grace, grace, func() { h.abandonLocked(t) })
-}
-
-// abandonLocked parks a terminal whose owner did not come back, or ends and removes it if
-// it must not be parked. It also ends a parked mirror whose node did not come back.
-func (h *Host) abandonLocked(t *terminal) {
-	if t.parked != nil {
-		h.unparkLocked(t, "its node has not come back")
-		return
-	}
-	if until := h.parkUntilLocked(t); time.Now().Before(until) {
-		h.parkLocked(t, until)
-		return
-	}
-	h.exitLocked(t)
-	h.removeLocked(t)
-}
 
 // maxPast is the greatest age of a start or exit time that an owner may report.
 const maxPast = 366 * 24 * time.Hour

@@ -137,7 +137,7 @@ func (t *terminal) observersLocked() int {
 // one. Only a client with our marker is told.
 func (t *terminal) watchedLocked() {
 	t.watchersLocked()
-	if c := t.bound; c != nil && t.creator.resume && t.watch != (watchState{c, t.observersLocked()}) {
+	if c := t.bound(); c != nil && t.creator.resume && t.watch != (watchState{c, t.observersLocked()}) {
 		t.oweLocked(noticeCount)
 	}
 }

@@ -28,7 +28,7 @@ type watcherState struct {
 // others do not know the message.
 func (t *terminal) watchersLocked() {
 	w := &t.watchers
-	if t.channel.Ended() || !t.audience.declared || t.bound == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound {
+	if t.channel.Ended() || !t.audience.declared || t.bound() == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound() {
 		return
 	}
 	wait := watchersPace - time.Since(w.at)
