@@ -23,9 +23,6 @@ func (c *Channel) Subscribe(o *Outbox, of any) *Subscription {
 	return s
 }
 
-// Channel returns the channel of the subscription.
-func (s *Subscription) Channel() *Channel { return s.c }
-
 // Judge records what the subscriber may see: text from the position from on, and all
 // entries or only those for everybody and for itself. sight is the number of the state
 // from which this follows, see [Outbox.Next].
