@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/localapi"
+	"tether/agent/output"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/pty"
@@ -97,7 +98,7 @@ func (a *attachment) lookBack() (err error) {
 
 // readFrom makes the reader continue at a raw offset.
 func (a *attachment) readFrom(at int64) error {
-	rd, err := a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true, From: at, Wake: a.wake})
+	rd, err := a.terminal.Reader(term.ReaderOptions{View: output.ViewScreen, Hold: true, Linear: true, From: at, Wake: a.wake})
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (a *attachment) readFrom(at int64) error {
 // parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the
 // last bytes (tail=BYTES), or now.
 func parseStart(q params) (term.ReaderOptions, error) {
-	o := term.ReaderOptions{View: term.ViewScreen, Hold: true, Linear: true}
+	o := term.ReaderOptions{View: output.ViewScreen, Hold: true, Linear: true}
 	from, err := q.number("from", 1<<62)
 	if err != nil {
 		return o, err
@@ -149,9 +150,9 @@ func (a *attachment) step() (worked bool, err error) {
 		return true, a.pass(ev.Data, ev.Raw, buf)
 	case len(ev.Data) > 0:
 		return true, a.sendOutput(buf[:localapi.OffsetBytes+len(ev.Data)], ev.Raw)
-	case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
+	case ev.Mark != nil && ev.Mark.Kind == output.MarkExited:
 		return true, cmp.Or(a.say(localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}), errStreamEnded)
-	case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
+	case ev.Mark != nil && ev.Mark.Kind == output.MarkResized:
 		return true, a.say(localapi.Control{Type: localapi.ControlResized, Cols: ev.Mark.Size.Cols, Rows: ev.Mark.Size.Rows})
 	}
 	return true, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/vocab"
@@ -50,7 +51,7 @@ func (t mcpTerminal) Commands() []vocab.Command {
 // child except the shell's marks, under raw offsets; if the handle is masked it is the
 // view for hosts. It never holds the child, because a model may stop reading at any time.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
-	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from, Linear: true})
+	rd, err := t.h.Reader(term.ReaderOptions{View: output.ViewScreen, From: from, Linear: true})
 	if err != nil {
 		return nil, mcpError(err)
 	}
@@ -96,13 +97,13 @@ func (r *mcpReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
 	out := agenttools.Event{Data: ev.Data, Off: ev.Raw, Masked: ev.Masked}
 	if m := ev.Mark; m != nil {
 		switch m.Kind {
-		case term.MarkCommandFinished:
+		case output.MarkCommandFinished:
 			out.Finished = &m.Command
-		case term.MarkCwd:
+		case output.MarkCwd:
 			out.Dir = m.Text
-		case term.MarkResized:
+		case output.MarkResized:
 			out.Resized = &[2]int{int(m.Size.Cols), int(m.Size.Rows)}
-		case term.MarkExited:
+		case output.MarkExited:
 			out.Exited = true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/internal/clip"
@@ -28,7 +29,7 @@ const (
 
 // readQuery is the query of an output request.
 type readQuery struct {
-	view    term.View
+	view    output.View
 	lines   int // how many of the last lines; 0 means all that is kept
 	command int // only the output of this command; 0 means of all
 	follow  bool
@@ -38,7 +39,7 @@ type readQuery struct {
 	from    int64 // if not 0, the raw offset at which to begin instead
 }
 
-var views = map[string]term.View{"": term.ViewText, "text": term.ViewText, "screen": term.ViewScreen, "raw": term.ViewRaw}
+var views = map[string]output.View{"": output.ViewText, "text": output.ViewText, "screen": output.ViewScreen, "raw": output.ViewRaw}
 
 func parseRead(q params) (readQuery, error) {
 	view, ok := views[q.Get("view")]
@@ -134,11 +135,11 @@ func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q
 			return
 		case ev.Mark == nil:
 			err = out.send(ev)
-		case ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
+		case ev.Mark.Kind == output.MarkCommandFinished && ev.Mark.Command.N == q.command:
 			return
-		case ev.Mark.Kind == term.MarkResized && q.marks:
+		case ev.Mark.Kind == output.MarkResized && q.marks:
 			err = out.mark(ev.Raw, localapi.Control{Type: localapi.ControlResized, Cols: ev.Mark.Size.Cols, Rows: ev.Mark.Size.Rows})
-		case ev.Mark.Kind == term.MarkExited && q.marks:
+		case ev.Mark.Kind == output.MarkExited && q.marks:
 			err = out.mark(ev.Raw, localapi.Control{Type: localapi.ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal})
 		}
 		if err != nil || len(ev.Data) > 0 && !q.follow && ev.Raw >= end {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/screen"
@@ -88,7 +89,7 @@ func pastFrom(h term.Handle, from int64, draws bool) (*past, error) {
 	if !draws {
 		return p, nil
 	}
-	some, err := h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from, Linear: true})
+	some, err := h.Reader(term.ReaderOptions{View: output.ViewScreen, From: from, Linear: true})
 	if err != nil {
 		return nil, err
 	}

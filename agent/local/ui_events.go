@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/vocab"
 )
@@ -266,7 +267,7 @@ type preview struct {
 }
 
 func (p *preview) open(c *client, tail int64) error {
-	rd, err := p.terminal.Reader(term.ReaderOptions{View: term.ViewText, Tail: tail, Wake: c.wake})
+	rd, err := p.terminal.Reader(term.ReaderOptions{View: output.ViewText, Tail: tail, Wake: c.wake})
 	if err != nil {
 		return err
 	}

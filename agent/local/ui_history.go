@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/screen"
 )
@@ -58,7 +59,7 @@ func (st *stream) history(c *client, until int64) (attached, error) {
 // startAt returns the screen at the position of the stream's reader. If the oldest known
 // screen is after that position, startAt moves the reader to that screen.
 func (st *stream) startAt(c *client) (historyStart, error) {
-	old, err := st.terminal.Reader(term.ReaderOptions{View: term.ViewText, Wake: c.wake})
+	old, err := st.terminal.Reader(term.ReaderOptions{View: output.ViewText, Wake: c.wake})
 	if err != nil {
 		return historyStart{}, err
 	}
@@ -100,7 +101,7 @@ func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
 		case ev.Mark == nil:
 			s.is.Advance(ev.Data[:min(int64(len(ev.Data)), to-ev.Off)])
 			s.at.off = ev.Off + int64(len(ev.Data))
-		case ev.Mark.Kind == term.MarkResized:
+		case ev.Mark.Kind == output.MarkResized:
 			s.resize(ev.Mark.Size)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/agent/localapi"
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/vocab"
 )
@@ -122,7 +123,7 @@ func (st *stream) resume(c *client, since int64) (said attached, ok bool, err er
 }
 
 func (st *stream) open(c *client, o term.ReaderOptions) error {
-	o.View, o.Wake = term.ViewText, c.wake
+	o.View, o.Wake = output.ViewText, c.wake
 	rd, err := st.terminal.Reader(o)
 	if err != nil {
 		return err
@@ -169,10 +170,10 @@ func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
 			continue
 		case err != nil || !ok:
 			return t
-		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
+		case ev.Mark != nil && ev.Mark.Kind == output.MarkExited:
 			t.exit = &ev.Mark.Exit
 			return t
-		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
+		case ev.Mark != nil && ev.Mark.Kind == output.MarkResized:
 			t.sizes = append(t.sizes, sizeAt{t.end(), ev.Mark.Size})
 		}
 		t.Data = t.Data[:n+len(ev.Data)]
@@ -204,9 +205,9 @@ func (st *stream) step(c *client) (worked bool, err error) {
 		st.sent = ev.Off + int64(len(ev.Data))
 		st.due = c.server.ui.bulk.reserve(len(ev.Data), time.Now())
 		return true, c.send(appendOutput(frame, st.id, piece{ev.Data, ev.Off}))
-	case ev.Mark.Kind == term.MarkResized:
+	case ev.Mark.Kind == output.MarkResized:
 		return true, c.send(appendResized(frame, st.id, ev.Mark.Size))
-	case ev.Mark.Kind == term.MarkExited:
+	case ev.Mark.Kind == output.MarkExited:
 		return true, st.end(c, ev.Mark.Exit)
 	}
 	return true, nil

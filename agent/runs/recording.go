@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/history"
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/vocab"
 )
@@ -79,7 +80,7 @@ func (x *recording) await(settled <-chan struct{}, do func()) {
 
 // start opens the reader and the writer.
 func (x *recording) start(i term.Info) {
-	rd, err := x.h.Reader(term.ReaderOptions{View: term.ViewOutward, Background: true, Wake: x.r.wake})
+	rd, err := x.h.Reader(term.ReaderOptions{View: output.ViewOutward, Background: true, Wake: x.r.wake})
 	if err != nil {
 		return // it is gone
 	}
@@ -302,22 +303,22 @@ func (x *recording) note(n history.Note) {
 }
 
 // mark records a mark at the reader's position.
-func (x *recording) mark(m *term.Mark, now time.Time) {
+func (x *recording) mark(m *output.Mark, now time.Time) {
 	off := x.rd.Offset()
-	if off < x.w.End() && m.Kind != term.MarkCwd && m.Kind != term.MarkExited {
+	if off < x.w.End() && m.Kind != output.MarkCwd && m.Kind != output.MarkExited {
 		return // the daemon before has recorded it
 	}
 	x.reach(off)
 	switch m.Kind {
-	case term.MarkCommandExecuted:
+	case output.MarkCommandExecuted:
 		x.executed(m.Command)
-	case term.MarkCommandFinished:
+	case output.MarkCommandFinished:
 		x.finished(m.Command)
-	case term.MarkCwd:
+	case output.MarkCwd:
 		x.moved(m.Text)
-	case term.MarkResized:
+	case output.MarkResized:
 		x.note(history.Note{Kind: history.NoteSize, Cols: int(m.Size.Cols), Rows: int(m.Size.Rows)})
-	case term.MarkExited:
+	case output.MarkExited:
 		x.exited(m.Exit)
 	}
 }

@@ -247,7 +247,7 @@ func (p *Past) place() (raw, text int64, n note) {
 	shown := max(min(p.Base, p.Taken+p.Window)-off, 0)
 	n.Lost += max(p.Base-p.Taken, 0)
 	n.Tracker.Seen = p.Base
-	return p.Base, n.Text + p.Base - off + shown*int64(len(replacement)-1), n
+	return p.Base, n.Text + p.Base - off + shown*int64(len("\uFFFD")-1), n
 }
 
 // recall remembers the commands that began before the log, and the times of those that
@@ -269,16 +269,16 @@ func (t *Terminal) recall(r *meta, n *note) {
 		if int64(c.N) > n.Tracker.IDs {
 			continue // its beginning will be scanned again
 		}
-		if c.End > t.stream.log.Start() {
+		if c.End > t.log.Start() {
 			c.Running, c.End, c.DurationMs, c.Exit = true, 0, nil, nil // its end will be scanned again
 		}
-		t.commands.remember(c, t.stream.log.Limit())
+		t.commands.remember(c, t.log.Limit())
 	}
 }
 
 // caughtLocked ends the adoption if all output that the holder had was scanned.
 func (t *Terminal) caughtLocked() {
-	if t.adoption.underWay() && t.stream.log.End() >= t.adoption.target {
+	if t.adoption.underWay() && t.log.End() >= t.adoption.target {
 		t.putSizesLocked(math.MaxInt64)
 		t.adoption.end()
 		t.needLocked()

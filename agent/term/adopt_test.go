@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -73,7 +74,7 @@ type told struct {
 // tell reads the events for a host that has everything up to a text offset.
 func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 	t.Helper()
-	r := must.Get(h.Reader(term.ReaderOptions{View: term.ViewText}))(t)
+	r := must.Get(h.Reader(term.ReaderOptions{View: output.ViewText}))(t)
 	defer r.Close()
 	if !r.SeekText(from) {
 		t.Fatalf("there is no text offset %d", from)
@@ -90,7 +91,7 @@ func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 			return all, lagged
 		case err != nil:
 			t.Fatal(err)
-		case ev.Mark != nil && (ev.Mark.Kind == term.MarkTitle || ev.Mark.Kind == term.MarkCwd || ev.Mark.Kind == term.MarkDetection):
+		case ev.Mark != nil && (ev.Mark.Kind == output.MarkTitle || ev.Mark.Kind == output.MarkCwd || ev.Mark.Kind == output.MarkDetection):
 			// Within its own sequence the place depends on how that was read. Hosts are
 			// told these anew at each announcement.
 		case ev.Mark != nil:
@@ -104,7 +105,7 @@ func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 }
 
 // markText is the part of a mark that must not depend on the scanning daemon.
-func markText(m *term.Mark) string {
+func markText(m *output.Mark) string {
 	code := "-"
 	if m.Command.Exit != nil {
 		code = fmt.Sprint(*m.Command.Exit)
@@ -462,7 +463,7 @@ func TestNeededIsKept(t *testing.T) {
 		o := term.Options{LogBytes: limit}
 		pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
 		host := must.Get(pool.As(term.Host("a")).Find("pty-held"))(t)
-		r := must.Get(host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true}))(t)
+		r := must.Get(host.Reader(term.ReaderOptions{View: output.ViewText, Hold: true}))(t)
 		print := func(n int) {
 			v.print(strings.Repeat("0123456789", n/10))
 			synctest.Wait()
@@ -517,7 +518,7 @@ func TestNothingOfAKilledOneIsKept(t *testing.T) {
 		v := newVault(64 << 20)
 		pool, h, _ := keeping(t, v, term.Options{LogBytes: limit}, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
 		host := must.Get(pool.As(term.Host("a")).Find("pty-held"))(t)
-		r := must.Get(host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true}))(t)
+		r := must.Get(host.Reader(term.ReaderOptions{View: output.ViewText, Hold: true}))(t)
 		defer r.Close()
 		v.print(strings.Repeat("0123456789", limit/5))
 		synctest.Wait()

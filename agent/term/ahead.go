@@ -1,17 +1,11 @@
 package term
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 
-	"tether/screen"
+	"tether/agent/output"
 )
-
-// The screen at the oldest byte is useless to the next daemon: the holder drops that byte
-// with the next output. So if a holder keeps screens, the emulator runs ahead of the
-// oldest byte once the log is full, and stores a screen at each checkpoint. It does no
-// work twice: output that it has processed is not processed again when it is dropped.
 
 // screenKeeper is a HolderPTY that keeps screens for the next daemon.
 type screenKeeper interface {
@@ -30,122 +24,9 @@ func screenKeeperOf(child HolderPTY) screenKeeper {
 	return nil
 }
 
-// Fractions of a log's bound: 16 is a sixteenth.
-const (
-	aheadFrom = 16 // free when the emulator begins to run ahead
-	aheadLeft = 4  // kept behind the last screen, at least: the holder lets the child fill it until a new daemon is there
-	aheadCost = 8  // taken by all screens together, at most
-	giveUp    = 32 // free when the holder's newest screen is given up, although there is no newer one
-)
-
-const (
-	aheadOnce = 2  // checkpoints to advance at a time, because the lock is held meanwhile
-	maxStops  = 64 // checkpoints ahead
-)
-
-// emulateAhead moves the emulator ahead of the oldest output that will be kept, and keeps
-// the screens on the way.
-func (s *stream) emulateAhead(start int64) {
-	o := &s.oldest
-	limit := int64(s.log.Limit())
-	if !o.ahead || o.Blank() && s.log.End() < limit-limit/aheadFrom {
-		return // nothing is about to be dropped yet
-	}
-	far := min(max(start, s.log.Start())+limit-limit/aheadLeft, s.seen) // behind it no mark is added
-	for range aheadOnce {
-		for len(o.stops) > 0 && o.stops[0] < o.At() {
-			o.stops = o.stops[1:]
-		}
-		if len(o.stops) == 0 || o.stops[0] > far {
-			return
-		}
-		s.leaveTo(o.stops[0])
-		o.stops = o.stops[1:]
-		o.keep(int(limit / aheadCost))
-	}
-}
-
-// stopAt arranges that a screen is stored at a raw offset, where there is a checkpoint
-// from which the next daemon can scan.
-func (o *oldest) stopAt(raw int64) {
-	if o.ahead && len(o.stops) < maxStops {
-		o.stops = append(o.stops, raw)
-	}
-}
-
-// keep stores the present screen, and drops others until all fit the bound in bytes.
-func (o *oldest) keep(most int) {
-	o.kept = append(o.kept, o.shown())
-	total := 0
-	for i := range o.kept {
-		total += o.kept[i].cost()
-	}
-	for total > most && len(o.kept) > 1 {
-		least := 0
-		for i := 1; i < len(o.kept)-1; i++ {
-			if least == 0 || o.kept[i+1].Raw-o.kept[i-1].Raw < o.kept[least+1].Raw-o.kept[least-1].Raw {
-				least = i
-			}
-		}
-		total -= o.kept[least].cost()
-		o.kept = slices.Delete(o.kept, least, least+1)
-	}
-}
-
-// forget drops the screens before a raw offset.
-func (o *oldest) forget(raw int64) {
-	n := 0
-	for n < len(o.kept) && o.kept[n].Raw < raw {
-		n++
-	}
-	o.kept = slices.Delete(o.kept, 0, n)
-}
-
-// first returns the oldest exact screen or, if there is none, the oldest of all.
-func (o *oldest) first() Screen {
-	for _, k := range o.kept {
-		if k.Exact {
-			return k
-		}
-	}
-	if len(o.kept) > 0 {
-		return o.kept[0]
-	}
-	return o.shown()
-}
-
-// recordedScreen is a Screen that is exact, as JSON. The rules are those of record.
-type recordedScreen struct {
-	Version int    `json:"v"`
-	Cols    uint16 `json:"cols"`
-	Rows    uint16 `json:"rows"`
-	Replay  []byte `json:"replay"`
-
-	Judged  bool   `json:"judged,omitempty"`  // the view for hosts is known
-	Outward []byte `json:"outward,omitempty"` // the view for hosts, if it differs from Replay
-}
-
-func recordedScreenOf(k *Screen) recordedScreen {
-	r := recordedScreen{Version: noteVersion, Cols: k.Size.Cols, Rows: k.Size.Rows, Replay: k.Replay, Judged: k.judged}
-	if r.Judged && k.isMasked() {
-		r.Outward = k.outward
-	}
-	return r
-}
-
-// screen returns the recorded screen, for the given raw offset.
-func (r *recordedScreen) screen(raw int64) Screen {
-	at := Screen{Raw: raw, Size: r.size(), Replay: r.Replay, Exact: true, judged: r.Judged}
-	if r.Judged {
-		at.outward = at.Replay
-		if len(r.Outward) > 0 {
-			at.outward = r.Outward
-		}
-	}
-	return at
-}
-
-func (r *recordedScreen) size() Size { return Size{Cols: r.Cols, Rows: r.Rows} }
+// giveUp is the fraction of a holder's log that is free when its newest screen is given
+// up, although there is no newer one.
+const giveUp = 32
 
 // maxRecordedScreen bounds it, in bytes.
 const maxRecordedScreen = 1 << 20
@@ -155,11 +36,11 @@ func (t *Terminal) handScreensLocked() {
 	if t.screens == nil {
 		return
 	}
-	for _, k := range t.stream.oldest.kept {
+	for _, k := range t.log.Kept() {
 		if !k.Exact || k.Raw <= t.keeper.screened {
 			continue
 		}
-		text, err := json.Marshal(recordedScreenOf(&k))
+		text, err := k.Marshal()
 		if err == nil && len(text) <= maxRecordedScreen {
 			t.keeper.screened = k.Raw
 			t.keeper.screens = append(t.keeper.screens, Note{k.Raw, text})
@@ -172,7 +53,7 @@ func (t *Terminal) handScreensLocked() {
 // holder can keep the output behind it, or noOffset.
 func (t *Terminal) screenNeededLocked() int64 {
 	log := int64(HolderLogBytes(t.pool.opts.LogBytes))
-	if t.screens == nil || t.stream.log.End()-t.keeper.screened >= log-log/giveUp {
+	if t.screens == nil || t.log.End()-t.keeper.screened >= log-log/giveUp {
 		return noOffset // before the holder's log is full: otherwise the child would wait for ever
 	}
 	return t.keeper.screened
@@ -181,33 +62,20 @@ func (t *Terminal) screenNeededLocked() int64 {
 // takeScreens takes over the screens of an earlier daemon. Output is scanned from the
 // offset raw on; the sizes are known from the offset known on.
 func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
-	o := &t.stream.oldest
 	if raw < known {
-		o.lose(raw)
+		t.log.LoseScreen(raw)
 	} else if raw == 0 {
 		return // the screen was blank there
 	}
 	raw = max(raw, known)
+	var all []output.Screen
 	for _, n := range notes {
-		var k recordedScreen
-		if n.Off < raw || json.Unmarshal(n.Text, &k) != nil || k.Version != noteVersion || checkSize(k.size()) != nil || max(len(k.Replay), len(k.Outward)) > screen.MaxReplay {
-			continue
+		if at, ok := output.ParseScreen(n.Text, n.Off); ok && n.Off >= raw && checkSize(at.Size) == nil {
+			all = append(all, at)
+			t.keeper.screened = n.Off
 		}
-		o.kept = append(o.kept, k.screen(n.Off))
 	}
-	if len(o.kept) == 0 {
-		return
-	}
-	last := o.kept[len(o.kept)-1]
-	is := screen.NewState(int(last.Size.Cols), int(last.Size.Rows))
-	is.Write(last.Replay)
-	o.Draw(is, last.Raw)
-	o.outward.unjudged = !last.judged
-	if last.isMasked() {
-		o.outward.screen = screen.NewState(is.Size())
-		o.outward.screen.Write(last.outward)
-	}
-	t.keeper.screened = last.Raw
+	t.log.Keep(all)
 }
 
 // recordedSize is a size that the terminal got before a raw offset.
@@ -226,10 +94,11 @@ const maxRecordedSizes = 256
 // at which it took effect, and the later sizes. If there are more than maxRecordedSizes,
 // it returns the newest.
 func (t *Terminal) recordedSizesLocked() []recordedSize {
-	s := &t.stream
-	all := []recordedSize{{s.since, s.before.Cols, s.before.Rows}} // a holder may keep more than a daemon
-	for n := s.marks.First(); n < s.marks.End(); n++ {
-		if m := s.marks.At(n); m.Kind == MarkResized {
+	before, since, _ := t.log.Before()
+	all := []recordedSize{{since, before.Cols, before.Rows}} // a holder may keep more than a daemon
+	marks := t.log.Marks()
+	for n := marks.First(); n < marks.End(); n++ {
+		if m := marks.At(n); m.Kind == output.MarkResized {
 			all = append(all, recordedSize{m.Off, m.Size.Cols, m.Size.Rows})
 		}
 	}
@@ -254,11 +123,12 @@ func (t *Terminal) expectSizes(all []recordedSize, raw int64, past *Past) (known
 	for len(all) > 0 && (all[0].Off < raw || all[0] == first) {
 		first, all = all[0], all[1:]
 	}
-	t.display.size, t.stream.before = first.size(), first.size()
-	if t.stream.since = first.Off; known == math.MaxInt64 {
-		t.stream.since = past.End
+	since := first.Off
+	if known == math.MaxInt64 {
+		since = past.End
 	}
-	t.stream.oldest.resize(first.size())
+	t.display.size = first.size()
+	t.log.SetBefore(first.size(), since)
 	t.adoption.sizes = all
 	return known
 }
@@ -269,6 +139,6 @@ func (t *Terminal) putSizesLocked(to int64) {
 	for a := &t.adoption; len(a.sizes) > 0 && a.sizes[0].Off <= to; {
 		r := a.sizes[0]
 		a.sizes = a.sizes[1:]
-		t.putMarkLocked(Mark{Kind: MarkResized, Off: min(r.Off, t.stream.texted), Size: r.size()})
+		t.putMarkLocked(output.Mark{Kind: output.MarkResized, Off: min(r.Off, t.log.Texted()), Size: r.size()})
 	}
 }

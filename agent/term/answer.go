@@ -77,7 +77,7 @@ func (t *Terminal) askedLocked(now time.Time) {
 			continue
 		}
 		text := make([]byte, min(m.End-m.Off, 32))
-		text = text[:t.stream.log.ReadAt(text, m.Off)]
+		text = text[:t.log.ReadAt(text, m.Off)]
 		a.waiting = append(a.waiting, question{m.Query, m.Off, m.End, string(text), t.commandLocked(m.Off)})
 		if !a.running {
 			a.running, a.wake = true, make(chan struct{}, 1)
@@ -196,7 +196,7 @@ func (t *Terminal) stillAsked(q *question) bool {
 func (t *Terminal) readsKeys(q *question) (front int, ok bool) {
 	t.mu.Lock()
 	e := t.evidenceLocked()
-	same := t.commandLocked(t.stream.log.End()) == q.command
+	same := t.commandLocked(t.log.End()) == q.command
 	t.mu.Unlock()
 	t.lookInto(&e)
 	return e.look.Front, same && e.looked && !e.look.Lines && !e.look.Echo && (e.alt || !e.isRelay())
@@ -224,7 +224,7 @@ func (t *Terminal) settle(q *question) bool {
 
 // printedLocked reports whether text was printed behind a raw offset.
 func (t *Terminal) printedLocked(from int64) bool {
-	log := t.stream.log
+	log := t.log
 	if from < log.Start() || log.End()-from > promptTail {
 		return true
 	}

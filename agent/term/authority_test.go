@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -114,7 +115,7 @@ func TestHandleRefuses(t *testing.T) {
 func TestAnAgentAtAHostReadsLentTerminals(t *testing.T) {
 	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
 	seen := must.Get(pool.As(term.AgentAt("lab", "s1")).Find(string(h.ID())))(t)
-	r := must.Get(seen.Reader(term.ReaderOptions{View: term.ViewOutward}))(t)
+	r := must.Get(seen.Reader(term.ReaderOptions{View: output.ViewOutward}))(t)
 	defer r.Close()
 	f.Print("hello")
 	if ev, err := r.Next(t.Context(), make([]byte, 64)); string(ev.Data) != "hello" || err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/agent/term"
 )
@@ -125,7 +126,7 @@ func TestBackgroundReaderUntilTheExit(t *testing.T) {
 		prints(f, "end "+value[:5])
 		f.End(0)
 		synctest.Wait()
-		if got := events(t, r); len(got) != 2 || got[0].Data != "end *****" || got[1].Mark != term.MarkExited {
+		if got := events(t, r); len(got) != 2 || got[0].Data != "end *****" || got[1].Mark != output.MarkExited {
 			t.Errorf("got %v", got)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -80,11 +81,11 @@ func TestAnyBytesFitTheLog(t *testing.T) {
 				}
 				child.End(0)
 				<-h.Done()
-				if got, lost := readAll(t, reader(t, h, term.ReaderOptions{View: term.ViewRaw})); lost > 0 || !bytes.Equal(got, all) {
+				if got, lost := readAll(t, reader(t, h, term.ReaderOptions{View: output.ViewRaw})); lost > 0 || !bytes.Equal(got, all) {
 					t.Errorf("of %d bytes %d are kept", len(all), len(got))
 				}
-				text, _ := readAll(t, reader(t, h, term.ReaderOptions{View: term.ViewText}))
-				shown, lost := readAll(t, reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward}))
+				text, _ := readAll(t, reader(t, h, term.ReaderOptions{View: output.ViewText}))
+				shown, lost := readAll(t, reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: output.ViewOutward}))
 				if lost > 0 || len(shown) != len(text) || int64(len(text)) != h.TextEnd() {
 					t.Errorf("of %d bytes of text the host gets %d, and %d are lost", h.TextEnd(), len(shown), lost)
 				}
@@ -100,14 +101,14 @@ func TestAnyBytesFitTheLog(t *testing.T) {
 // however small the log is.
 func TestHoldingReaderLosesNoBytes(t *testing.T) {
 	for name, bytesOf := range anyBytes {
-		for _, view := range []term.View{term.ViewScreen, term.ViewOutward} {
+		for _, view := range []output.View{output.ViewScreen, output.ViewOutward} {
 			t.Run(fmt.Sprint(name, " ", view), func(t *testing.T) {
 				all := bytesOf()
 				synctest.Test(t, func(t *testing.T) {
 					o := redacted(t, redact.Options{Tokens: true})
 					o.LogBytes = 64 << 10
 					h, child, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, OnSlow: term.Hold})
-					if view == term.ViewOutward {
+					if view == output.ViewOutward {
 						h = hostOf(t, pool, "lab")
 					}
 					r := reader(t, h, term.ReaderOptions{View: view, Hold: true})
@@ -133,10 +134,10 @@ func TestHoldingReaderLosesNoBytes(t *testing.T) {
 							t.Fatalf("%d bytes of memory are used for a log of 64 KiB", used)
 						}
 					}
-					if view == term.ViewScreen && !bytes.Equal(got, all) {
+					if view == output.ViewScreen && !bytes.Equal(got, all) {
 						t.Errorf("of %d bytes %d arrived", len(all), len(got))
 					}
-					if view == term.ViewOutward && int64(len(got)) != h.TextEnd() {
+					if view == output.ViewOutward && int64(len(got)) != h.TextEnd() {
 						t.Errorf("of %d bytes of text %d arrived", h.TextEnd(), len(got))
 					}
 				})

@@ -30,18 +30,18 @@ const notesPerLog = 16
 // noteIfDueLocked makes a checkpoint if the last one is far enough behind and the scanner
 // is at rest.
 func (t *Terminal) noteIfDueLocked() {
-	if t.holder != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
+	if t.holder != nil && t.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()
 	}
 }
 
 // noteLocked makes a checkpoint if the scanner is at rest.
 func (t *Terminal) noteLocked() {
-	off := t.stream.log.End()
-	if t.holder == nil || !t.stream.atRest || t.stream.texted != off || !t.lending.redaction.atRest(off) {
+	off := t.log.End()
+	if t.holder == nil || !t.log.AtRest() {
 		return
 	}
-	n := note{Version: noteVersion, Text: t.stream.cuts.textAt(off), Title: t.display.title, Cwd: t.display.cwd, Tracker: t.commands.tracker.State(), Lost: t.stream.lost}
+	n := note{Version: noteVersion, Text: t.log.TextAt(off), Title: t.display.title, Cwd: t.display.cwd, Tracker: t.commands.tracker.State(), Lost: t.log.Lost()}
 	for _, c := range t.commands.openAt(off) {
 		n.Open = append(n.Open, outputOf(&c))
 	}
@@ -50,7 +50,7 @@ func (t *Terminal) noteLocked() {
 		return // impossible: the note has only strings and numbers
 	}
 	t.keeper.note, t.keeper.noteOff, t.keeper.noted = data, off, off
-	t.stream.oldest.stopAt(off)
+	t.log.StopAt(off)
 	t.saveLocked()
 }
 
@@ -63,10 +63,11 @@ func parseNote(p []byte) (n note, ok bool) {
 func (t *Terminal) restore(raw, text int64, n *note) {
 	t.beginLocked(raw, text)
 	t.commands.tracker.Restore(n.Tracker)
-	t.commands.detected, t.display.title, t.stream.lost = t.commands.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
+	t.commands.detected, t.display.title = t.commands.tracker.Detected(), clip.Text(n.Title, maxTitle)
+	t.log.AddLost(n.Lost)
 	if n.Cwd != "" {
 		t.display.cwd = clip.Text(n.Cwd, maxCwd)
-		t.stream.dir = t.display.cwd
+		t.log.SetDir(t.display.cwd)
 	}
 	t.keeper.noted = raw
 }

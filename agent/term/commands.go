@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/output"
 	"tether/internal/clip"
 	"tether/record"
 	"tether/shellint"
@@ -117,7 +118,7 @@ func (c *commands) copies(end int64) []vocab.Command {
 func (t *Terminal) commandList() []vocab.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.commands.copies(t.stream.log.End())
+	return t.commands.copies(t.log.End())
 }
 
 // putCommandsLocked records command boundaries.
@@ -130,7 +131,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 		case shellint.CommandOpened:
 			c := vocab.Command{N: int(e.ID), Line: lineOf(e), Running: true, Started: now, Start: e.Off, Verified: e.Verified, Within: int(e.Within)}
 			t.adoption.recallTimes(&c)
-			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
+			t.putMarkLocked(output.Mark{Kind: output.MarkCommandExecuted, Off: e.Off, Command: c})
 			t.placeLocked(c)
 		case shellint.CommandClosed:
 			open := t.commands.find(int(e.ID))
@@ -144,7 +145,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 				c.Exit = new(int(e.Exit.Code))
 			}
 			t.adoption.recallTimes(&c)
-			t.putMarkLocked(Mark{Kind: MarkCommandFinished, Off: e.Off, Command: c})
+			t.putMarkLocked(output.Mark{Kind: output.MarkCommandFinished, Off: e.Off, Command: c})
 		case shellint.CommandNamed:
 			t.commands.name(e)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -31,14 +32,14 @@ func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 		if i := h.Info(); i.Running == nil || i.Running.Text() != "ssh box" {
 			t.Errorf("running: %+v", i.Running)
 		}
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText, From: h.Info().Bytes})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText, From: h.Info().Bytes})
 		prints(f, "\x1b]633;D;3;n\a\x1b]633;A;n\a")
 		for buf := make([]byte, 1<<10); ; {
 			ev, ok, err := r.TryNext(buf)
 			if !ok || err != nil {
 				t.Fatalf("its end is not told: %v", err)
 			}
-			if m := ev.Mark; m != nil && m.Kind == term.MarkCommandFinished {
+			if m := ev.Mark; m != nil && m.Kind == output.MarkCommandFinished {
 				if m.Command.N != all[0].N || m.Command.Exit == nil || *m.Command.Exit != 3 || strings.TrimSpace(m.Command.Text()) != "ssh box" {
 					t.Errorf("what ended is %+v", m.Command)
 				}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"tether/agent/output"
 	"tether/internal/testkit"
 	"tether/record/recordtest"
 )
@@ -28,7 +29,7 @@ func (l contractLog) Append(text string) { l.t.take([]byte(text)) }
 func (l contractLog) Mark(n int) {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
-	l.t.putMarkLocked(Mark{Kind: MarkTitle, Off: l.t.stream.texted, Text: strconv.Itoa(n)})
+	l.t.putMarkLocked(output.Mark{Kind: output.MarkTitle, Off: l.t.log.Texted(), Text: strconv.Itoa(n)})
 }
 
 // missed is a gap in the source.
@@ -40,29 +41,29 @@ type missed struct {
 func (m missed) Gap() (from, to int64) { return m.from, m.to }
 
 func (l contractLog) Miss(n int64) {
-	end := l.t.stream.log.End()
+	end := l.t.log.End()
 	l.t.gap(missed{errors.New("missing"), end, end + n})
 }
 
 func (l contractLog) Shrink() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
-	s := &l.t.stream
-	s.trim((s.log.Start()+s.texted)/2, s.log.Limit())
+	log := l.t.log
+	log.Trim((log.Start() + log.Texted()) / 2)
 }
 
 func (l contractLog) Clear() {
 	_, _ = l.handle().ForgetPast(context.Background(), l.End())
 }
 
-func (l contractLog) Start() int64 { return l.t.stream.cuts.textAt(l.t.stream.log.Start()) }
+func (l contractLog) Start() int64 { return l.t.log.TextAt(l.t.log.Start()) }
 
-func (l contractLog) End() int64 { return l.t.stream.cuts.textAt(l.t.stream.texted) }
+func (l contractLog) End() int64 { return l.t.log.TextAt(l.t.log.Texted()) }
 
 func (l contractLog) handle() Handle { return Handle{l.t, User, false} }
 
 func (l contractLog) Open(at int64) recordtest.Reader {
-	r, err := l.handle().Reader(ReaderOptions{View: ViewText})
+	r, err := l.handle().Reader(ReaderOptions{View: output.ViewText})
 	if err != nil {
 		panic(err)
 	}
@@ -84,7 +85,7 @@ func (c contractReader) Next(size int) (e recordtest.Event, ok bool) {
 		return e, false
 	case ev.Mark == nil:
 		return recordtest.Event{Text: string(ev.Data), At: ev.Off}, true
-	case ev.Mark.Kind != MarkTitle:
+	case ev.Mark.Kind != output.MarkTitle:
 		return c.Next(size)
 	}
 	n, _ := strconv.Atoi(ev.Mark.Text)

@@ -3,6 +3,7 @@ package term
 import (
 	"strings"
 
+	"tether/agent/output"
 	"tether/internal/clip"
 	"tether/internal/lazyregexp"
 )
@@ -42,8 +43,8 @@ func (t *Terminal) resize(s Size) error {
 	if t.ending.exit != nil {
 		return ErrExited // it has exited meanwhile; nothing may follow MarkExited
 	}
-	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.stream.texted, Size: s})
-	t.boundLocked(t.heldForLocked())
+	t.putMarkLocked(output.Mark{Kind: output.MarkResized, Off: t.log.Texted(), Size: s})
+	t.log.Bound(t.heldForLocked())
 	if t.holder != nil {
 		t.staleLocked()
 	}

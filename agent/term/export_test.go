@@ -1,6 +1,10 @@
 package term
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+	"unsafe"
+)
 
 // TripScanner breaks the first reader of the terminal's output. Call it while the child
 // prints nothing.
@@ -10,14 +14,25 @@ func (h Handle) TripScanner() { h.t.intake.scanner = nil }
 func (h Handle) TripRedaction() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.lending.redaction.filter = nil
+	filter := hidden(h.t.log.Redaction(), "filter").Elem()
+	filter.SetZero()
 }
 
 // TripCuts breaks the list from which text offsets follow.
 func (h Handle) TripCuts() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.stream.cuts.blocks.Push(nil)
+	push := hidden(h.t.log, "cuts", "blocks").MethodByName("Push")
+	push.Call([]reflect.Value{reflect.Zero(push.Type().In(0))})
+}
+
+// hidden returns a pointer to a field of another package's struct.
+func hidden(of any, path ...string) reflect.Value {
+	v := reflect.ValueOf(of).Elem()
+	for _, name := range path {
+		v = v.FieldByName(name)
+	}
+	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr()))
 }
 
 // AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is
@@ -36,7 +51,7 @@ func (p *Pool) AdoptWithABug(h HolderPTY, past Past) (caught <-chan struct{}, er
 func (h Handle) HasRedaction() bool {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.lending.redaction != nil
+	return h.t.log.Redaction() != nil
 }
 
 // RecordedPorts reads ports of a loan in a record.

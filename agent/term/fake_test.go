@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -36,7 +37,7 @@ func start(t *testing.T, o term.Options, s term.Spec) (term.Handle, *testkit.Chi
 type item struct {
 	Data string
 	Off  int64
-	Mark term.MarkKind
+	Mark output.MarkKind
 }
 
 // events reads all available events, joining neighbouring data.

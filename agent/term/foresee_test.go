@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -42,9 +43,9 @@ func drawn(random *rand.Rand, n int, sizes bool) string {
 
 // seenFrom is the view of somebody who joins now: the oldest screen, and the output after
 // it.
-func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
+func seenFrom(t *testing.T, h term.Handle) (at output.Screen, replay string) {
 	t.Helper()
-	r, err := h.Reader(term.ReaderOptions{View: term.ViewScreen})
+	r, err := h.Reader(term.ReaderOptions{View: output.ViewScreen})
 	must.Do(t, err)
 	defer r.Close()
 	if at, err = r.Oldest(); err != nil {
@@ -62,7 +63,7 @@ func seenFrom(t *testing.T, h term.Handle) (at term.Screen, replay string) {
 			t.Fatal(err)
 		case ev.Mark == nil:
 			s.Write(ev.Data)
-		case ev.Mark.Kind == term.MarkResized:
+		case ev.Mark.Kind == output.MarkResized:
 			s.Resize(int(ev.Mark.Size.Cols), int(ev.Mark.Size.Rows))
 		}
 	}

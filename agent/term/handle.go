@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"tether/agent/output"
 	"tether/vocab"
 )
 
@@ -61,14 +62,14 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	}
 	switch {
 	case h.masked:
-		o.View = ViewOutward
-	case o.View == ViewRaw && h.actor.Role != RoleUser:
-		o.View = ViewScreen // raw output has the nonce, with which marks can be forged
+		o.View = output.ViewOutward
+	case o.View == output.ViewRaw && h.actor.Role != RoleUser:
+		o.View = output.ViewScreen // raw output has the nonce, with which marks can be forged
 	}
-	switch o.Background = o.Background && o.View == ViewOutward; {
+	switch o.Background = o.Background && o.View == output.ViewOutward; {
 	case o.Background:
 		h.t.prepare()
-	case o.View == ViewOutward:
+	case o.View == output.ViewOutward:
 		h.t.beginOutward()
 		defer h.t.endOutward()
 	}
@@ -108,7 +109,7 @@ func (h Handle) TextEnd() int64 {
 	}
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.stream.cuts.textAt(h.t.frontierLocked(ViewText))
+	return h.t.log.TextAt(h.t.log.Frontier(output.ViewText))
 }
 
 // TypedElsewhere reports whether somebody typed at another terminal of the pool within

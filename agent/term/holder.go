@@ -259,11 +259,11 @@ func (t *Terminal) untilLocked() int64 {
 	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
 		return noOffset
 	}
-	limit, most := int64(t.stream.log.Limit()), t.laggingLocked()
+	limit, most := int64(t.log.Limit()), t.laggingLocked()
 	if most <= limit/paceBehind || time.Since(t.activity.typed) < flow.Quiet {
 		return noOffset
 	}
-	return t.stream.log.End() + max(limit-limit/paceStep-most, 0)
+	return t.log.End() + max(limit-limit/paceStep-most, 0)
 }
 
 // paceLocked tells the holder up to which offset the child may print without waiting, if
@@ -273,7 +273,7 @@ func (t *Terminal) paceLocked() {
 		return
 	}
 	now, sent := t.untilLocked(), t.keeper.until
-	step := int64(t.stream.log.Limit() / paceStep)
+	step := int64(t.log.Limit() / paceStep)
 	if now == sent || now != noOffset && sent != noOffset && now > sent-step && now < sent+step {
 		return
 	}

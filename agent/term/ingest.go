@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/output"
 	"tether/internal/clip"
 	"tether/shellint"
 )
@@ -49,10 +50,8 @@ func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	defer t.mu.Unlock()
 	t.activity.printed = now
 	t.stirLocked()
-	t.stream.leave(t.stream.log.End() + int64(len(p)-t.stream.log.Limit()))
-	t.stream.log.Append(p)
+	t.log.Append(p, t.intake.scanner.AtRest())
 	t.intake.appended = true
-	t.stream.atRest = t.intake.scanner.AtRest()
 	t.recordLocked(now, false)
 	t.askedLocked(now)
 	t.noteIfDueLocked()
@@ -74,16 +73,16 @@ func (t *Terminal) endOutput() {
 // recordLocked turns the scanner's findings into cuts and marks, advances the frontiers
 // and wakes the readers.
 func (t *Terminal) recordLocked(now time.Time, final bool) {
-	t.stream.decide(&t.intake.result, t.origin.clipboard, final)
+	t.log.Decide(&t.intake.result, t.origin.clipboard, final)
 	events := t.commands.tracker.Feed(&t.intake.result)
 	t.putScannedLocked(events, now)
-	t.putSizesLocked(t.stream.texted)
+	t.putSizesLocked(t.log.Texted())
 	if t.intake.uncertain(events) {
 		t.doubtLocked()
 	}
-	t.stream.seen = t.stream.texted
+	t.log.LetRead()
 	t.redactLocked(now, final)
-	t.boundLocked(t.heldForLocked())
+	t.log.Bound(t.heldForLocked())
 	t.wakeLocked()
 }
 
@@ -91,7 +90,7 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 // ascending lists: command events and reports.
 func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Time) {
 	if !t.commands.detected && t.commands.tracker.Detected() && len(t.intake.result.Marks) > 0 {
-		t.putMarkLocked(Mark{Kind: MarkDetection, Off: t.intake.result.Marks[0].Off})
+		t.putMarkLocked(output.Mark{Kind: output.MarkDetection, Off: t.intake.result.Marks[0].Off})
 	}
 	for i := range t.intake.result.Marks {
 		m := &t.intake.result.Marks[i]
@@ -112,7 +111,7 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 	switch m.Kind {
 	case shellint.KindTitle:
 		if title := t.origin.titleOf(m.Text); title != cmp.Or(t.display.title, t.origin.name) {
-			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
+			t.putMarkLocked(output.Mark{Kind: output.MarkTitle, Off: m.Off, Text: title})
 		}
 	case shellint.KindSize:
 		t.putSizeLocked(m)
@@ -121,7 +120,7 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 		// first part, and a rule may forbid lending there.
 		dir := clip.Text(strings.ToValidUTF8(m.Text, "\uFFFD"), maxCwd)
 		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.display.cwd {
-			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: dir})
+			t.putMarkLocked(output.Mark{Kind: output.MarkCwd, Off: m.Off, Text: dir})
 			t.foreseeLocked()
 			t.recheckLendingLocked()
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
 )
@@ -110,14 +111,14 @@ func TestProgramsThatWork(t *testing.T) {
 // until returns the output once it matches.
 func until(t *testing.T, h term.Handle, ready *regexp.Regexp) string {
 	t.Helper()
-	rd := must.Get(h.Reader(term.ReaderOptions{View: term.ViewText}))(t)
+	rd := must.Get(h.Reader(term.ReaderOptions{View: output.ViewText}))(t)
 	defer rd.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var text []byte
 	for buf := make([]byte, 32<<10); !ready.Match(text); {
 		ev, err := rd.Next(ctx, buf)
-		if err != nil && !errors.Is(err, io.EOF) || ev.Mark != nil && ev.Mark.Kind == term.MarkExited || err != nil {
+		if err != nil && !errors.Is(err, io.EOF) || ev.Mark != nil && ev.Mark.Kind == output.MarkExited || err != nil {
 			t.Fatalf("%v; printed %q", err, text)
 		}
 		text = append(text, ev.Data...)

@@ -251,7 +251,7 @@ func (t *Terminal) lookInto(e *evidence) {
 
 // evidenceLocked returns the facts that follow from the output.
 func (t *Terminal) evidenceLocked() evidence {
-	a, end := &t.attention, t.stream.log.End()
+	a, end := &t.attention, t.log.End()
 	running := t.commands.running(end)
 	t.findModesLocked()
 	return evidence{alt: a.alt, dark: a.dark, shell: t.commands.detected && running == nil, busy: running != nil}
@@ -304,7 +304,7 @@ const (
 // tailLocked returns the last promptTail bytes of the output, from the start of a line on
 // if there is one, and the terminal's size.
 func (t *Terminal) tailLocked() ([]byte, Size) {
-	log := t.stream.log
+	log := t.log
 	from := max(log.End()-promptTail, log.Start())
 	tail := make([]byte, log.End()-from)
 	tail = tail[:log.ReadAt(tail, from)]
@@ -325,9 +325,9 @@ var (
 // screen and the cursor.
 func (t *Terminal) findModesLocked() {
 	const longest = 16 // bytes of a switch: the last search may have ended within one
-	a, log := &t.attention, t.stream.log
+	a, log := &t.attention, t.log
 	from := max(a.modesTo-longest, log.Start())
-	first, second := log.Slices(from, int(log.End()-from))
+	first, second := log.Bytes(from)
 	seam := slices.Concat(first[max(len(first)-longest, 0):], second[:min(longest, len(second))])
 	for _, piece := range [][]byte{first, seam, second} {
 		if on, found := lastSwitch(piece, altModes); found {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -59,7 +60,7 @@ func most(waits []wait) time.Duration {
 func TestLagSlowsTheChildOnlyALittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 		waits := printTimed(f, 10*time.Second)
 		if got := most(waits); got != lagHold {
 			t.Errorf("the child waited %v in two seconds for a reader that never reads, want %v", got, lagHold)
@@ -80,7 +81,7 @@ func TestLagIsBoundedInAnyTwoSeconds(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-			slow := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+			slow := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			var reading sync.WaitGroup
 			reading.Go(func() { readNowAndThen(ctx, slow, pauses) })
@@ -117,7 +118,7 @@ func readNowAndThen(ctx context.Context, r *term.Reader, pauses []int) {
 func TestLagWaitsForAReaderThatKeepsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 		const count = 5000
 		go func() {
 			for n := range count {
@@ -134,7 +135,7 @@ func TestLagWaitsForAReaderThatKeepsUp(t *testing.T) {
 			if err != nil {
 				t.Fatalf("after %d bytes: %v", got, err)
 			}
-			if got += len(ev.Data); ev.Mark != nil && ev.Mark.Kind == term.MarkExited {
+			if got += len(ev.Data); ev.Mark != nil && ev.Mark.Kind == output.MarkExited {
 				break
 			}
 			if got%(100*len(line)) < len(ev.Data) {
@@ -150,7 +151,7 @@ func TestLagWaitsForAReaderThatKeepsUp(t *testing.T) {
 func TestNobodyWaitsWhileTyping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 		type_ := func() {
 			check.OK(t, h.Write(t.Context(), []byte("x")))
 		}

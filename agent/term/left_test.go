@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -23,7 +24,7 @@ func TestLeavingWaitsForNoReader(t *testing.T) {
 		const logged = 64 << 10
 		v := newVault(1 << 20)
 		pool, h, _ := keeping(t, v, term.Options{LogBytes: logged, Stall: time.Hour}, term.Spec{OnSlow: term.Hold})
-		reader(t, h, term.ReaderOptions{View: term.ViewScreen, Hold: true})
+		reader(t, h, term.ReaderOptions{View: output.ViewScreen, Hold: true})
 		v.print(strings.Repeat("x", 4*logged))
 		synctest.Wait()
 		if i := h.Info(); i.Bytes >= 4*logged {

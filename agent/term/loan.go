@@ -49,10 +49,11 @@ type lending struct {
 	version    uint64            // of the loan that changed last
 	uses       map[*portUse]struct{}
 
-	rules     *redact.Rules // of the redaction; nil before prepare, and if nothing is redacted
-	redaction *redaction    // nil while nobody needs it, and without rules
-	outward   int           // readers of ViewOutward that read as text is printed
-	back      int           // those in the background
+	rules   *redact.Rules // of the redaction; nil before prepare, and if nothing is redacted
+	look    *time.Timer   // runs releaseHeldText; nil before there was held text
+	linger  *time.Timer   // runs endLinger; nil while the redaction is needed
+	outward int           // readers of ViewOutward that read as text is printed
+	back    int           // those in the background
 }
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
@@ -161,7 +162,7 @@ func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, chang
 func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed bool, err error) {
 	l := t.lending.loan(host)
 	if l == nil {
-		l, changed = &Loan{Host: host, Since: time.Now(), At: t.stream.cuts.textAt(t.stream.log.End())}, true
+		l, changed = &Loan{Host: host, Since: time.Now(), At: t.log.TextAt(t.log.End())}, true
 	}
 	if changed && c.Share != nil {
 		c.Audience.GuestsOnly = new(true) // only the guest may watch

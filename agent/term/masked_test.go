@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
@@ -45,7 +46,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 			if n := strings.Count(told, value); n != 5 && !c.masked || n > 0 && c.masked {
 				t.Errorf("%s is told %d secrets: %s", c.who, n, told)
 			}
-			for _, view := range []term.View{term.ViewText, term.ViewScreen, term.ViewRaw, term.ViewOutward} {
+			for _, view := range []output.View{output.ViewText, output.ViewScreen, output.ViewRaw, output.ViewOutward} {
 				r := reader(t, c.h, term.ReaderOptions{View: view})
 				data, marks, places := "", "", 0
 				for buf := make([]byte, 64); ; {
@@ -60,7 +61,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 					}
 				}
 				// The person may ask for the hosts' view of the output.
-				masked := c.masked || view == term.ViewOutward
+				masked := c.masked || view == output.ViewOutward
 				if strings.Contains(data, value) == masked || strings.Contains(marks, value) == c.masked || !strings.Contains(data, " b ") {
 					t.Errorf("%s, view %d: %q, marks %q", c.who, view, data, marks)
 				}
@@ -127,9 +128,9 @@ func TestAgentReadsAllAtOnce(t *testing.T) {
 }
 
 // shownTo is the screen that an agent sees which comes now.
-func shownTo(t *testing.T, h term.Handle) (text string, old term.Screen) {
+func shownTo(t *testing.T, h term.Handle) (text string, old output.Screen) {
 	t.Helper()
-	r := reader(t, h, term.ReaderOptions{View: term.ViewScreen})
+	r := reader(t, h, term.ReaderOptions{View: output.ViewScreen})
 	defer r.Close()
 	old = must.Get(r.Oldest())(t)
 	s := screen.NewState(int(old.Size.Cols), int(old.Size.Rows))

@@ -3,6 +3,7 @@ package term
 import (
 	"slices"
 
+	"tether/agent/output"
 	"tether/record"
 	"tether/vocab"
 )
@@ -21,7 +22,7 @@ type share struct {
 // chargeLocked updates the terminal's part of the sum. It reports whether the caller has
 // to call Pool.trim after it has released its locks.
 func (t *Terminal) chargeLocked() bool {
-	return t.share.Set(int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked()))
+	return t.share.Set(int64(t.log.Cost() + t.commands.lineBytes + t.keptLocked()))
 }
 
 // keptLocked returns how many bytes of an exited terminal its holder keeps for the next
@@ -30,9 +31,9 @@ func (t *Terminal) keptLocked() int {
 	if t.ending.exit == nil || !t.ending.kept {
 		return 0
 	}
-	n := int(min(t.stream.log.End(), int64(HolderLogBytes(t.pool.opts.LogBytes))))
-	for _, k := range t.stream.oldest.kept {
-		n += k.cost()
+	n := int(min(t.log.End(), int64(HolderLogBytes(t.pool.opts.LogBytes))))
+	for _, k := range t.log.Kept() {
+		n += k.Cost()
 	}
 	return n
 }
@@ -85,7 +86,7 @@ func (p *Pool) relax() {
 func (t *Terminal) relax() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ending.exit == nil && t.stream.log.Limit() < t.pool.opts.LogBytes {
+	if t.ending.exit == nil && t.log.Limit() < t.pool.opts.LogBytes {
 		t.setLimitLocked(t.pool.opts.LogBytes)
 	}
 }
@@ -98,11 +99,11 @@ const lagStretch = 4
 // of it, and smaller when all such readers have caught up. The log does not grow for a
 // reader that has stopped reading, nor when half of the pool's memory is in use.
 func (t *Terminal) stretchLocked() {
-	limit, kept := t.stream.log.Limit(), t.pool.opts.LogBytes
+	limit, kept := t.log.Limit(), t.pool.opts.LogBytes
 	behind := t.laggingLocked()
 	switch used, most := t.pool.memory.Used(); {
 	case limit >= kept && limit < lagStretch*kept && behind > int64(limit/2) && t.ending.exit == nil && used < most/2:
-		t.stream.log.SetLimit(2 * limit)
+		t.log.SetLimit(2 * limit)
 	case limit >= 2*kept && behind < int64(kept/paceStep):
 		t.setLimitLocked(kept)
 	}
@@ -114,7 +115,7 @@ func (t *Terminal) laggingLocked() int64 {
 	most := int64(0)
 	for r := range t.readers.open {
 		if r.lags {
-			most = max(most, t.stream.weight(max(r.pos, t.stream.log.Start())), (t.stream.marks.End()-r.mark)*markCost)
+			most = max(most, t.log.Weight(max(r.pos, t.log.Start())), (t.log.Marks().End()-r.mark)*output.MarkCost)
 		}
 	}
 	return most
@@ -136,16 +137,16 @@ func (t *Terminal) Shrink(to int64) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stream.setLimit(limit) // which advances the screen
-	t.stream.oldest.giveUp(limit)
+	t.log.SetLimit(limit) // which advances the screen
+	t.log.GiveUp(limit)
 	t.setLimitLocked(limit)
 }
 
 func (t *Terminal) setLimitLocked(limit int) {
-	t.stream.setLimit(limit)
-	t.boundLocked(noOffset)
-	t.commands.bound(t.stream.log.Limit())
-	t.stream.shrink()
+	t.log.SetLimit(limit)
+	t.log.Bound(noOffset)
+	t.commands.bound(t.log.Limit())
+	t.log.Shrink()
 	t.chargeLocked()
 	t.wakeLocked()
 }
@@ -159,7 +160,7 @@ func (t *Terminal) release() {
 	if t.lending.expiry != nil {
 		t.lending.expiry.Stop()
 	}
-	t.lending.redaction.stop()
+	t.lending.stopRedacting()
 }
 
 // Memory returns how many bytes all terminals retain, and how many they may.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -53,7 +54,7 @@ func (c *fakePool) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child
 // kept is the part of the terminal's output that can still be read.
 func kept(t *testing.T, h term.Handle) string {
 	t.Helper()
-	r := reader(t, h, term.ReaderOptions{View: term.ViewRaw, Tail: 1 << 30})
+	r := reader(t, h, term.ReaderOptions{View: output.ViewRaw, Tail: 1 << 30})
 	var b strings.Builder
 	buf := make([]byte, 64<<10)
 	for {
@@ -230,7 +231,7 @@ func TestTrimmedReaderGetsAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakePool(t, term.Options{TotalLogBytes: 600 << 10})
 		h, child := c.spawn(term.Agent("a"), term.Spec{})
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 		for n := range 16 {
 			child.Print(chunk(n))
 		}
@@ -295,8 +296,8 @@ func TestScreensCountToo(t *testing.T) {
 		if limit := uint64(2*bound + 16<<20); m.HeapAlloc > limit {
 			t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
 		}
-		oldest := func(h term.Handle) term.Screen {
-			return must.Get(reader(t, h, term.ReaderOptions{View: term.ViewScreen}).Oldest())(t)
+		oldest := func(h term.Handle) output.Screen {
+			return must.Get(reader(t, h, term.ReaderOptions{View: output.ViewScreen}).Oldest())(t)
 		}
 		for _, h := range small {
 			if at := oldest(h); !at.Exact || !strings.Contains(string(at.Replay), "THE HEADER") {
@@ -326,14 +327,14 @@ func TestMoreIsKeptForAReaderThatReads(t *testing.T) {
 			v.print(strings.Repeat(line, kib))
 			synctest.Wait()
 		}
-		frozen := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		frozen := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 		print(100)
 		if got := h.Info().Retained; got > limit {
 			t.Errorf("%d bytes are kept for a reader that does not read, want %d at most", got, limit)
 		}
 		frozen.Close()
 
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true, Tail: -1})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true, Tail: -1})
 		lost := int64(0)
 		for range 8 {
 			print(24)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tether/agent/output"
 	"tether/shellint"
 )
 
@@ -65,7 +66,7 @@ func (t *Terminal) putSizeLocked(m *shellint.Mark) {
 	if t.origin.adopted == nil || checkSize(size) != nil || size == t.display.size {
 		return
 	}
-	t.putMarkLocked(Mark{Kind: MarkResized, Off: m.Off, Size: size})
+	t.putMarkLocked(output.Mark{Kind: output.MarkResized, Off: m.Off, Size: size})
 	if t.holder != nil && !t.adoption.underWay() {
 		t.staleLocked()
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -96,9 +97,9 @@ func TestAdoptedPaneFollowsItsReader(t *testing.T) {
 		if i := h.Info(); i.Size != (term.Size{Cols: 120, Rows: 40}) || i.Cwd != dir || i.StartCwd != testkit.Abs("/") || i.CommandDetection {
 			t.Errorf("%+v", i)
 		}
-		r := reader(t, h, term.ReaderOptions{View: term.ViewScreen})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewScreen})
 		got := events(t, r)
-		if want := []item{{Mark: term.MarkResized}, {Data: "abc", Off: got[1].Off}, {Mark: term.MarkCwd}, {Data: "d", Off: got[len(got)-1].Off}}; !slices.Equal(got, want) {
+		if want := []item{{Mark: output.MarkResized}, {Data: "abc", Off: got[1].Off}, {Mark: output.MarkCwd}, {Data: "d", Off: got[len(got)-1].Off}}; !slices.Equal(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		prints(f, "\x1b]133;A\a$ \x1b]133;B\amake\r\n\x1b]133;C\aok\r\n\x1b]133;D;0\a\x1b]633;D;1;n\a")
@@ -135,11 +136,11 @@ func TestAdoptedPaneOutlivesTheDaemon(t *testing.T) {
 		if _, refused := errors.AsType[*term.AdoptedError](h.Write(t.Context(), []byte("x"))); !refused {
 			t.Error("the next daemon lets the person type")
 		}
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText})
 		data, sizes := "", 0
 		for _, e := range events(t, r) {
 			data += e.Data
-			if e.Mark == term.MarkResized {
+			if e.Mark == output.MarkResized {
 				sizes++
 				data += "|"
 			}

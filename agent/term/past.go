@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 
+	"tether/agent/output"
 	"tether/record"
 	"tether/vocab"
 )
@@ -24,12 +25,12 @@ func (h Handle) ForgetPast(ctx context.Context, text int64) (whole bool, err err
 	}
 	t := h.t
 	t.mu.Lock()
-	text = min(text, t.stream.cuts.textAt(t.stream.texted))
-	raw := min(max(t.stream.cuts.rawAt(text), t.stream.log.Start()), t.stream.texted)
-	if v := t.lending.redaction; v != nil && !v.lazy {
-		raw = max(min(raw, v.frontier), t.stream.log.Start())
+	text = min(text, t.log.TextAt(t.log.Texted()))
+	raw := min(max(t.log.RawAt(text), t.log.Start()), t.log.Texted())
+	if v := t.log.Redaction(); v != nil && !v.Lazy() {
+		raw = max(min(raw, t.log.Frontier(output.ViewOutward)), t.log.Start())
 	}
-	if raw == t.stream.log.Start() {
+	if raw == t.log.Start() {
 		t.mu.Unlock()
 		return true, nil
 	}
@@ -50,12 +51,8 @@ func (h Handle) ForgetPast(ctx context.Context, text int64) (whole bool, err err
 }
 
 func (t *Terminal) forgetBeforeLocked(raw int64) {
-	s := &t.stream
-	s.trim(raw, s.log.Limit())
-	s.oldest.kept, t.keeper.screens = nil, nil
-	if v := t.lending.redaction; v != nil {
-		v.trim(s.cuts.textAt(raw))
-	}
+	t.log.Trim(raw)
+	t.keeper.screens = nil
 	var stay []vocab.Command
 	for i := range t.commands.list.Len() {
 		if c := t.commands.list.At(i); c.Running || c.End > raw {
@@ -64,10 +61,10 @@ func (t *Terminal) forgetBeforeLocked(raw int64) {
 	}
 	t.commands.list, t.commands.lineBytes = record.Queue[vocab.Command]{}, 0
 	for _, c := range stay {
-		t.commands.remember(c, s.log.Limit())
+		t.commands.remember(c, t.log.Limit())
 	}
 	if t.ending.exit == nil {
-		t.putMarkLocked(Mark{Kind: MarkCleared, Off: raw})
+		t.putMarkLocked(output.Mark{Kind: output.MarkCleared, Off: raw})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -55,7 +56,7 @@ func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 		prints(f, "\xff\xff")
 		must.Do(t, h.Resize(term.Size{Cols: 100, Rows: 30}))
 		prints(f, "\xff\xff")
-		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: term.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}
+		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: output.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}
 		check.Equal(t, "events differ", want, events(t, reader(t, h, term.ReaderOptions{})))
 	})
 }
@@ -77,7 +78,7 @@ func TestALateCommandIsBehindEarlierOutput(t *testing.T) {
 			proof(f.Print)
 			synctest.Wait()
 			r.SeekText(last.Off + int64(len(last.Data)))
-			if got := events(t, r); len(got) == 0 || got[0].Mark != term.MarkCommandExecuted {
+			if got := events(t, r); len(got) == 0 || got[0].Mark != output.MarkCommandExecuted {
 				t.Errorf("%s: after %v come %v, want the command first", name, before, got)
 			}
 		})
@@ -88,7 +89,7 @@ func TestALateCommandIsBehindEarlierOutput(t *testing.T) {
 func TestDroppedMarksCostNoText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText})
 		prints(f, "prompt$ ")
 		events(t, r)
 		for i := range 300 {
@@ -142,7 +143,7 @@ func TestPassingHiddenBytesMakesRoom(t *testing.T) {
 		synctest.Wait() // the log is full
 		began := time.Now()
 		ev, err := r.Next(t.Context(), make([]byte, 64))
-		if err != nil || ev.Mark == nil || ev.Mark.Kind != term.MarkExited {
+		if err != nil || ev.Mark == nil || ev.Mark.Kind != output.MarkExited {
 			t.Fatalf("next = %+v, %v, want the exit", ev, err)
 		}
 		if took := time.Since(began); took > time.Second {

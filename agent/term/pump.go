@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/output"
 	"tether/platform/pty"
 	"tether/shellint"
 )
@@ -25,7 +26,7 @@ func (t *Terminal) run() bool {
 		}); ok {
 			d.Direct(t.takeNow)
 		}
-		_ = t.holder.StreamFrom(t.stream.log.End()) // if it fails, so does Read
+		_ = t.holder.StreamFrom(t.log.End()) // if it fails, so does Read
 	}
 	go t.pump()
 	t.watchIdle()
@@ -74,9 +75,9 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	exit := t.ending.exitOf(how, status, at)
-	events := t.commands.tracker.Close(t.stream.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
+	events := t.commands.tracker.Close(t.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
 	t.putCommandsLocked(events, at)
-	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.stream.texted, Exit: exit})
+	t.putMarkLocked(output.Mark{Kind: output.MarkExited, Off: t.log.Texted(), Exit: exit})
 	if t.holder != nil && how == exited {
 		t.ending.kept = true
 		t.staleLocked()

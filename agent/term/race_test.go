@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -68,7 +69,7 @@ func TestResizeDuringTheExitLeavesTheExitLast(t *testing.T) {
 			t.Errorf("Resize = %v, want ErrExited", err)
 		}
 		r := reader(t, h, term.ReaderOptions{})
-		check.Equal(t, "events differ", []item{{Mark: term.MarkExited}}, events(t, r))
+		check.Equal(t, "events differ", []item{{Mark: output.MarkExited}}, events(t, r))
 		if _, ok, err := r.TryNext(make([]byte, 64)); err != io.EOF {
 			t.Errorf("after the exit: %v, %v, want io.EOF", ok, err)
 		}

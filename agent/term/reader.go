@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 
+	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/internal/change"
 	"tether/vocab"
 )
-
-// minReadBuffer is the smallest buffer that a Reader takes, in bytes; less could not hold
-// the replacement of one cut.
-const minReadBuffer = 64
 
 // Event is the result of a Reader: either Data or a Mark.
 type Event struct {
@@ -24,10 +21,10 @@ type Event struct {
 	// Raw is the raw offset after the event: a Reader that starts there continues with
 	// the next event.
 	Raw  int64
-	Mark *Mark
+	Mark *output.Mark
 	// Screen is the screen before the output at Off and Raw, in the hosts' view. A reader
 	// gets it after it has lost output, if it asked for ReaderOptions.Screens.
-	Screen *Screen
+	Screen *output.Screen
 	// Masked is the number of masked places in Data, secrets and control sequences; each
 	// counts in the first event that has a part of it. It is 0 except for ViewOutward.
 	Masked int
@@ -52,7 +49,7 @@ func (e *LaggedError) Error() string {
 type Reader struct {
 	// Set at construction.
 	t      *Terminal
-	view   View
+	view   output.View
 	holds  bool
 	lags   bool          // it may slow the child only a little, see agent/flow
 	ready  chan struct{} // 1 slot; the terminal sends without blocking
@@ -70,14 +67,14 @@ type Reader struct {
 	stalled bool  // it has held the child for too long, and does not hold it again until it has caught up
 	ended   bool
 	closed  bool
-	screens bool     // see ReaderOptions
-	next    *Screen  // a screen to return when the reader reaches it; nil if there is none
-	counted [2]int64 // text offsets up to which masks of secrets and of sequences were counted
+	screens bool           // see ReaderOptions
+	next    *output.Screen // a screen to return when the reader reaches it; nil if there is none
+	counted [2]int64       // text offsets up to which masks of secrets and of sequences were counted
 }
 
 // ReaderOptions says where a reader starts and in which form it reads.
 type ReaderOptions struct {
-	View View
+	View output.View
 	// From is the raw offset to start at. If it is older than the log, a LaggedError
 	// comes first; if it is newer than the end, the reader starts at the end.
 	From int64
@@ -113,27 +110,27 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o.Hold = o.Hold && !o.Background
-	r.holds = o.Hold && t.origin.onSlow == Hold || o.Hold && !o.View.isText()
+	r.holds = o.Hold && t.origin.onSlow == Hold || o.Hold && !o.View.IsText()
 	r.lags = o.Hold && !r.holds
-	end := t.frontierLocked(r.view)
+	end := t.log.Frontier(r.view)
 	switch {
 	case o.Tail < 0:
 		r.pos = end
 	case o.Tail > 0:
-		r.pos = t.stream.lineStart(max(end-o.Tail, t.stream.log.Start()), end)
+		r.pos = t.log.LineStart(max(end-o.Tail, t.log.Start()), end)
 	default:
 		r.pos = min(max(o.From, 0), end)
 	}
 	if r.pos > 0 {
 		r.off = r.offsetLocked(r.pos)
 	}
-	r.mark = t.stream.marks.Search(r.pos)
+	r.mark = t.log.Marks().Search(r.pos)
 	select {
 	case <-t.life.left:
 		r.closed = true // it will never get anything, not even the exit
 	default:
 		t.readers.open[r] = struct{}{}
-		if r.view == ViewOutward {
+		if r.view == output.ViewOutward {
 			*t.lending.readersOf(r.back)++
 			t.setRedactionLocked()
 		}
@@ -168,7 +165,7 @@ func (r *Reader) closeLocked() {
 	if r.link && r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
 		t.readers.await(awaitedHost(r.host), r.pos) // a link was lost
 	}
-	if r.view == ViewOutward && !r.closed {
+	if r.view == output.ViewOutward && !r.closed {
 		t.endOutwardLocked(r.back)
 	}
 	t.needLocked()
@@ -197,7 +194,7 @@ func (r *Reader) Next(ctx context.Context, buf []byte) (Event, error) {
 
 // TryNext is Next without waiting; ok is false if there is nothing yet.
 func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
-	if len(buf) < minReadBuffer {
+	if len(buf) < output.MinBuffer {
 		return Event{}, false, io.ErrShortBuffer
 	}
 	r.t.mu.Lock()
@@ -224,15 +221,15 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	if r.closed {
 		return Event{}, false, io.ErrClosedPipe
 	}
-	if r.pos < r.oldestLocked() || r.mark < t.stream.marks.First() {
+	if r.pos < t.log.Oldest(r.view) || r.mark < t.log.Marks().First() {
 		return Event{}, false, r.resyncLocked()
 	}
 	if r.back {
-		if t.examineLocked(r.pos, len(buf)); r.pos < r.oldestLocked() {
+		if t.examineForLocked(r.pos, len(buf)); r.pos < t.log.Oldest(r.view) {
 			return Event{}, false, r.resyncLocked()
 		}
 	}
-	limit := t.frontierLocked(r.view)
+	limit := t.log.Frontier(r.view)
 	if s := r.next; s != nil {
 		if s.Raw <= r.pos {
 			r.next = nil
@@ -242,36 +239,36 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		}
 		limit = min(limit, max(s.Raw, r.pos))
 	}
-	if r.mark < t.stream.marks.End() {
-		m := *t.stream.marks.At(r.mark)
+	if r.mark < t.log.Marks().End() {
+		m := *t.log.Marks().At(r.mark)
 		if m.Off <= r.pos {
 			r.mark++
-			r.ended = m.Kind == MarkExited
-			m.mask(r.rules)
+			r.ended = m.Kind == output.MarkExited
+			m.Mask(r.rules)
 			return Event{Mark: &m, Raw: r.pos}, true, nil
 		}
 		limit = min(limit, m.Off)
 	}
 	off := r.off
 	end, n := r.pos, 0
-	if r.view.isText() {
-		end, n = t.stream.fill(buf, r.view, end, t.stream.beforeSequence(end, limit), r.linear)
+	if r.view.IsText() {
+		end, n = t.log.Fill(buf, r.view, end, t.log.BeforeSequence(end, limit), r.linear)
 	}
 	if n == 0 {
-		end, n = t.stream.fill(buf, r.view, end, limit, r.linear)
+		end, n = t.log.Fill(buf, r.view, end, limit, r.linear)
 	}
 	r.pos = end
-	if r.off = r.pos; r.view.isText() {
+	if r.off = r.pos; r.view.IsText() {
 		r.off = off + int64(n)
 	}
 	if n > 0 {
 		ev := Event{Data: buf[:n], Off: off, Raw: r.pos}
-		if r.view == ViewOutward && t.lending.redaction != nil {
-			ev.Masked = t.lending.redaction.mask(buf[:n], off, &r.counted)
+		if r.view == output.ViewOutward {
+			ev.Masked = t.log.Mask(buf[:n], off, &r.counted)
 		}
 		return ev, true, nil
 	}
-	if r.mark < t.stream.marks.End() && t.stream.marks.At(r.mark).Off <= r.pos {
+	if r.mark < t.log.Marks().End() && t.log.Marks().At(r.mark).Off <= r.pos {
 		return r.nextLocked(buf) // there were only cuts before the mark
 	}
 	if r.next != nil && r.next.Raw <= r.pos {
@@ -307,10 +304,11 @@ func (r *Reader) Pending() int64 {
 // endLocked returns the raw offset up to which the reader can read, if it goes on at
 // once.
 func (r *Reader) endLocked() int64 {
-	if v := r.t.lending.redaction; r.back && v != nil && v.lazy && v.fed < r.t.stream.texted {
-		return r.t.stream.texted
+	log := r.t.log
+	if v := log.Redaction(); r.back && v != nil && v.Lazy() && v.Fed() < log.Texted() {
+		return log.Texted()
 	}
-	return r.t.frontierLocked(r.view)
+	return log.Frontier(r.view)
 }
 
 // Offset returns the reader's position as an offset of its view: that of the next byte it
@@ -335,7 +333,7 @@ func (r *Reader) dueLocked() bool {
 		return false
 	}
 	end := r.endLocked()
-	marks := &t.stream.marks
+	marks := t.log.Marks()
 	marked := r.mark < marks.First() || r.mark < marks.End() && marks.At(r.mark).Off <= end
 	if r.back && r.need > 1 && t.ending.exit == nil {
 		marked = false // it waits for an amount
@@ -361,15 +359,15 @@ func (t *Terminal) wakeLocked() {
 // If only marks were trimmed, the reader stays where it is.
 func (r *Reader) resyncLocked() error {
 	t, from := r.t, r.off
-	if start := r.oldestLocked(); r.pos < start {
-		r.pos = t.stream.lineStart(start, t.stream.known(r.view))
+	if start := t.log.Oldest(r.view); r.pos < start {
+		r.pos = t.log.LineStart(start, t.log.Known(r.view))
 		r.off = r.offsetLocked(r.pos)
-		r.mark = t.stream.marks.Search(r.pos)
+		r.mark = t.log.Marks().Search(r.pos)
 		if r.screens && t.lending.rules != nil {
-			r.next = t.stream.outwardFrom(r.pos)
+			r.next = t.log.OutwardFrom(r.pos)
 		}
 	}
-	r.mark = max(r.mark, t.stream.marks.First())
+	r.mark = max(r.mark, t.log.Marks().First())
 	return r.laggedLocked(from)
 }
 
@@ -380,15 +378,6 @@ func (r *Reader) laggedLocked(from int64) *LaggedError {
 		open[i].Show(r.rules.Redact)
 	}
 	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
-}
-
-// oldestLocked returns the raw offset before which the reader cannot read.
-func (r *Reader) oldestLocked() int64 {
-	start := r.t.stream.log.Start()
-	if v := r.t.lending.redaction; r.view == ViewOutward && v != nil {
-		start = max(start, v.from)
-	}
-	return start
 }
 
 // skipLead is how far before the new place of a reader in the background the search for
@@ -402,14 +391,14 @@ func (r *Reader) Skip(keep int64) *LaggedError {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from, off, end := r.pos, r.off, t.stream.texted
+	from, off, end := r.pos, r.off, t.log.Texted()
 	if end-from <= keep || r.closed {
 		return nil
 	}
-	r.pos = t.stream.lineStart(max(end-keep, t.stream.log.Start()), end)
-	r.off, r.mark = r.offsetLocked(r.pos), t.stream.marks.Search(r.pos)
-	if v := t.lending.redaction; v != nil && v.lazy && v.fed < r.pos-skipLead {
-		v.beginAt(t.lending.rules, &t.stream, max(r.pos-skipLead, t.stream.log.Start()))
+	r.pos = t.log.LineStart(max(end-keep, t.log.Start()), end)
+	r.off, r.mark = r.offsetLocked(r.pos), t.log.Marks().Search(r.pos)
+	if v := t.log.Redaction(); v != nil && v.Lazy() && v.Fed() < r.pos-skipLead {
+		t.log.RestartRedaction(r.pos - skipLead)
 	}
 	return r.laggedLocked(off)
 }
@@ -418,26 +407,28 @@ func (r *Reader) Skip(keep int64) *LaggedError {
 func (r *Reader) Size() Size {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
-	s := &r.t.stream
-	for n := r.mark - 1; n >= s.marks.First(); n-- {
-		if m := s.marks.At(n); m.Kind == MarkResized {
+	marks := r.t.log.Marks()
+	for n := r.mark - 1; n >= marks.First(); n-- {
+		if m := marks.At(n); m.Kind == output.MarkResized {
 			return m.Size
 		}
 	}
-	return s.before
+	size, _, _ := r.t.log.Before()
+	return size
 }
 
 // Dir returns the terminal's directory at the reader's position.
 func (r *Reader) Dir() string {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
-	s := &r.t.stream
-	for n := r.mark - 1; n >= s.marks.First(); n-- {
-		if m := s.marks.At(n); m.Kind == MarkCwd {
+	marks := r.t.log.Marks()
+	for n := r.mark - 1; n >= marks.First(); n-- {
+		if m := marks.At(n); m.Kind == output.MarkCwd {
 			return m.Text
 		}
 	}
-	return s.dir
+	_, _, dir := r.t.log.Before()
+	return dir
 }
 
 // SeekText moves the reader to a text offset, before the marks there, as a host that
@@ -448,15 +439,15 @@ func (r *Reader) SeekText(text int64) bool {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end := t.stream.known(r.view)
-	known := text <= t.stream.cuts.textAt(end)
-	r.pos = min(max(t.stream.cuts.rawAt(text), 0), end)
-	if r.off = max(text, 0); r.pos >= t.stream.log.Start() {
+	end := t.log.Known(r.view)
+	known := text <= t.log.TextAt(end)
+	r.pos = min(max(t.log.RawAt(text), 0), end)
+	if r.off = max(text, 0); r.pos >= t.log.Start() {
 		r.off = r.offsetLocked(r.pos) // rounded down, or moved back to the end
 	}
 	// Marks at that text offset come before raw bytes that have no text.
-	r.mark = t.stream.marks.End()
-	for r.mark > t.stream.marks.First() && t.stream.cuts.textAt(t.stream.marks.At(r.mark-1).Off) >= text {
+	r.mark = t.log.Marks().End()
+	for r.mark > t.log.Marks().First() && t.log.TextAt(t.log.Marks().At(r.mark-1).Off) >= text {
 		r.mark--
 	}
 	r.ended, r.next = false, nil
@@ -469,16 +460,34 @@ func (r *Reader) SeekText(text int64) bool {
 
 // offsetLocked returns the offset of the view for a raw offset.
 func (r *Reader) offsetLocked(raw int64) int64 {
-	if r.view.isText() {
-		return r.t.stream.cuts.textAt(raw)
+	if r.view.IsText() {
+		return r.t.log.TextAt(raw)
 	}
 	return raw
 }
 
-// frontierLocked returns the raw offset up to which the view may be read.
-func (t *Terminal) frontierLocked(v View) int64 {
-	if v == ViewOutward && t.lending.redaction != nil {
-		return t.lending.redaction.frontier
+// Oldest moves the reader to the oldest output that is kept, or to the first offset after
+// it where the screen is known, and returns the screen there. That screen and the
+// reader's later output together show the same as all output from the start. For
+// ViewOutward the screen is masked as the output is; if that is impossible, Replay is
+// empty and the screen is not exact.
+func (r *Reader) Oldest() (output.Screen, error) {
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.closed {
+		return output.Screen{}, io.ErrClosedPipe
 	}
-	return t.stream.known(v)
+	at := t.log.First()
+	if r.view == output.ViewOutward && t.lending.rules != nil {
+		t.log.MaskScreen(&at, t.lending.rules)
+	}
+	r.pos, r.ended = at.Raw, false
+	r.off = r.offsetLocked(at.Raw)
+	r.mark = t.log.Marks().Search(at.Raw)
+	if r.holds {
+		t.needLocked()
+		t.readers.makeRoom()
+	}
+	return at, nil
 }

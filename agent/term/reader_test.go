@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -46,7 +47,7 @@ func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 		}
 		got := events(t, r)
 		want := strings.Repeat(line, int(100-lagged.Lost/1024))
-		if len(got) != 2 || got[0].Data != want || got[0].Off != lagged.At || got[1].Mark != term.MarkExited {
+		if len(got) != 2 || got[0].Data != want || got[0].Off != lagged.At || got[1].Mark != output.MarkExited {
 			t.Errorf("after the loss: %d events, first of %d bytes at %d; want all lines from %d and the exit",
 				len(got), len(got[0].Data), got[0].Off, lagged.At)
 		}
@@ -61,7 +62,7 @@ func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 func TestALossIsReportedInBothOffsets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText})
 		for range 100 {
 			f.Print("\x1b]133;A\a" + line) // the mark is no text
 		}
@@ -75,7 +76,7 @@ func TestALossIsReportedInBothOffsets(t *testing.T) {
 		if lagged.Raw <= lagged.At {
 			t.Errorf("it goes on at the text offset %d and the raw one %d", lagged.At, lagged.Raw)
 		}
-		if diff := cmp.Diff(events(t, r), events(t, reader(t, h, term.ReaderOptions{View: term.ViewText, From: lagged.Raw}))); diff != "" {
+		if diff := cmp.Diff(events(t, r), events(t, reader(t, h, term.ReaderOptions{View: output.ViewText, From: lagged.Raw}))); diff != "" {
 			t.Errorf("from the raw offset (-first +second):\n%s", diff)
 		}
 	})
@@ -155,7 +156,7 @@ func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
 		f.End(9)
 		<-h.Done()
 		r := reader(t, h, term.ReaderOptions{})
-		want := []item{{Data: "last words"}, {Mark: term.MarkExited}}
+		want := []item{{Data: "last words"}, {Mark: output.MarkExited}}
 		check.Equal(t, "events differ", want, events(t, r))
 		if _, err := r.Next(t.Context(), make([]byte, 64)); err != io.EOF {
 			t.Errorf("after the exit: %v, want io.EOF", err)
@@ -254,7 +255,7 @@ func TestReadyWaitsForTheAmount(t *testing.T) {
 		default:
 			t.Fatal("a mark does not make a reader ready")
 		}
-		if got := events(t, r); len(got) != 2 || got[1].Mark != term.MarkResized {
+		if got := events(t, r); len(got) != 2 || got[1].Mark != output.MarkResized {
 			t.Errorf("events = %v, want the data and the new size", got)
 		}
 	})

@@ -182,16 +182,16 @@ func (t *Terminal) blocksLocked(r *Reader, n int) bool { return r.holds && t.ful
 // reader that has stalled it returns false, and clears stalled if the reader has caught
 // up to half of the log.
 func (t *Terminal) fullLocked(r *Reader, n int) bool {
-	limit := t.stream.log.Limit()
+	limit := t.log.Limit()
 	if r.stalled {
-		r.stalled = t.overfullLocked(r.pos, r.mark, n, limit/2)
+		r.stalled = t.log.Overfull(r.pos, r.mark, n, limit/2)
 		return false
 	}
-	return t.overfullLocked(r.pos, r.mark, n, limit)
+	return t.log.Overfull(r.pos, r.mark, n, limit)
 }
 
 // absentLocked reports whether an awaited reader at the raw offset holds the child before
 // n more bytes are appended.
 func (t *Terminal) absentLocked(pos int64, n int) bool {
-	return t.overfullLocked(pos, t.stream.marks.Search(pos), n, t.stream.log.Limit())
+	return t.log.Overfull(pos, t.log.Marks().Search(pos), n, t.log.Limit())
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -39,7 +40,7 @@ func realPool(t *testing.T, o term.Options) *term.Pool {
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
 // all reads a terminal to its exit.
-func all(t *testing.T, h term.Handle, v term.View) (string, *vocab.Exit) {
+func all(t *testing.T, h term.Handle, v output.View) (string, *vocab.Exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
@@ -56,7 +57,7 @@ func all(t *testing.T, h term.Handle, v term.View) (string, *vocab.Exit) {
 			t.Fatalf("after %d bytes: %v", out.Len(), err)
 		}
 		out.Write(ev.Data)
-		if ev.Mark != nil && ev.Mark.Kind == term.MarkExited {
+		if ev.Mark != nil && ev.Mark.Kind == output.MarkExited {
 			exit = &ev.Mark.Exit
 		}
 	}
@@ -77,7 +78,7 @@ func TestRealChildren(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			out, exit := all(t, real(t, p, term.Spec{Command: sh(c.script)}), term.ViewText)
+			out, exit := all(t, real(t, p, term.Spec{Command: sh(c.script)}), output.ViewText)
 			if out != c.out || exit == nil || exit.Code != c.code {
 				t.Errorf("out %q, exit %+v; want %q and %d", out, exit, c.out, c.code)
 			}
@@ -92,7 +93,7 @@ func TestLastOutputIsNeverLost(t *testing.T) {
 	for i := range 100 {
 		n := 10 + i*131
 		h := real(t, p, term.Spec{Command: sh(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; exit 7", n))})
-		out, exit := all(t, h, term.ViewText)
+		out, exit := all(t, h, output.ViewText)
 		if len(out) != n || exit.Code != 7 {
 			t.Fatalf("round %d: %d bytes and exit %d, want %d and 7", i, len(out), exit.Code, n)
 		}
@@ -129,7 +130,7 @@ func TestTypingIntoARealShell(t *testing.T) {
 	for _, typed := range []string{"stty size\r", "echo a$((40+2))b\r", "exit 6\r"} {
 		must.Do(t, h.Write(t.Context(), []byte(typed)))
 	}
-	out, exit := all(t, h, term.ViewScreen)
+	out, exit := all(t, h, output.ViewScreen)
 	if !strings.Contains(out, "33 91") || !strings.Contains(out, "a42b") || exit.Code != 6 {
 		t.Errorf("exit %+v, output %q; want 6, the size 33 91 and a42b", exit, out)
 	}

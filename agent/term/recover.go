@@ -35,12 +35,12 @@ func (t *Terminal) recoverOutput(p []byte) {
 	}
 	s := Recovery{ID: t.id, Bytes: len(p), Kind: kindOf(v), Stack: debug.Stack()}
 	t.mu.Lock()
-	to := t.stream.log.End()
+	to := t.log.End()
 	if !t.intake.appended {
 		to += int64(len(p))
 	}
-	t.stream.lost += int64(len(p))
-	t.beginLocked(to, t.stream.textBehind(to))
+	t.log.AddLost(int64(len(p)))
+	t.beginLocked(to, t.log.TextBehind(to))
 	t.caughtLocked() // end an adoption, too: otherwise the next daemon would panic at the same output
 	t.wakeLocked()
 	t.mu.Unlock()
@@ -73,9 +73,7 @@ func (t *Terminal) recoverRedaction() {
 	}
 	s := Recovery{ID: t.id, Kind: kindOf(v), Stack: debug.Stack()}
 	t.mu.Lock()
-	if v := t.lending.redaction; v != nil {
-		v.begin(t.lending.rules, &t.stream)
-	}
+	t.log.RestartRedaction(t.log.Start())
 	t.mu.Unlock()
 	if f := t.pool.opts.Recovered; f != nil {
 		f(s)
@@ -99,8 +97,8 @@ func (t *Terminal) gap(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recordLocked(time.Now(), true)
-	t.stream.lost += to - from
-	t.beginLocked(to, t.stream.cuts.textAt(from)+to-from)
+	t.log.AddLost(to - from)
+	t.beginLocked(to, t.log.TextAt(from)+to-from)
 	t.noteLocked()
 	t.caughtLocked()
 	t.wakeLocked()
@@ -111,9 +109,5 @@ func (t *Terminal) gap(err error) bool {
 // Readers before that offset get a LaggedError.
 func (t *Terminal) beginLocked(raw, text int64) {
 	t.intake.scanner = shellint.NewScannerAt(t.origin.scanning, raw)
-	t.stream.begin(raw, text)
-	if v := t.lending.redaction; v != nil {
-		v.begin(t.lending.rules, &t.stream)
-	}
-	t.boundLocked(noOffset)
+	t.log.Begin(raw, text)
 }

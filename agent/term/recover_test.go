@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
@@ -27,8 +28,8 @@ func TestABugIsSurvived(t *testing.T) {
 				o.Recovered = func(s term.Recovery) { recoveries = append(recoveries, s) }
 				h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				readers := []*term.Reader{
-					reader(t, h, term.ReaderOptions{View: term.ViewRaw}),
-					reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward}),
+					reader(t, h, term.ReaderOptions{View: output.ViewRaw}),
+					reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: output.ViewOutward}),
 				}
 				prints(f, "before \xff")
 				ends := make([]int64, len(readers))

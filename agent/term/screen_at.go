@@ -1,6 +1,10 @@
 package term
 
-import "tether/screen"
+import (
+	"tether/screen"
+
+	"tether/agent/output"
+)
 
 // ScreenAt is the screen at a raw offset of what a Reader returns. It is not safe for
 // concurrent use.
@@ -16,7 +20,7 @@ type ScreenAt struct {
 // OldestScreen returns the screen at the oldest offset at which it is known. The caller
 // must Close it.
 func (h Handle) OldestScreen() (*ScreenAt, error) {
-	all, err := h.Reader(ReaderOptions{View: ViewScreen, Linear: true})
+	all, err := h.Reader(ReaderOptions{View: output.ViewScreen, Linear: true})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +47,7 @@ func (s *ScreenAt) Until(to int64) {
 			if err != nil || !ok {
 				return // the reader has lost its place, or nothing more can be read
 			}
-			if m := ev.Mark; m != nil && m.Kind == MarkResized {
+			if m := ev.Mark; m != nil && m.Kind == output.MarkResized {
 				s.Is.Resize(int(m.Size.Cols), int(m.Size.Rows))
 			}
 			s.rest, s.At = ev.Data, ev.Raw-int64(len(ev.Data))

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
 )
@@ -34,7 +35,7 @@ func TestSlowReadersByOwner(t *testing.T) {
 				c.options.LogBytes, c.options.Stall = 64<<10, stall
 				pool := newFakePool(t, c.options)
 				h, child := pool.spawn(c.owner, term.Spec{OnSlow: c.spec})
-				reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true}) // as an uplink has it
+				reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true}) // as an uplink has it
 				began := time.Now()
 				for n := range 8 {
 					child.Print(chunk(n))

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tether/agent/output"
 	"tether/platform/pty"
 	"tether/shellint"
 	"tether/vocab"
@@ -79,7 +80,7 @@ type Terminal struct {
 	feeding atomic.Bool // there is a Feeder
 
 	mu        sync.Mutex      // guards the fields below
-	stream    stream          // the output, and state derived from it
+	log       *output.Log     // the output, and state derived from it
 	commands  commands        // the history of a shell's command lines
 	display   display         // title, directory, size
 	ownership ownership       // its owner, and who is attached
@@ -99,7 +100,7 @@ type Terminal struct {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		stream:    newStream(p.opts.LogBytes, s.Size, s.Cwd),
+		log:       output.New(p.opts.LogBytes, s.Size, s.Cwd),
 		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
@@ -110,7 +111,9 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	}
 	t.holder, _ = child.(HolderPTY)
 	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)
-	t.stream.oldest.ahead = t.screens != nil
+	if t.screens != nil {
+		t.log.RunAhead()
+	}
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
 	t.commands.tracker.Unsigned, t.commands.tracker.Reader = !p.opts.IgnoreUnsigned, s.Adopted != nil
 	if s.Attaches {
@@ -141,14 +144,14 @@ func (t *Terminal) Info() Info {
 }
 
 func (t *Terminal) infoLocked() Info {
-	o, end := &t.origin, t.stream.log.End()
+	o, end := &t.origin, t.log.End()
 	i := Info{
 		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
 		Title: cmp.Or(t.display.title, o.name), Cwd: t.display.cwd, Size: t.display.size,
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person, Interrupted: t.activity.stopped,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pid(), Adopted: o.adopted, Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
-		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost, Readiness: t.ready,
+		Bytes: end, Retained: end - t.log.Start(), Lost: t.log.Lost(), Readiness: t.ready,
 	}
 	if t.ending.exit != nil {
 		i.Exit = new(*t.ending.exit)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -46,7 +47,7 @@ func TestTheHolderGetsTheChildsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, h, v, w := paced(t, limit)
 		defer func() { pool.Close(t.Context()); v.kill() }()
-		r := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
 		told := func() int64 { synctest.Wait(); return w.until.Load() }
 
 		v.print(strings.Repeat(line, 8))

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -48,9 +49,9 @@ func TestViews(t *testing.T) {
 		for split := 0; split <= len(c.out); split++ {
 			synctest.Test(t, func(t *testing.T) {
 				h, f, _ := start(t, term.Options{}, term.Spec{})
-				text := reader(t, h, term.ReaderOptions{View: term.ViewText})
-				screen := reader(t, h, term.ReaderOptions{View: term.ViewScreen})
-				raw := reader(t, h, term.ReaderOptions{View: term.ViewRaw})
+				text := reader(t, h, term.ReaderOptions{View: output.ViewText})
+				screen := reader(t, h, term.ReaderOptions{View: output.ViewScreen})
+				raw := reader(t, h, term.ReaderOptions{View: output.ViewRaw})
 				for _, part := range []string{c.out[:split], c.out[split:]} {
 					if part != "" {
 						f.Print(part)
@@ -81,10 +82,10 @@ func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
 		f.End(3)
 		synctest.Wait()
 		want := []item{
-			{Mark: term.MarkDetection}, {Data: "$ ls\r\n"},
-			{Mark: term.MarkCommandExecuted}, {Data: "file\r\n", Off: 6}, {Mark: term.MarkCommandFinished},
-			{Data: "$ false\r\n", Off: 12}, {Mark: term.MarkCommandExecuted}, {Mark: term.MarkCommandFinished},
-			{Data: "fake", Off: 21}, {Mark: term.MarkExited},
+			{Mark: output.MarkDetection}, {Data: "$ ls\r\n"},
+			{Mark: output.MarkCommandExecuted}, {Data: "file\r\n", Off: 6}, {Mark: output.MarkCommandFinished},
+			{Data: "$ false\r\n", Off: 12}, {Mark: output.MarkCommandExecuted}, {Mark: output.MarkCommandFinished},
+			{Data: "fake", Off: 21}, {Mark: output.MarkExited},
 		}
 		check.Equal(t, "events differ", want, events(t, r))
 		commands, err := h.Commands()
@@ -120,10 +121,10 @@ func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 		time.Sleep(time.Second)
 		f.Print("\x1b]133;C\a") // sleep 100
 		synctest.Wait()
-		want := []item{{Mark: term.MarkDetection}}
+		want := []item{{Mark: output.MarkDetection}}
 		check.Equal(t, "at once", want, events(t, r))
 		time.Sleep(30 * time.Millisecond)
-		want = []item{{Mark: term.MarkCommandExecuted}}
+		want = []item{{Mark: output.MarkCommandExecuted}}
 		check.Equal(t, "after a moment", want, events(t, r))
 	})
 }
@@ -211,7 +212,7 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 	for _, actor := range []term.Actor{term.User, term.Agent("claude")} {
 		theirs := must.Get(pool.As(actor).Terminal(h.ID()))(t)
 		for from := range len(printed) {
-			r := reader(t, theirs, term.ReaderOptions{View: term.ViewRaw, From: int64(from)})
+			r := reader(t, theirs, term.ReaderOptions{View: output.ViewRaw, From: int64(from)})
 			data, _ := readAll(t, r)
 			want := "$ ls\r\nfile\r\n$ false\r\n"
 			switch {
@@ -229,7 +230,7 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 func TestLargePiecesEndInFrontOfSequences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, child, _ := start(t, term.Options{}, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{View: term.ViewOutward})
+		r := reader(t, h, term.ReaderOptions{View: output.ViewOutward})
 		const one = "\x1b[1;31mred\x1b[0m\r\n"
 		want := strings.Repeat(one, 4000)
 		prints(child, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -97,7 +98,7 @@ func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 func TestSizesInARowAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
-		early, late := reader(t, h, term.ReaderOptions{View: term.ViewText}), reader(t, h, term.ReaderOptions{View: term.ViewText})
+		early, late := reader(t, h, term.ReaderOptions{View: output.ViewText}), reader(t, h, term.ReaderOptions{View: output.ViewText})
 		drag := func() {
 			for i := range 300 {
 				must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i), Rows: uint16(1 + i)}))
@@ -108,7 +109,7 @@ func TestSizesInARowAreOne(t *testing.T) {
 		first := events(t, early)
 		drag() // an unchanged size makes no mark; these make the first
 		prints(f, "b")
-		sizes := []item{{Mark: term.MarkDetection}, {Mark: term.MarkCommandExecuted}, {Data: "a"}, {Mark: term.MarkResized}}
+		sizes := []item{{Mark: output.MarkDetection}, {Mark: output.MarkCommandExecuted}, {Data: "a"}, {Mark: output.MarkResized}}
 		if fmt.Sprint(first) != fmt.Sprint(sizes) {
 			t.Errorf("after a drag: %v, want %v", first, sizes)
 		}

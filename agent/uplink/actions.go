@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/vocab"
@@ -12,18 +13,18 @@ import (
 
 // actionFor translates a mark for a host that speaks that version of the protocol. It
 // returns nil for marks that hosts are not told, and for titles, see publisher.tellTitle.
-func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
+func actionFor(m *output.Mark, version string, commandActions bool) ahp.Action {
 	switch m.Kind {
-	case term.MarkCwd:
+	case output.MarkCwd:
 		if cwd := ahp.FileURI(m.Text); cwd != "" {
 			return ahp.TerminalCwdChanged{Cwd: cwd}
 		}
 		return nil
-	case term.MarkResized:
+	case output.MarkResized:
 		return resized(m.Size)
-	case term.MarkCleared:
+	case output.MarkCleared:
 		return ahp.TerminalCleared{}
-	case term.MarkExited:
+	case output.MarkExited:
 		exited := ahp.TerminalExited{Meta: ahp.AddTime(nil, ahp.ExitedKey, m.Exit.At)}
 		if m.Exit.Reason != vocab.ExitLost || !ahp.HasLifecycle(version) { // an older protocol cannot say that the code is unknown
 			exited.ExitCode = new(int64(m.Exit.Code))
@@ -34,11 +35,11 @@ func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 		return nil
 	}
 	switch m.Kind {
-	case term.MarkDetection:
+	case output.MarkDetection:
 		return ahp.TerminalCommandDetectionAvailable{}
-	case term.MarkCommandExecuted:
+	case output.MarkCommandExecuted:
 		return executed(m.Command)
-	case term.MarkCommandFinished:
+	case output.MarkCommandFinished:
 		return finished(m.Command)
 	}
 	return nil
@@ -101,12 +102,12 @@ func outward(h term.Handle) term.Info {
 }
 
 // shown returns a mark, not a title, as the host may see it.
-func shown(h term.Handle, m *term.Mark) *term.Mark {
+func shown(h term.Handle, m *output.Mark) *output.Mark {
 	out, rules := *m, h.Outward()
 	switch m.Kind {
-	case term.MarkCwd:
+	case output.MarkCwd:
 		out.Text = rules.Redact(m.Text)
-	case term.MarkCommandExecuted, term.MarkCommandFinished:
+	case output.MarkCommandExecuted, output.MarkCommandFinished:
 		out.Command = shownCommand(h, m.Command)
 	}
 	return &out

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/host"
@@ -116,7 +117,7 @@ func heap() int64 {
 // how to end it: with an error unless it has shown the whole flood up to an offset.
 func watchLocally(t *testing.T, pool *term.Pool) (end func(offset int64) error) {
 	t.Helper()
-	r := must.Get(pool.As(term.User).List()[0].Reader(term.ReaderOptions{View: term.ViewText, Hold: true}))(t)
+	r := must.Get(pool.As(term.User).List()[0].Reader(term.ReaderOptions{View: output.ViewText, Hold: true}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var check testkit.FloodCheck
 	var wrong error

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/flow"
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/ahp"
 )
@@ -96,7 +97,7 @@ func (p *publisher) begin(ctx context.Context) (err error) {
 	defer func() { done(err == nil) }()
 	// The reader comes before the announcement: from now on the holder keeps, for the
 	// next daemon, the output that this one has taken and the host lacks.
-	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
+	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: output.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
 		return err
 	}
 	return p.announce(ctx)
@@ -184,34 +185,34 @@ func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) erro
 }
 
 // mark sends the action for a mark, unless the host has it already.
-func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
-	if m.Kind == term.MarkTitle {
+func (p *publisher) mark(ctx context.Context, m *output.Mark) error {
+	if m.Kind == output.MarkTitle {
 		p.retitled = true
 		return p.tellTitle(ctx, false)
 	}
 	m = shown(p.le.h, m)
 	switch m.Kind {
-	case term.MarkCommandExecuted:
+	case output.MarkCommandExecuted:
 		if _, has := p.known[commandID(m.Command.N)]; has || slices.Contains(p.open, m.Command.N) {
 			return nil
 		}
 		p.open = append(p.open, m.Command.N)
-	case term.MarkCommandFinished:
+	case output.MarkCommandFinished:
 		if p.known[commandID(m.Command.N)] {
 			return nil
 		}
 		p.open = slices.DeleteFunc(p.open, func(n int) bool { return n == m.Command.N })
 		p.input.moved = true // it may have changed the branch
-	case term.MarkDetection:
+	case output.MarkDetection:
 		p.detection = true
-	case term.MarkExited:
+	case output.MarkExited:
 		if err := p.tellTitle(ctx, true); err != nil {
 			return err
 		}
-	case term.MarkCwd:
+	case output.MarkCwd:
 		p.cwd = ahp.FileURI(m.Text)
 		p.input.moved = true
-	case term.MarkResized:
+	case output.MarkResized:
 		p.size = m.Size
 	}
 	if a := actionFor(m, p.s.conn.Result().ProtocolVersion, p.s.marker.CommandActions); a != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/integrate"
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/host/shells"
@@ -79,7 +80,7 @@ func (r *runner) Start(_ context.Context, t shells.Request) (shells.Process, err
 	if err != nil {
 		return nil, err
 	}
-	reader, err := h.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
+	reader, err := h.Reader(term.ReaderOptions{View: output.ViewText, Hold: true})
 	if err != nil {
 		return nil, errors.Join(err, h.Kill(context.Background()))
 	}
@@ -187,28 +188,28 @@ func (p *process) Next(ctx context.Context) (shells.Event, error) {
 
 // action returns the action for subscribers about a mark; nil if the host itself reports
 // it.
-func action(m *term.Mark) ahp.Action {
+func action(m *output.Mark) ahp.Action {
 	switch m.Kind {
-	case term.MarkDetection:
+	case output.MarkDetection:
 		return ahp.TerminalCommandDetectionAvailable{}
-	case term.MarkCommandExecuted:
+	case output.MarkCommandExecuted:
 		return ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Text(), Timestamp: m.Command.Started.UnixMilli(),
 			Meta: ahp.NewCommandMeta(m.Command.Verified)}
-	case term.MarkCommandFinished:
+	case output.MarkCommandFinished:
 		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: m.Command.DurationMs}
-	case term.MarkTitle:
+	case output.MarkTitle:
 		return ahp.TerminalTitleChanged{Title: cmp.Or(m.Text, "terminal")}
-	case term.MarkCwd:
+	case output.MarkCwd:
 		if cwd := ahp.FileURI(m.Text); cwd != "" {
 			return ahp.TerminalCwdChanged{Cwd: cwd}
 		}
-	case term.MarkExited:
+	case output.MarkExited:
 		return ahp.TerminalExited{ExitCode: code(&m.Exit.Code)}
 	}
 	return nil // resized: the host has requested and reported that
 }
 
-func commandID(m *term.Mark) string { return fmt.Sprint("cmd-", m.Command.N) }
+func commandID(m *output.Mark) string { return fmt.Sprint("cmd-", m.Command.N) }
 
 func code(n *int) *int64 {
 	if n == nil {

@@ -30,6 +30,7 @@ var rawDecoders = map[string]string{
 	"agent/declared/store.go":     "the daemon's own file",
 	"agent/identity.go":           "the daemon's own file",
 	"agent/local/agents.go":       "the daemon's own files",
+	"agent/output/":               "screens that holders keep",
 	"agent/term/":                 "records of holders, and notes in logs",
 	"cmd/tether/":                 "the daemon's log, the audit log, and lines that are passed on as they are",
 	"host/access/owners.go":       "a file of the host's own",

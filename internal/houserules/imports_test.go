@@ -44,7 +44,8 @@ const layers = `
 	shellint < agent/redact;
 	screen < record;
 	NONE < record/recordtest;
-	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/ring, agent/redact, record, shellint, platform/pty, vocab < agent/term;
+	agent/ring, agent/redact, record, platform/pty, vocab < agent/output;
+	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/output < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;

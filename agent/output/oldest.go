@@ -1,8 +1,7 @@
-package term
+package output
 
 import (
 	"bytes"
-	"io"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 const advancePart = 32
 
 // oldest is the screen at the oldest byte of a log, or a little behind it: the result of
-// the dropped output. Positions are raw offsets. Guarded by the terminal's mutex.
+// the dropped output. Positions are raw offsets.
 type oldest struct {
 	record.Backdrop
 	marks int64 // number of the first mark that the screen has not processed
@@ -37,10 +36,10 @@ func (o *oldest) lose(raw int64) {
 	o.outward, o.stops, o.kept = outwardScreen{judge: o.outward.judge}, nil, nil
 }
 
-// giveUp drops the screen if it takes more than so many bytes, because memory is short.
+// GiveUp drops the screen if it takes more than so many bytes, because memory is short.
 // Screens that are stored for the next daemon have a bound of their own and stay.
-func (o *oldest) giveUp(most int) {
-	if o.Cost()+o.outward.cost() > most {
+func (l *Log) GiveUp(most int) {
+	if o := &l.oldest; o.Cost()+o.outward.cost() > most {
 		o.Lose(o.At())
 		o.outward = outwardScreen{judge: o.outward.judge}
 	}
@@ -59,7 +58,7 @@ func (o *oldest) resize(z Size) {
 func (o *oldest) cost() int {
 	n := o.Cost() + o.outward.cost()
 	for i := range o.kept {
-		n += o.kept[i].cost()
+		n += o.kept[i].Cost()
 	}
 	return n
 }
@@ -76,23 +75,23 @@ func (o *oldest) shown() Screen {
 // leave processes the output before a raw offset, which the log is about to drop. Output
 // that the scanner has not judged yet would be lost; that does not happen, because a log
 // is larger than the scanner's undecided part.
-func (s *stream) leave(to int64) {
-	s.leaveTo(to)
-	s.oldest.forget(to)
-	s.emulateAhead(to)
+func (l *Log) leave(to int64) {
+	l.leaveTo(to)
+	l.oldest.forget(to)
+	l.emulateAhead(to)
 }
 
-func (s *stream) leaveTo(to int64) {
-	o := &s.oldest
+func (l *Log) leaveTo(to int64) {
+	o := &l.oldest
 	if to <= o.At() {
 		return
 	}
-	known := min(to, s.decided)
+	known := min(to, l.decided)
 	for o.At() < known {
 		limit := known
-		n := max(s.marks.Search(o.At()), o.marks)
-		for ; n < s.marks.End(); n++ {
-			m := s.marks.At(n)
+		n := max(l.marks.Search(o.At()), o.marks)
+		for ; n < l.marks.End(); n++ {
+			m := l.marks.At(n)
 			if m.Off >= known || m.Kind == MarkResized && m.Off > o.At() {
 				limit = min(limit, m.Off)
 				break
@@ -102,7 +101,7 @@ func (s *stream) leaveTo(to int64) {
 			}
 		}
 		o.marks = n
-		s.leavePiece(limit)
+		l.leavePiece(limit)
 	}
 	if o.At() < to {
 		o.lose(to)
@@ -111,12 +110,12 @@ func (s *stream) leaveTo(to int64) {
 
 // leavePiece processes the output up to a raw offset, within which the size does not
 // change.
-func (s *stream) leavePiece(to int64) {
-	o := &s.oldest
-	s.leaveOutward(o.At(), to)
+func (l *Log) leavePiece(to int64) {
+	o := &l.oldest
+	l.leaveOutward(o.At(), to)
 	for o.At() < to {
 		text := o.Room()
-		end, n := s.fill(text[:cap(text)], ViewScreen, o.At(), to, false)
+		end, n := l.Fill(text[:cap(text)], ViewScreen, o.At(), to, false)
 		if end == o.At() {
 			o.lose(to) // impossible: there is room
 			return
@@ -125,13 +124,20 @@ func (s *stream) leavePiece(to int64) {
 	}
 }
 
-// setLimit changes the bound of the log.
-func (s *stream) setLimit(limit int) {
-	if low := s.log.End() - int64(ring.New(limit).Limit()); low > s.log.Start() {
-		s.leave(low)
+// SetLimit changes the bound of the log, in bytes. What no longer fits is dropped.
+func (l *Log) SetLimit(limit int) {
+	if low := l.log.End() - int64(ring.New(limit).Limit()); low > l.log.Start() {
+		l.leave(low)
 	}
-	s.log.SetLimit(limit)
-	s.oldest.SetBatch(s.log.Limit() / advancePart)
+	l.log.SetLimit(limit)
+	l.oldest.SetBatch(l.log.Limit() / advancePart)
+}
+
+// First returns the oldest exact screen that is known or, if there is none, the oldest of
+// all: the result of the output before Screen.Raw.
+func (l *Log) First() Screen {
+	l.leave(l.log.Start())
+	return l.oldest.first()
 }
 
 // Screen is what a terminal shows before a raw offset.
@@ -146,8 +152,8 @@ type Screen struct {
 	judged  bool   // all of outward was examined
 }
 
-// cost is the memory that it takes, in bytes.
-func (a *Screen) cost() int {
+// Cost is the memory that it takes, in bytes.
+func (a *Screen) Cost() int {
 	if a.isMasked() {
 		return len(a.Replay) + len(a.outward)
 	}
@@ -159,40 +165,11 @@ func (a *Screen) isMasked() bool {
 	return len(a.outward) > 0 && (len(a.Replay) != len(a.outward) || &a.outward[0] != &a.Replay[0])
 }
 
-// Oldest moves the reader to the oldest output that is kept, or to the first offset after
-// it where the screen is known, and returns the screen there. That screen and the
-// reader's later output together show the same as all output from the start. For
-// ViewOutward the screen is masked as the output is; if that is impossible, Replay is
-// empty and the screen is not exact.
-func (r *Reader) Oldest() (Screen, error) {
-	t := r.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r.closed {
-		return Screen{}, io.ErrClosedPipe
-	}
-	s := &t.stream
-	start := s.log.Start()
-	s.leave(start)
-	at := s.oldest.first()
-	if r.view == ViewOutward && t.lending.rules != nil {
-		s.maskScreen(&at, t.lending.rules)
-	}
-	r.pos, r.ended = at.Raw, false
-	r.off = r.offsetLocked(at.Raw)
-	r.mark = s.marks.Search(at.Raw)
-	if r.holds {
-		t.needLocked()
-		t.readers.makeRoom()
-	}
-	return at, nil
-}
-
-// maskScreen masks a screen for an agent, and counts the masked places. If a part of it
+// MaskScreen masks a screen for an agent, and counts the masked places. If a part of it
 // was printed while nobody looked for secrets, it masks the secrets that are on the
 // screen now, and removes text that may be a part of a secret: the rest has scrolled
 // away, or is printed later.
-func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
+func (l *Log) MaskScreen(at *Screen, rules *redact.Rules) {
 	if at.judged {
 		at.toOutward()
 		return
@@ -211,7 +188,7 @@ func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	unknown := keyLines().Match(at.Replay) || bytes.Contains(at.Replay, []byte("-----END ")) && !bytes.Contains(at.Replay, []byte("-----BEGIN ")) // the rest of a private key
 	before := shownBefore(is)
 	next := make([]byte, nextLook)
-	_, n := s.fill(next, ViewText, at.Raw, min(at.Raw+nextLook, s.texted), false)
+	_, n := l.Fill(next, ViewText, at.Raw, min(at.Raw+nextLook, l.texted), false)
 	for _, m := range masksIn(rules, append(slices.Clip(before), next[:n]...)) {
 		unknown = unknown || m.Start < int64(len(before)) && m.End > int64(len(before))
 	}
@@ -238,11 +215,11 @@ func masksIn(rules *redact.Rules, text []byte) []redact.Mask {
 
 // shownBefore returns the text of a screen before its cursor, with full lines joined. A
 // secret may begin there and continue behind the screen.
-func shownBefore(s *screen.Screen) []byte {
-	cols, _ := s.Size()
-	x, y := s.Cursor()
+func shownBefore(is *screen.Screen) []byte {
+	cols, _ := is.Size()
+	x, y := is.Cursor()
 	var text []byte
-	for line := range strings.Lines(s.Text()) {
+	for line := range strings.Lines(is.Text()) {
 		line = strings.TrimSuffix(line, "\n")
 		if y == 0 {
 			return append(text, string([]rune(line)[:min(x, len([]rune(line)))])...)

@@ -1,14 +1,22 @@
-package term
+package output
 
 import (
 	"math/bits"
 	"sort"
 
+	"tether/platform/pty"
 	"tether/record"
 	"tether/shellint"
 )
 
-// View is the form in which a Reader hands out the stream.
+// Size is a terminal's size in cells, 1 to 1000 each way.
+type Size = pty.Size
+
+// MinBuffer is the smallest buffer that Fill takes, in bytes; less could not hold the
+// replacement of one cut.
+const MinBuffer = 64
+
+// View is a form of the output.
 type View uint8
 
 const (
@@ -27,8 +35,8 @@ const (
 	ViewRaw
 )
 
-// isText says whether the view counts text offsets.
-func (v View) isText() bool { return v == ViewText || v == ViewOutward }
+// IsText says whether the view counts text offsets.
+func (v View) IsText() bool { return v == ViewText || v == ViewOutward }
 
 // cutKind selects the replacement of a cut range in a view.
 type cutKind uint8
@@ -115,7 +123,7 @@ func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 // cutList is the cuts of the retained stream in ascending order, and with them the
 // mapping between raw and text offsets. A cut takes two bytes, so that binary output,
 // with a cut every few bytes, fits into the bound of the log as text does: see
-// stream.weight.
+// Log.Weight.
 type cutList struct {
 	blocks record.Queue[*cutBlock]
 	last   cut  // the newest cut, which may still grow; it is in no block

@@ -1,4 +1,4 @@
-package term
+package output
 
 import (
 	"bytes"
@@ -10,10 +10,9 @@ import (
 )
 
 // outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked
-// was printed on it, both views are the same, and this one costs nothing. Guarded by the
-// terminal's mutex.
+// was printed on it, both views are the same, and this one costs nothing.
 type outwardScreen struct {
-	judge    *redaction     // the terminal's redaction; nil: nobody looks for secrets
+	judge    *Redaction     // the log's redaction; nil: nobody looks for secrets
 	screen   *screen.Screen // nil: it is the same as the person's
 	unjudged bool           // the screen may have text that was not examined; then screen is nil
 	waits    []byte         // masked text that screen has not processed yet
@@ -43,10 +42,10 @@ func (w *outwardScreen) cost() int {
 
 // leaveOutward processes the output of a raw range in the hosts' view, before the
 // person's screen processes it unmasked.
-func (s *stream) leaveOutward(from, to int64) {
-	o, w := &s.oldest, &s.oldest.outward
+func (l *Log) leaveOutward(from, to int64) {
+	o, w := &l.oldest, &l.oldest.outward
 	v := w.judge
-	at := s.cuts.textAt(from)
+	at := l.cuts.textAt(from)
 	if v == nil || v.lazy || at < v.begun || to > v.frontier {
 		w.screen, w.waits, w.unjudged = nil, nil, true
 		return
@@ -58,7 +57,7 @@ func (s *stream) leaveOutward(from, to int64) {
 		}
 		w.screen, w.unjudged, w.apart = o.Screen().Clone(), false, 0
 		w.screen.Conceal()
-	case w.screen == nil && !v.masks(at, s.cuts.textAt(to)):
+	case w.screen == nil && !v.masks(at, l.cuts.textAt(to)):
 		return
 	case w.screen == nil:
 		w.screen, w.apart = o.Screen().Clone(), 0
@@ -66,18 +65,18 @@ func (s *stream) leaveOutward(from, to int64) {
 		w.apart = 0
 		if w.flush(); !w.screen.Doubtful() && bytes.Equal(w.screen.Replay(), o.Screen().Replay()) {
 			w.screen, w.waits = nil, nil
-			s.leaveOutward(from, to)
+			l.leaveOutward(from, to)
 			return
 		}
 	}
 	w.apart += to - from
 	for pos := from; pos < to; {
-		if cap(w.waits)-len(w.waits) < minReadBuffer {
+		if cap(w.waits)-len(w.waits) < MinBuffer {
 			w.flush()
 			w.waits = make([]byte, 0, outwardWaits)
 		}
 		n := len(w.waits)
-		end, k := s.fill(w.waits[n:cap(w.waits)], ViewText, pos, to, false)
+		end, k := l.Fill(w.waits[n:cap(w.waits)], ViewText, pos, to, false)
 		if end == pos && k == 0 {
 			break // impossible: there is room
 		}
@@ -88,7 +87,7 @@ func (s *stream) leaveOutward(from, to int64) {
 }
 
 // masks reports whether something is masked in a range of text.
-func (v *redaction) masks(from, to int64) bool {
+func (v *Redaction) masks(from, to int64) bool {
 	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := q.Len()
 		if i := sort.Search(n, func(i int) bool { return q.At(i).End > from }); i < n && q.At(i).Start < to {
@@ -147,20 +146,20 @@ func differences(a, b string) (n int) {
 	return n
 }
 
-// outwardFrom returns the screen as hosts see it at a raw offset, or at the first later
+// OutwardFrom returns the screen as hosts see it at a raw offset, or at the first later
 // offset where it is known; nil if there is none.
-func (s *stream) outwardFrom(raw int64) *Screen {
-	o := &s.oldest
+func (l *Log) OutwardFrom(raw int64) *Screen {
+	o := &l.oldest
 	for _, k := range o.kept {
 		if k.Raw >= raw && k.judged {
 			k.toOutward()
 			return &k
 		}
 	}
-	limit := int64(s.log.Limit())
-	far := min(raw+limit-limit/aheadLeft, s.seen)
+	limit := int64(l.log.Limit())
+	far := min(raw+limit-limit/aheadLeft, l.seen)
 	for step := int64(restStep); ; step = min(2*step, restMost) {
-		s.leaveTo(raw)
+		l.leaveTo(raw)
 		if o.Screen().Pending() == 0 {
 			break
 		}

@@ -1,4 +1,4 @@
-package term
+package output
 
 import (
 	"math/rand/v2"
