@@ -285,7 +285,7 @@ const notYet = math.MaxInt64
 // grant's text has arrived already, the host does not know its position and shows only
 // later text.
 func (t *terminal) positionLocked(g ahp.Grant) int64 {
-	if t == nil || g.From > t.applied {
+	if t == nil || g.From > t.out.Applied() {
 		return notYet
 	}
 	for _, before := range t.audience.grants {
@@ -293,7 +293,7 @@ func (t *terminal) positionLocked(g ahp.Grant) int64 {
 			return before.pos
 		}
 	}
-	return t.content.end
+	return t.out.End()
 }
 
 // passedLocked is called after output was recorded while a grant waits for its text.
@@ -305,10 +305,10 @@ func (t *terminal) passedLocked(applied, end int64) {
 		g := &t.audience.grants[i]
 		switch {
 		case g.pos != notYet:
-		case g.from > t.applied:
+		case g.from > t.out.Applied():
 			t.audience.pending = true
 		default: // because of removed marks, the position may be a little later than necessary
-			g.pos = min(end+max(0, g.from-applied), t.content.end)
+			g.pos = min(end+max(0, g.from-applied), t.out.End())
 			passed = true
 		}
 	}

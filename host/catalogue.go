@@ -10,6 +10,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/output"
 	"tether/host/rights"
 	"tether/internal/change"
 	"tether/screen"
@@ -127,7 +128,7 @@ func (l lookedAt) startLocked() int64 {
 	if l.from == 0 {
 		return 0
 	}
-	return l.t.offsetLocked(l.from, l.t.endedBeforeLocked(l.from))
+	return l.t.out.OffsetOf(l.from)
 }
 
 // Info implements agenttools.Terminal.
@@ -141,7 +142,7 @@ func (l lookedAt) Info() agenttools.Info {
 func (l lookedAt) Commands() []vocab.Command {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	return slices.DeleteFunc(l.t.commandsLocked(), func(c vocab.Command) bool { return c.Start < l.startLocked() })
+	return slices.DeleteFunc(l.t.out.Commands(), func(c vocab.Command) bool { return c.Start < l.startLocked() })
 }
 
 // Read implements agenttools.Terminal.
@@ -150,8 +151,8 @@ func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.newRead
 // ReadScreen implements agenttools.ScreenTerminal.
 func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
 	l.h.mu.Lock()
-	old, pos := l.t.oldScreenLocked()
-	from := max(l.t.startLocked(), l.t.offsetLocked(pos, l.t.endedBeforeLocked(pos)))
+	old, pos := l.t.out.OldScreen()
+	from := max(l.t.out.StartOffset(), l.t.out.OffsetOf(pos))
 	if l.from > 0 { // the screen may show earlier output
 		old, from = agenttools.OldScreen{Cols: old.Cols, Rows: old.Rows}, max(from, l.startLocked())
 	}
@@ -185,10 +186,10 @@ func (c *client) machineLocked() string {
 // infoLocked describes t for a viewer who sees its text from the position from on.
 func (t *terminal) infoLocked(from int64) agenttools.Info {
 	i := t.describeLocked(from)
-	i.Start, i.End = t.startLocked(), t.endOffsetLocked()
+	i.Start, i.End = t.out.StartOffset(), t.out.EndOffset()
 	t.mirrorInfoLocked(&i)
 	if from > 0 {
-		i.Start = max(i.Start, t.offsetLocked(from, t.endedBeforeLocked(from)))
+		i.Start = max(i.Start, t.out.OffsetOf(from))
 	}
 	return i
 }
@@ -196,16 +197,16 @@ func (t *terminal) infoLocked(from int64) agenttools.Info {
 // describeLocked is infoLocked without the offsets. To find where they begin, all
 // recorded parts would have to be examined.
 func (t *terminal) describeLocked(from int64) agenttools.Info {
-	s := &t.state
+	s := t.state
 	machine := t.creator.machineLocked()
 	if !t.remote() {
 		machine = hostMachine
 	}
 	i := agenttools.Info{ID: t.id, Cwd: ahp.PathOf(s.Cwd), Owner: agenttools.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
 		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection}
-	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
-	if c := t.content.running(); c != nil && (from == 0 || t.beganLocked(c) >= from) {
-		i.Running = c.line
+	i.Cols, i.Rows = cmp.Or(i.Cols, output.DefaultCols), cmp.Or(i.Rows, output.DefaultRows)
+	if line, began, ok := t.out.Running(); ok && (from == 0 || began >= from) {
+		i.Running = line
 	} else if m := t.mirror(); m != nil && !m.fed && from == 0 {
 		i.Running = m.running
 	}
@@ -239,82 +240,5 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	return i
 }
 
-// beganLocked returns the position at which a recorded command began.
-func (t *terminal) beganLocked(c *command) int64 {
-	at := t.content.end
-	for i := len(t.content.parts) - 1; i >= 0; i-- {
-		p := &t.content.parts[i]
-		if at -= int64(p.size); p.command == c {
-			return at
-		}
-	}
-	return 0
-}
-
 // hostMachine is the name of the machine on which server-executed terminals run.
 const hostMachine = "host"
-
-// startLocked returns the offset of the oldest text that readers get.
-func (t *terminal) startLocked() int64 {
-	start := t.readableLocked()
-	return t.offsetLocked(start, t.endedBeforeLocked(start))
-}
-
-// endedBeforeLocked returns how many commands have ended before the text at a position.
-func (t *terminal) endedBeforeLocked(pos int64) int64 {
-	n := t.marks.base
-	for i := range t.marks.list {
-		if t.marks.list[i].pos >= pos {
-			break
-		}
-		n = t.marks.list[i].ended
-	}
-	return n
-}
-
-// commandsLocked returns the commands that are still recorded, oldest first.
-func (t *terminal) commandsLocked() []vocab.Command {
-	var all []vocab.Command
-	at := t.content.oldest()
-	for i := range t.content.parts {
-		p := &t.content.parts[i]
-		if p.command != nil {
-			all = append(all, t.mcpCommandLocked(p, at))
-		}
-		at += int64(p.size)
-	}
-	return all
-}
-
-// commandLocked returns the newest command with that id, which its owner has chosen.
-func (t *terminal) commandLocked(id string) (vocab.Command, bool) {
-	at := t.content.end
-	for i := len(t.content.parts) - 1; i >= 0; i-- {
-		p := &t.content.parts[i]
-		at -= int64(p.size)
-		if p.command != nil && p.command.id == id {
-			return t.mcpCommandLocked(p, at), true
-		}
-	}
-	return vocab.Command{}, false
-}
-
-// maxDuration is the longest duration of a command that agents are told, in milliseconds:
-// owners may say anything.
-const maxDuration = 1 << 52
-
-// mcpCommandLocked returns the command of a part whose text begins at a position.
-func (t *terminal) mcpCommandLocked(p *part, at int64) vocab.Command {
-	c := p.command
-	out := vocab.Command{N: c.n, Line: new(c.line), Running: !c.complete, Verified: c.verified, Within: c.outer, Start: t.offsetLocked(at, c.ended), End: t.offsetLocked(at+int64(p.size), c.within)}
-	if out.Running {
-		out.End = t.endOffsetLocked()
-	}
-	if c.exitCode != nil {
-		out.Exit = new(int(*c.exitCode))
-	}
-	if c.duration != nil {
-		out.DurationMs = new(min(*c.duration, maxDuration))
-	}
-	return out
-}

@@ -7,18 +7,13 @@ import (
 	"unicode"
 
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/host/rights"
 	"tether/jsonrpc"
 )
 
 // defaultTitle is the title of a terminal that was created without a name.
 const defaultTitle = "terminal"
-
-// The default size of a server-executed terminal, as with VS Code's host.
-const (
-	defaultCols = 80
-	defaultRows = 24
-)
 
 var (
 	errClosing  = jsonrpc.Errorf(jsonrpc.CodeInternal, "this connection is being closed")
@@ -106,8 +101,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		t = h.addTerminalLocked(p.Channel, c.client, served{c}, state, a)
 		h.auditPortsLocked(t, nil)
 		h.claimedLocked(c.client, p.Channel)
-		t.marks.ended = ahp.FindCommands(p.Meta)
-		t.marks.base = t.marks.ended
+		t.out.SetEnded(ahp.FindCommands(p.Meta))
 		t.created = plausible(ahp.FindTime(p.Meta, ahp.CreatedKey), time.Time{})
 	case !t.ownedBy(c) || !c.client.resume:
 		return errExists
@@ -116,9 +110,8 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		a.declared = told
 		h.setAudienceLocked(t, a)
 		t.bindLocked(c)
-		if t.content.end == 0 && len(t.marks.list) == 0 && t.applied == 0 { // another node owned it, and nobody at this node has read it
-			t.marks.ended = ahp.FindCommands(p.Meta)
-			t.marks.base = t.marks.ended
+		if t.out.Blank() { // another node owned it, and nobody at this node has read it
+			t.out.SetEnded(ahp.FindCommands(p.Meta))
 		}
 		h.updateLocked(t, stateOf(p))
 	}
@@ -238,7 +231,13 @@ func (c *conn) unparkLocked(uri string) bool {
 // told, even without a subscription, and even if t had exited before: the owner knows of
 // the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
-	owner, exit := t.bound(), h.exitLocked(t)
+	owner, before := t.bound(), t.channel.Index()
+	h.exitLocked(t)
+	var exit channel.Piece // the last envelope, behind output that was held back
+	entries, _ := t.channel.Entries(before)
+	for _, e := range entries {
+		exit = e.Piece
+	}
 	switch {
 	case owner == nil || owner == by:
 	case exit.Msg == nil: // it had exited before

@@ -205,7 +205,7 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	e := c.answerLocked(d, reason, typeAlone(d))
 	switch at := c.visibleLocked(d.Channel); {
 	case at.term != nil:
-		e.At = at.term.content.end
+		e.At = at.term.out.End()
 		at.term.addLocked(e, nil)
 	case at.ch != nil:
 		if at.session != nil {

@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/output"
 	"tether/internal/jsonspan"
 )
 
@@ -21,22 +22,6 @@ var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Ver
 func (h *Host) pieceLocked(uri string, a ahp.Action, origin *ahp.Origin) channel.Piece {
 	seq := h.envelopes.Next()
 	return channel.Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, uri, seq, origin, "", ahp.AppendAction(nil, a))}
-}
-
-// noteMeta is the _meta of a terminal/data that comes from the host itself.
-type noteMeta struct {
-	Missing int64       `json:"tether/missingBytes,omitempty"` // ahp.MissingKey
-	Skipped int64       `json:"tether/skippedBytes,omitempty"` // ahp.SkippedKey
-	Screen  *ahp.Screen `json:"tether/screen,omitempty"`       // ahp.ScreenKey: behind the text
-}
-
-// appendNote appends a terminal/data notification with a line from the host itself, or
-// with only its _meta.
-func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
-	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
-	raw, _ := json.Marshal(meta) // numbers and a string
-	dst = append(append(dst[:len(dst)-len("}}}")], `,"_meta":`...), raw...)
-	return append(dst, "}}}"...)
 }
 
 // dataText returns the text between the quotes, as a part of msg, of a terminal/data
@@ -64,20 +49,14 @@ type snapshot struct {
 	root  *ahp.RootState // the root's
 	talk  json.Marshaler // a session's or chat's; else a terminal's:
 	state ahp.TerminalState
-	parts []part
+	text  output.View
 }
 
 // size returns about how long the encoded snapshot will be, in bytes.
 func (s *snapshot) size() int {
-	n := 512
+	n := 512 + s.text.Size()
 	if at := s.state.Meta.Screen; at != nil {
 		n += 2*len(at.Data) + 16*len(at.Sizes)
-	}
-	for i := range s.parts {
-		n += 128
-		for _, r := range s.parts[i].runs {
-			n += len(r.esc)
-		}
 	}
 	return n
 }
@@ -109,7 +88,7 @@ func (s *snapshot) appendState(dst []byte) []byte {
 	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
 	dst = append(dst, head...)
 	dst = append(dst, `"content":`...)
-	dst = appendArray(dst, s.parts, (*part).append)
+	dst = s.text.Append(dst)
 	return append(dst, tail...)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/output"
 )
 
 // Prepared is how many bytes are kept for single subscribers that are brought back, and
@@ -37,7 +38,7 @@ func (h *Host) Memory() (counted, real, least int64) {
 	i := -1
 	for t := range h.everyLocked() {
 		i++
-		n := int64(t.content.held()+t.oldest.cost()) + t.channel.Bytes() + int64(t.marks.bytes)
+		n := t.out.Held() + t.channel.Bytes()
 		if real += n; i == 0 || n < least {
 			least = n
 		}
@@ -49,10 +50,18 @@ func (h *Host) Memory() (counted, real, least int64) {
 func (f *Feed) Lines() (bytes int) {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	for i := range f.t.marks.list {
-		bytes += f.t.marks.list[i].cost()
+	buf := make([]byte, 1<<10)
+	for r := f.t.out.Reader(0); ; {
+		ev, ok, found, _ := r.Find(len(buf), 0)
+		switch {
+		case found:
+			r.Decode(buf)
+		case !ok:
+			return bytes
+		case ev.Finished != nil:
+			bytes += len(ev.Finished.Text())
+		}
 	}
-	return bytes
 }
 
 // Running is the command line that runs in a terminal.
@@ -80,17 +89,21 @@ func (f *Feed) TextPath() string { return contentPath + f.t.id + ".txt" }
 func (f *Feed) Break() {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	parts := f.t.content.parts
-	runs := parts[len(parts)-1].runs
-	runs[len(runs)-1].esc = []byte{'\\'}
+	f.t.out = output.New(1<<20, *f.t.state, broken{})
+	text, _ := output.Clean([]byte(`"broken"`))
+	f.t.out.Text(text)
 }
+
+// broken damages text on its way.
+type broken struct{ output.Emitter }
+
+func (broken) Text(output.Text, int64) []byte { return []byte{'\\'} }
 
 // Recorded is the text of a terminal.
 func (f *Feed) Recorded() string {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	s := snapshot{state: f.t.state, version: newestVersion}
-	s.parts, _ = f.t.content.view(1 << 30)
+	s := snapshot{state: *f.t.state, version: newestVersion, text: f.t.out.View(1<<30, 0)}
 	var st ahp.TerminalState
 	if err := st.UnmarshalJSON(s.appendState(nil)); err != nil {
 		return err.Error()

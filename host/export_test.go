@@ -13,117 +13,12 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/output"
 	"tether/host/rights"
 	"tether/host/runs"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
-	"tether/screen"
 )
-
-// Content is the recorded text of a terminal, for tests.
-type Content struct{ c content }
-
-// NewContent returns a content that is bounded by limit.
-func NewContent(limit int) *Content { return &Content{content{limit: limit}} }
-
-// Text appends text, either shared or not.
-func (x *Content) Text(text string, shared bool) {
-	quoted := jsonspan.AppendQuoteString(nil, text)
-	x.c.appendText(quoted[1:len(quoted)-1], jsonspan.Check{Size: len(text)}, shared)
-}
-
-// Act applies an action that carries no text.
-func (x *Content) Act(a ahp.Action) {
-	t := terminal{content: x.c}
-	t.reduceLocked(a)
-	x.c = t.content
-}
-
-// View decodes the tail of about max bytes and its position in the stream.
-func (x *Content) View(max int) (parts []ahp.ContentPart, from int64, err error) {
-	view, from := x.c.view(max)
-	err = json.Unmarshal(appendArray(nil, view, (*part).append), &parts)
-	return parts, from, err
-}
-
-// Sizes are the cost it keeps count of, the cost that its parts have, and the end of the
-// stream.
-func (x *Content) Sizes() (kept, real int, end int64) {
-	for i := range x.c.parts {
-		p := &x.c.parts[i]
-		size := 0
-		for _, r := range p.runs {
-			size += r.size
-		}
-		if size != p.size {
-			return -1, size, x.c.end
-		}
-		real += p.cost()
-	}
-	return x.c.cost, real, x.c.end
-}
-
-// TakeUp takes up begin and then text in the form of JSON strings, without their quotes:
-// by leaping over it, if leapt says that this can be done, and otherwise. It returns both
-// screens.
-func TakeUp(cols, rows int, begin []byte, texts [][]byte) (leapt bool, over, through *screen.Screen) {
-	var runs []run
-	end := int64(len(begin))
-	for _, esc := range texts {
-		found, err := jsonspan.CheckString(slices.Concat([]byte{'"'}, esc, []byte{'"'}))
-		if err != nil {
-			return false, nil, nil
-		}
-		runs = append(runs, run{esc: esc, size: found.Size, rows: found.Rows, styled: found.Styled})
-		end += int64(found.Size)
-	}
-	take := func(how func(t *terminal)) *screen.Screen {
-		t := &terminal{oldest: oldest{cols: cols, rows: rows, pos: int64(len(begin))}}
-		t.oldest.begun().Write(begin)
-		how(t)
-		return t.oldest.screen
-	}
-	over = take(func(t *terminal) { _, leapt = t.leapLocked(nil, runs, end) })
-	through = take(func(t *terminal) { t.takeUpLocked(nil, runs, int64(len(begin)), end) })
-	return leapt, over, through
-}
-
-// NewDropped is a terminal that keeps so many bytes, and the screen in front of them.
-func NewDropped(limit int) *Dropped {
-	t := &terminal{content: content{limit: limit}, oldest: oldest{cols: 80, rows: 24}}
-	var scratch []byte
-	t.content.left = func(runs []run) { scratch = t.leaveLocked(scratch, runs) }
-	return &Dropped{t: t}
-}
-
-// Dropped is a terminal without a host.
-type Dropped struct {
-	t      *terminal
-	text   string
-	quoted []byte
-	found  jsonspan.Check
-}
-
-// Text prints. The same text is not checked again.
-func (d *Dropped) Text(text string) {
-	if d.text != text {
-		d.text, d.quoted = text, jsonspan.AppendQuoteString(nil, text)
-		d.found, _ = jsonspan.CheckString(d.quoted)
-	}
-	d.t.content.appendText(d.quoted[1:len(d.quoted)-1], d.found, true)
-}
-
-// CleanText is cleanText.
-func CleanText(quoted []byte) ([]byte, int, error) {
-	clean, found, err := cleanText(quoted)
-	return clean, found.Size, err
-}
-
-// DropText is dropText.
-func DropText(quoted []byte, n int) ([]byte, int) {
-	rest, found := dropText(quoted, n)
-	return rest, found.Size
-}
 
 // CleanTitle is cleanTitle.
 func CleanTitle(s string) string { return cleanTitle(s) }
@@ -158,10 +53,11 @@ func NewFeed(h *Host, uri string) *Feed {
 
 // Text prints.
 func (f *Feed) Text(text string) {
-	quoted := jsonspan.AppendQuoteString(nil, text)
+	clean, _ := output.Clean(jsonspan.AppendQuoteString(nil, text))
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.h.textLocked(f.t, nil, quoted, jsonspan.Check{Size: len(text)}, 0, nil)
+	f.t.out.Text(clean)
+	f.t.addedLocked()
 }
 
 // Act applies an action.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/output"
 )
 
 // A node that follows a terminal gets the entries of the terminal's log from the owner
@@ -49,22 +51,12 @@ type FeedAnswer struct {
 
 // The kinds of items.
 const (
-	itemReset  = 'R' // earlier text is not available; JSON of feedReset
+	itemReset  = 'R' // earlier text is not available; JSON of output.Reset
 	itemText   = 'T' // a JSON string
 	itemNote   = 'N' // a terminal/data with a line from the host itself
 	itemAction = 'A' // another action
 	itemState  = 'S' // JSON of feedState: the state after the items before
 )
-
-// feedReset says where the text begins.
-type feedReset struct {
-	Offset   int64       `json:"offset"`
-	Commands int64       `json:"commands"` // commands that finished before the text
-	Count    int         `json:"count"`    // commands that began before the text, as the owner counts
-	Cols     int         `json:"cols"`
-	Rows     int         `json:"rows"`
-	Screen   *ahp.Screen `json:"screen,omitempty"`
-}
 
 // feedState is the state of a terminal without its text.
 type feedState struct {
@@ -78,7 +70,7 @@ type feedState struct {
 }
 
 func (t *terminal) feedStateLocked() feedState {
-	s := &t.state
+	s := t.state
 	return feedState{s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle, t.exited}
 }
 
@@ -99,7 +91,7 @@ func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 	}
 	kind, items = items[0], items[1:]
 	off, n := binary.Uvarint(items)
-	if n <= 0 || off > maxPosition {
+	if n <= 0 || off > output.MaxPosition {
 		return 0, 0, nil, nil, false
 	}
 	items = items[n:]
@@ -205,7 +197,7 @@ func (t *terminal) appendEntryLocked(dst []byte, e *channel.Entry) []byte {
 	if e.Here {
 		return dst
 	}
-	end := t.offsets.at(e.At)
+	end := t.out.TextOffset(e.At)
 	if e.From != 0 && e.Past == 0 {
 		head := len(ahp.AppendData(nil, t.uri, e.Seq, nil, nil)) - len("}}}")
 		return appendItem(dst, itemText, end, e.Msg[head:len(e.Msg)-len("}}}")])
@@ -229,31 +221,34 @@ func (t *terminal) appendEntryLocked(dst []byte, e *channel.Entry) []byte {
 // takeTextLocked is takeFeedLocked for positions that are not in the log: it uses the
 // recorded text.
 func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
-	start := t.content.oldest()
-	from := t.offsets.pos(max(r.Offset, 0))
+	start := t.out.Oldest()
+	w := output.Walk{Pos: t.out.PosOf(max(r.Offset, 0))}
 	switch {
-	case r.Offset > t.applied: // the machine has not sent its earlier output again yet
+	case r.Offset > t.out.Applied(): // the machine has not sent its earlier output again yet
 		return a
-	case r.Offset < t.offsets.at(start):
-		from = start
+	case r.Offset < t.out.TextOffset(start):
+		w.Pos = start
 		a.Items = t.appendResetLocked(a.Items, r.Room)
 	}
-	f := filling{t: t, items: a.Items, most: r.Most, room: r.Room}
-	f.pieces = pieces{pos: from, sizes: t.resizesLocked(from), act: f.add, data: f.addText}
-	at := start
-	for i := range t.content.parts {
-		p := &t.content.parts[i]
-		if !f.part(p, at) {
-			a.Items = f.items
-			return a
+	w.Act = func(action ahp.Action) {
+		a.Items = appendItem(a.Items, itemAction, t.out.TextOffset(w.Pos), ahp.AppendAction(nil, action))
+	}
+	w.Text = func(quoted []byte) { a.Items = appendItem(a.Items, itemText, t.out.TextOffset(w.Pos), quoted) }
+	w.Room = func(n int) int {
+		switch {
+		case len(a.Items) > r.Most/2 && len(a.Items)+n > r.Most:
+			return 0
+		case r.Room > 0:
+			return max(0, r.Room-len(a.Items))
 		}
-		at += int64(p.size)
+		return n
 	}
-	for len(f.sizes) > 0 { // changes after all text
-		f.resize()
+	if v := t.out.View(math.MaxInt, 0); !v.Walk(&w) {
+		return a
 	}
+	w.Sizes()
 	data, _ := json.Marshal(t.feedStateLocked()) // has nothing that cannot be encoded
-	a.Items = appendItem(f.items, itemState, t.applied, data)
+	a.Items = appendItem(a.Items, itemState, t.out.Applied(), data)
 	a.Number, a.Index = t.number, t.channel.Index()
 	return a
 }
@@ -261,79 +256,13 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 // appendResetLocked appends an item that says where the recorded text begins, with the
 // screen there.
 func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
-	start := t.content.oldest()
-	old, pos := t.oldScreenLocked()
-	reset := feedReset{Offset: t.offsets.at(start), Commands: t.endedBeforeLocked(start), Count: t.content.count, Cols: old.Cols, Rows: old.Rows}
-	for i := range t.content.parts {
-		if c := t.content.parts[i].command; c != nil {
-			reset.Count = c.n - 1
-			break
-		}
-	}
-	if old.Replay != nil || !old.Exact {
-		reset.Screen = &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-start, 0), Truncated: !old.Exact}
-	}
+	reset := t.out.ResetAt()
 	data, _ := json.Marshal(reset) // likewise
 	if len(data) > ahp.MaxOutputScreen || room > 0 && len(data) > room/2 {
-		reset.Screen = t.unknownScreenLocked()
+		reset.Screen = t.out.UnknownScreen()
 		data, _ = json.Marshal(reset)
 	}
 	return appendItem(dst, itemReset, reset.Offset, data)
-}
-
-// maxEscape is the greatest number of bytes in JSON for one byte of text.
-const maxEscape = 6
-
-// filling collects recorded text from a position on.
-type filling struct {
-	pieces
-	t     *terminal
-	items []byte
-	most  int // bytes of items
-	room  int // upper bound of the items, in bytes; they may exceed it slightly. 0: none
-}
-
-func (f *filling) addText(quoted []byte) {
-	f.items = appendItem(f.items, itemText, f.t.offsets.at(f.pos), quoted)
-}
-
-func (f *filling) add(a ahp.Action) {
-	f.items = appendItem(f.items, itemAction, f.t.offsets.at(f.pos), ahp.AppendAction(nil, a))
-}
-
-// part appends a part whose text begins at a position; it returns false if there is no
-// room for all of it.
-func (f *filling) part(p *part, at int64) bool {
-	if at+int64(p.size) < f.pos {
-		return true
-	}
-	c := p.command
-	if c != nil && at >= f.pos {
-		f.act(c.began())
-	}
-	for _, r := range p.runs {
-		if next := at + int64(r.size); next > f.pos {
-			if len(f.items) > f.most/2 && len(f.items)+len(r.esc) > f.most {
-				return false
-			}
-			skip, _ := escapedPrefix(r.esc, int(max(0, f.pos-at)), false)
-			f.pos = max(f.pos, at)
-			if f.room > 0 && len(f.items)+len(r.esc)-skip > f.room {
-				if some := (f.room - len(f.items)) / maxEscape; some > 0 {
-					end, size := escapedPrefix(r.esc[skip:], some, true)
-					f.run(r.esc[skip:skip+end], size)
-				}
-				return false
-			}
-			f.run(r.esc[skip:], int(next-f.pos))
-			f.pos = next
-		}
-		at += int64(r.size)
-	}
-	if c != nil && c.complete {
-		f.act(c.finished())
-	}
-	return true
 }
 
 // endFeedsLocked forgets the nodes that follow the terminal.

@@ -192,15 +192,14 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 func (c *conn) snapshotLocked(of topic, limit int) snapshot {
 	s := snapshot{uri: of.ch.URI(), seq: c.h.envelopes.Newest(), version: c.client.version}
 	if t := of.term; t != nil {
-		s.state = t.state
-		var from int64
+		s.state = *t.state
 		since := c.fromLocked(t)
-		switch s.parts, from = t.content.viewSince(limit, since); {
+		switch s.text = t.out.View(limit, since); {
 		case c.client.resume: // a machine knows its own text, and its link accepts only short messages
-		case since > t.content.base: // this client must not see earlier text
-			s.state.Meta.Screen = t.unknownScreenLocked()
+		case since > t.out.Base(): // this client must not see earlier text
+			s.state.Meta.Screen = t.out.UnknownScreen()
 		default:
-			s.state.Meta.Screen = t.snapScreenLocked(from)
+			s.state.Meta.Screen = t.out.Screen(s.text.From)
 		}
 	} else if of.session != nil {
 		s.talk = of.session.showsLocked(of.ch, c, limit)

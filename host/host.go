@@ -54,7 +54,6 @@ type Host struct {
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
-	scratch   []byte     // of takeUpLocked: one decoded run, at most maxOutput bytes of text
 	closed    bool
 	envelopes *channel.Order
 	root      *channel.Channel

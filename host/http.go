@@ -174,12 +174,11 @@ func (l lookedAt) state(limit int) (s snapshot, ok bool) {
 	if !ok || t.gone() {
 		return s, false
 	}
-	s = snapshot{uri: t.uri, seq: h.envelopes.Newest(), version: ahp.Versions()[0], state: t.state}
-	var from int64
-	if s.parts, from = t.content.viewSince(min(limit, maxSnapshots), since); since > t.content.base { // earlier output is hidden from this person
-		s.state.Meta.Screen = t.unknownScreenLocked()
+	s = snapshot{uri: t.uri, seq: h.envelopes.Newest(), version: ahp.Versions()[0], state: *t.state}
+	if s.text = t.out.View(min(limit, maxSnapshots), since); since > t.out.Base() { // earlier output is hidden from this person
+		s.state.Meta.Screen = t.out.UnknownScreen()
 	} else {
-		s.state.Meta.Screen = t.snapScreenLocked(from)
+		s.state.Meta.Screen = t.out.Screen(s.text.From)
 	}
 	return s, true
 }

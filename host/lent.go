@@ -32,7 +32,7 @@ func (h *Host) Lent() []Lent {
 	all := make([]Lent, 0, len(h.order)+len(h.parked))
 	for t := range h.everyLocked() {
 		i := t.describeLocked(0)
-		one := Lent{Summary: h.summaryLocked(t, &i), Bytes: t.content.end - t.content.oldest(), Created: t.created.UTC(), May: t.mayWatchLocked()}
+		one := Lent{Summary: h.summaryLocked(t, &i), Bytes: t.out.End() - t.out.Oldest(), Created: t.created.UTC(), May: t.mayWatchLocked()}
 		one.Machine, one.Name = screen.Clean(one.Machine), screen.Clean(one.Name)
 		all = append(all, one)
 	}

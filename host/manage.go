@@ -89,7 +89,7 @@ func (h *Host) entriesOf(p rights.Principal) ([]rights.Entry, error) {
 	for t := range h.everyLocked() {
 		if v.Administers() {
 			owner := &t.creator.principal
-			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.content.end - t.content.oldest()})
+			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.out.End() - t.out.Oldest()})
 		}
 		lent[t.creator.principal.Name]++
 	}

@@ -34,7 +34,7 @@ func (h *Host) recordLocked(t *terminal) {
 func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
-	now := int64(t.content.held()+t.oldest.cost()) + t.channel.Bytes() + int64(t.marks.bytes)
+	now := t.out.Held() + t.channel.Bytes()
 	if t.gone() {
 		now = 0
 	}
@@ -65,11 +65,7 @@ func (h *Host) squeezeLocked() {
 			continue
 		}
 		t.channel.Shrink(level / 3)
-		t.marks.shrink(int(level / 3))
-		t.content.shrink(int(level - t.channel.Bytes() - int64(t.marks.bytes)))
-		if int64(t.oldest.cost()) > level/oldestPart {
-			t.oldest.lose()
-		}
+		t.out.Shrink(level, t.channel.Bytes())
 		h.weighLocked(t)
 	}
 }
@@ -90,20 +86,4 @@ func levelOf(all []*terminal, room int64) int64 {
 		room -= w
 	}
 	return room
-}
-
-// shrink drops the oldest text until the content takes at most about n bytes, and frees
-// its memory. The newest part stays, because it may be a running command.
-func (c *content) shrink(n int) {
-	if c.held() <= n {
-		return
-	}
-	for before := 0; c.held() > n && c.held() != before; { // the rest may have more escapes than the dropped text
-		before = c.held()
-		c.keep(int(max(1, int64(n)*int64(c.cost)/int64(before))))
-	}
-	c.parts = slices.Clone(c.parts)
-	if len(c.parts) > 0 {
-		c.parts[0].runs = slices.Clone(c.parts[0].runs)
-	}
 }

@@ -300,7 +300,7 @@ func (c *conn) awaitRoom(name string, n int) {
 func (c *conn) shownLocked(of topic) int {
 	switch {
 	case of.term != nil:
-		return of.term.content.held()
+		return int(of.term.out.Held())
 	case of.session != nil:
 		return maxSnapshots
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/output"
 	"tether/host/rights"
 	"tether/internal/change"
 )
@@ -116,7 +117,7 @@ func (e *NodeEntry) check() error {
 		return fmt.Errorf("a name in the entry of %s is too long", e.URI)
 	case len(e.Fetched) > ahp.MaxLentPorts:
 		return fmt.Errorf("the entry of %s counts too many ports", e.URI)
-	case e.Cols < 0 || e.Cols > ahp.MaxSize || e.Rows < 0 || e.Rows > ahp.MaxSize || e.Start < 0 || e.End < e.Start || e.End > maxPosition || e.Commands < 0 || e.Commands > maxCommandNumber:
+	case e.Cols < 0 || e.Cols > ahp.MaxSize || e.Rows < 0 || e.Rows > ahp.MaxSize || e.Start < 0 || e.End < e.Start || e.End > output.MaxPosition || e.Commands < 0 || e.Commands > output.MaxCommandNumber:
 		return fmt.Errorf("a number in the entry of %s is out of range", e.URI)
 	}
 	if e.Input != nil {
@@ -187,10 +188,10 @@ func (t *terminal) placeGrantsLocked(a *audience) {
 	for i := range a.grants {
 		switch g := &a.grants[i]; {
 		case g.from == 0:
-		case g.from > max(t.applied, t.mirror().end):
+		case g.from > max(t.out.Applied(), t.mirror().end):
 			g.pos, a.pending = notYet, true
 		default:
-			g.pos = t.offsets.pos(g.from)
+			g.pos = t.out.PosOf(g.from)
 		}
 	}
 }
@@ -198,8 +199,7 @@ func (t *terminal) placeGrantsLocked(a *audience) {
 // setMirrorStateLocked sets the state of a mirror that is not fed from the catalogue. It
 // makes no mark: marks come with the text.
 func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
-	before := t.state
-	s := &t.state
+	before, s := *t.state, t.state
 	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = cleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
 	t.exited = e.Exited
 	if t.subscribed() {
@@ -279,7 +279,7 @@ func (h *Host) loseMirrorLocked(t *terminal, m *mirror, within time.Duration) {
 	}
 	m.lost, m.since = true, time.Now()
 	m.fillDone()
-	if p := t.parked(); p != nil && t.applied < m.end && p.dropped == "" {
+	if p := t.parked(); p != nil && t.out.Applied() < m.end && p.dropped == "" {
 		p.dropped = droppedWithNode
 	}
 	h.afterLocked(&m.grace, within, func() { h.abandonLocked(t) })
@@ -381,7 +381,7 @@ func (h *Host) arrive(t *terminal) {
 	late := time.After(fillTime)
 	for {
 		h.mu.Lock()
-		if m := t.mirror(); m == nil || !m.fed || m.lost || t.endOffsetLocked() >= m.end {
+		if m := t.mirror(); m == nil || !m.fed || m.lost || t.out.EndOffset() >= m.end {
 			h.mu.Unlock()
 			return
 		}
@@ -412,8 +412,8 @@ func (h *Host) Wants(uri string) (f FeedRequest, node string, ok bool) {
 		return f, m.node, false
 	}
 	f = FeedRequest{URI: uri, Epoch: m.epoch, Offset: -1, Watching: t.observersLocked(), Watchers: t.watchingLocked()}
-	if t.content.end > t.content.base || t.applied > 0 {
-		f.Offset = t.applied
+	if t.out.End() > t.out.Base() || t.out.Applied() > 0 {
+		f.Offset = t.out.Applied()
 	}
 	return f, m.node, true
 }

@@ -285,11 +285,11 @@ func (h *Host) changesLocked(since int64, most int) NodeChanges {
 
 // nodeEntryLocked describes a terminal of this node to the others.
 func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
-	s, cl, i := &t.state, t.creator, t.infoLocked(0)
+	s, cl, i := t.state, t.creator, t.infoLocked(0)
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
 		Announced: t.name, feedState: t.feedStateLocked(),
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.fetched), Created: t.created, Away: t.isAway(), Holds: t.channel.Holds,
-		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.marks.ended, Watching: t.observersLocked(),
+		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.out.Ended(), Watching: t.observersLocked(),
 		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" || in.checkout != (vocab.Checkout{}) {
 		p := ahp.NewState("", string(in.Input), in.InputSince)

@@ -103,7 +103,7 @@ func (h *Host) parkLocked(t *terminal, p *parked) {
 		h.unparkLocked(h.parked[0], "the host has too many parked terminals")
 	}
 	if !t.state.Lifecycle.Exited() { // only for AHP: readers at the host's own doors wait for the machine
-		t.addLocked(channel.Entry{Piece: h.pieceLocked(t.uri, ahp.TerminalExited{ExitCode: &noCode}, nil), At: t.content.end, Here: true}, nil)
+		t.addLocked(channel.Entry{Piece: h.pieceLocked(t.uri, ahp.TerminalExited{ExitCode: &noCode}, nil), At: t.out.End(), Here: true}, nil)
 	}
 	over := func(why string) {
 		h.mu.Lock()
@@ -133,10 +133,8 @@ func (h *Host) unparkLocked(t *terminal, why string) {
 	h.unlistParkedLocked(t, nil)
 	delete(h.byID, t.id)
 	if !t.state.Lifecycle.Exited() {
-		t.strip = nil
-		exited := ahp.TerminalExited{ExitCode: &noCode}
-		t.reduceLocked(exited)
-		t.markLocked(exited)
+		t.out.Abandon(ahp.TerminalExited{ExitCode: &noCode})
+		t.exited = time.Now()
 		h.endInputLocked(t)
 	}
 	t.moved.Raise()
@@ -167,9 +165,7 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 		return
 	}
 	p.dropped = why
-	t.marks.forget(t.content.end)
-	t.content.clear()
-	t.oldest.lose()
+	t.out.DropText()
 	t.channel.Shrink(0)
 	h.weighLocked(t)
 	h.rowChangedLocked(t)
@@ -272,7 +268,7 @@ func (h *Host) shortName(uri string) string {
 func (h *Host) handOverParkedLocked(cl *client) {
 	for _, t := range h.parked {
 		if t.mirror() == nil && t.lentBy(cl) {
-			m := &mirror{node: cl.node, epoch: cl.epoch, end: t.applied}
+			m := &mirror{node: cl.node, epoch: cl.epoch, end: t.out.Applied()}
 			t.followNode(m)
 			h.noteGoneLocked(t, true)
 			h.loseMirrorLocked(t, m, NodeLost)

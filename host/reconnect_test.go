@@ -407,3 +407,26 @@ func (s *sized) Recv(ctx context.Context) ([]byte, error) {
 	s.most.Store(max(s.most.Load(), int64(len(msg))))
 	return msg, err
 }
+
+// suffix tells whether short is the tail of long: the same parts from the back, except
+// that the first of short may lack the beginning of its text.
+func suffix(long, short []ahp.ContentPart) error {
+	if len(short) > len(long) {
+		return fmt.Errorf("%d parts of %d", len(short), len(long))
+	}
+	long = long[len(long)-len(short):]
+	for i := range short {
+		l, s := long[i], short[i]
+		if i == 0 {
+			text := s.Text()
+			if !strings.HasSuffix(l.Text(), text) {
+				return fmt.Errorf("the first part %.60q is no tail of %.60q", text, l.Text())
+			}
+			l.Value, l.Output, s.Value, s.Output = "", "", "", ""
+		}
+		if diff := cmp.Diff(l, s); diff != "" {
+			return fmt.Errorf("part %d of %d: %s", i, len(short), diff)
+		}
+	}
+	return nil
+}

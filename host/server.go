@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"tether/ahp"
+	"tether/host/output"
 	"tether/host/rights"
 	"tether/host/shells"
 	"tether/internal/jsonspan"
@@ -64,7 +65,7 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
 	state := stateOf(&p)
 	state.Meta = ahp.TerminalMeta{} // a shell of the host does not continue another terminal
-	state.Cols, state.Rows = cmp.Or(state.Cols, defaultCols), cmp.Or(state.Rows, defaultRows)
+	state.Cols, state.Rows = cmp.Or(state.Cols, output.DefaultCols), cmp.Or(state.Rows, output.DefaultRows)
 	proc, err := h.opts.Runner.Start(h.ctx, shells.Request{
 		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
 	})
@@ -119,11 +120,13 @@ func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait <-chan struct{}) 
 		h.applyLocked(t, printable(ev.Action), nil)
 		return nil
 	}
-	quoted, found, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
+	text, err := output.Clean(jsonspan.AppendQuote(nil, ev.Text))
 	if err != nil {
 		return nil // impossible: it was quoted here
 	}
-	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, 0, nil)
+	text.Room = room(t.uri, text)
+	t.out.Text(text)
+	t.addedLocked()
 	return t.channel.Pace()
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"tether/ahp"
 	"tether/host/rights"
-	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
@@ -272,7 +271,7 @@ func (c *Call) until(ctx context.Context, terminal string, over func(*ahp.Termin
 		case t == nil || !c.call.uses(t):
 			h.mu.Unlock()
 			return ErrDetached
-		case over(&t.state):
+		case over(t.state):
 			h.mu.Unlock()
 			return nil
 		}
@@ -348,14 +347,8 @@ func (t *terminal) blockLocked() ahp.ToolContent {
 	if !t.state.Lifecycle.Exited() {
 		return block
 	}
-	parts, from := t.content.view(previewBytes)
-	var text []byte
-	for i := range parts {
-		if more, err := jsonspan.AppendUnquote(text, parts[i].appendText(nil)); err == nil { // it was checked when it came in
-			text = more
-		}
-	}
-	preview, truncated := string(text), from > 0
+	v := t.out.View(previewBytes, 0)
+	preview, truncated := string(v.AppendText(nil)), v.From > 0
 	block.Terminal.Result = &ahp.TerminalResult{ExitCode: t.state.Lifecycle.ExitCode, Preview: &preview, Truncated: &truncated}
 	return block
 }

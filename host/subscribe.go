@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/output"
 	"tether/host/rights"
 	"tether/jsonrpc"
 )
@@ -82,7 +83,6 @@ func (s *subscription) catchUpLocked() {
 		return
 	}
 	r := resync{h: s.conn.h, t: t, uri: s.ch.URI()}
-	r.act, r.data = r.add, r.addText
 	if !t.ownedBy(s.conn) {
 		r.text(s)
 	}
@@ -90,68 +90,24 @@ func (s *subscription) catchUpLocked() {
 	if s.ch.Ended() && !t.state.Lifecycle.Exited() { // it is parked, or continues under another URI
 		r.act(ahp.TerminalExited{ExitCode: &noCode})
 	}
-	s.Restart(r.envelopes, t.content.end)
+	s.Restart(r.envelopes, t.out.End())
 	s.conn.client.exact = max(s.conn.client.exact, r.h.envelopes.Newest())
 	s.conn.skipped++
 }
 
-// pieces sends recorded text on as messages.
-type pieces struct {
-	pos   int64            // position of the next text
-	sizes []mark           // later changes of the terminal's size
-	act   func(ahp.Action) // adds an action
-	data  func([]byte)     // adds text, which is quoted; pos is behind it
-}
-
-// run adds text, with the changes of the terminal's size within it.
-func (p *pieces) run(esc []byte, size int) {
-	for len(esc) > 0 {
-		at, n := len(esc), size
-		for len(p.sizes) > 0 && p.sizes[0].pos < p.pos+int64(size) {
-			next := p.sizes[0]
-			if next.pos > p.pos {
-				at, n = escapedPrefix(esc, int(next.pos-p.pos), false)
-				break
-			}
-			p.resize()
-		}
-		quoted := make([]byte, 0, at+2)
-		quoted = append(append(append(quoted, '"'), esc[:at]...), '"')
-		p.pos += int64(n)
-		p.data(quoted)
-		esc, size = esc[at:], size-n
-	}
-}
-
-// resize adds the next change of size.
-func (p *pieces) resize() {
-	p.act(ahp.TerminalResized{Cols: int64(p.sizes[0].resized[0]), Rows: int64(p.sizes[0].resized[1])})
-	p.sizes = p.sizes[1:]
-}
-
-// began and finished are the actions of a command.
-func (c *command) began() ahp.Action {
-	return ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)}
-}
-
-func (c *command) finished() ahp.Action {
-	return ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration}
-}
-
 // resync collects the envelopes of one resynchronisation.
 type resync struct {
-	pieces
 	h         *Host
 	t         *terminal
 	uri       string // of the channel
 	envelopes []channel.Piece
 }
 
-func (r *resync) add(a ahp.Action) {
+func (r *resync) act(a ahp.Action) {
 	r.envelopes = append(r.envelopes, r.h.pieceLocked(r.uri, a, nil))
 }
 
-func (r *resync) addText(quoted []byte) {
+func (r *resync) data(quoted []byte) {
 	seq := r.h.envelopes.Next()
 	r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: ahp.AppendData(nil, r.uri, seq, nil, quoted)})
 }
@@ -159,38 +115,22 @@ func (r *resync) addText(quoted []byte) {
 // text replaces the subscriber's content with the tail of the terminal's.
 func (r *resync) text(s *subscription) {
 	most := s.conn.resyncingLocked()
-	since := s.conn.fromLocked(r.t)
-	parts, from := r.t.content.viewSince(most, since)
+	since, base := s.conn.fromLocked(r.t), r.t.out.Base()
+	v := r.t.out.View(most, since)
 	r.act(ahp.TerminalCleared{})
-	line, skipped := "", max(from-max(s.At(), r.t.content.base, since), 0)
+	line, skipped := "", max(v.From-max(s.At(), base, since), 0)
 	if skipped > 0 {
 		line = fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
 	}
-	if line != "" || from > r.t.content.base {
-		seq := r.h.envelopes.Next()
-		at := r.t.unknownScreenLocked()
-		if since <= r.t.content.base { // otherwise the screen may show text that this subscriber may not see
-			at = r.h.screenAtLocked(r.t, from, most)
+	if line != "" || v.From > base {
+		note := output.Note{Skipped: skipped, Screen: r.t.out.UnknownScreen()}
+		if since <= base { // otherwise the screen may show text that this subscriber may not see
+			note.Screen = r.t.out.ScreenAt(v.From, most)
 		}
-		msg := appendNote(r.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})
-		r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: msg})
+		seq := r.h.envelopes.Next()
+		r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, r.uri, seq, nil, "", note.Action(line))})
 	}
-	r.pos, r.sizes = from, r.t.resizesLocked(from)
-	for i := range parts {
-		r.part(&parts[i])
-	}
-}
-
-func (r *resync) part(p *part) {
-	if c := p.command; c != nil {
-		r.act(c.began())
-	}
-	for _, run := range p.runs {
-		r.run(run.esc, run.size)
-	}
-	if c := p.command; c != nil && c.complete {
-		r.act(c.finished())
-	}
+	v.Walk(&output.Walk{Pos: v.From, Act: r.act, Text: r.data})
 }
 
 // rest sends the state except for the content. Actions that the subscriber has seen

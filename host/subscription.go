@@ -65,7 +65,7 @@ func (s *subscription) judgeLocked() {
 func (s *subscription) startLocked() {
 	var end int64
 	if s.term != nil {
-		end = s.term.content.end
+		end = s.term.out.End()
 	}
 	s.Start(end)
 }

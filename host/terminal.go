@@ -6,6 +6,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/output"
 	"tether/host/rights"
 	"tether/internal/change"
 )
@@ -16,15 +17,12 @@ type terminal struct {
 	uri     string
 	channel *channel.Channel
 	feeder  feeder
-	creator *client           // for a client-executed terminal, its owner; changes only when a parked one is continued
-	state   ahp.TerminalState // without Content
-	content content
-	oldest  oldest
+	creator *client // for a client-executed terminal, its owner; changes only when a parked one is continued
+	out     *output.Log
+	state   *ahp.TerminalState // of out
 
 	// Client-executed terminals.
-	applied int64          // length of the owner's text, in bytes of UTF-8, up to which the host has it
 	due     notices[*conn] // the connections that are to be told
-	strip   *stripper      // nil while the owner's text cannot be within a mark
 	watch   watchState
 	input   input
 	printed string    // the first URL of its machine that the running command has printed
@@ -45,8 +43,6 @@ type terminal struct {
 	id              string // idOf its first URI; never changes
 	name            string // the name with which it was announced
 	created, exited time.Time
-	marks           marks
-	offsets         textOffsets
 	moved           change.Signal     // raised when text, a mark, or the right to see it was added or removed
 	waits           []*awaitingReader // the readers that wait for output
 	watchers        watcherState
@@ -70,12 +66,12 @@ func (t *terminal) ownedBy(c *conn) bool {
 // addTerminalLocked adds a new terminal to the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, by feeder, state ahp.TerminalState, a audience) *terminal {
 	h.envelopes.Next() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
-	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
+	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator,
 		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, withdrawn: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
+	t.out = output.New(h.opts.Scrollback, state, emitter{t})
+	t.state = &t.out.State
 	t.feedBy(by)
-	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.rowVersion = t.number
-	t.clearOldestLocked()
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
 	h.byID[t.id] = t
@@ -152,53 +148,38 @@ func (t *terminal) gone() bool { return t.channel.Ended() && t.parked() == nil }
 var noCode int64 = -1
 
 // applyLocked applies an action without terminal text to t and broadcasts it to the
-// subscribers, with the envelope that it returns.
-func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) channel.Piece {
-	if _, ok := a.(ahp.TerminalExited); ok {
-		h.endStripLocked(t)
+// subscribers.
+func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
+	switch a := a.(type) {
+	case ahp.TerminalExited:
 		h.endInputLocked(t)
+		t.exited = exitTime(a)
 		defer h.recheckPortsLocked(t)
+	case ahp.TerminalCleared, ahp.TerminalCommandExecuted:
+		t.printed = ""
 	}
-	before := t.state
-	t.reduceLocked(a)
-	t.markLocked(a)
-	e := channel.Entry{Piece: h.pieceLocked(t.uri, a, origin), At: t.content.end}
-	if x, ok := a.(ahp.TerminalExited); ok && x.ExitCode == nil {
-		x.ExitCode = &noCode
-		e.Old = ahp.AppendEnvelope(nil, t.uri, e.Seq, origin, "", ahp.AppendAction(nil, x))
-	}
-	t.addLocked(e, nil)
+	before := *t.state
+	t.out.Apply(a, origin)
+	t.addedLocked()
 	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
 		h.listChangedLocked(t)
 	}
-	return e.Piece
 }
 
-func (t *terminal) reduceLocked(a ahp.Action) {
-	switch a := a.(type) {
-	case ahp.TerminalCleared:
-		t.content.clear()
-		t.clearOldestLocked()
-		t.printed = ""
-	case ahp.TerminalCommandExecuted:
-		t.printed = ""
-		t.marks.began(commandNumber(a.CommandID), t.content.open+1, t.content.end)
-		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, verified: !a.Meta.IsUnverified(), ended: t.marks.ended})
-	case ahp.TerminalCommandFinished:
-		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs, t.marks.ended)
+// exitTime returns when a terminal has exited: now, unless the owner has said it.
+func exitTime(a ahp.TerminalExited) time.Time {
+	if at := ahp.FindTime(a.Meta, ahp.ExitedKey); !at.IsZero() {
+		return at
 	}
-	t.state = ahp.ReduceTerminal(t.state, a)
-	t.state.Content = nil
+	return time.Now()
 }
 
-// exitLocked records that t has exited, with the code -1, and returns the envelope. If t
-// has exited already, it returns none.
-func (h *Host) exitLocked(t *terminal) (exit channel.Piece) {
+// exitLocked records that t has exited, with the code -1, unless t has exited already.
+func (h *Host) exitLocked(t *terminal) {
 	if !t.state.Lifecycle.Exited() {
-		exit = h.applyLocked(t, ahp.TerminalExited{ExitCode: new(int64(-1))}, nil)
+		h.applyLocked(t, ahp.TerminalExited{ExitCode: new(int64(-1))}, nil)
 	}
-	return exit
 }
 
 // ackNowLocked schedules an acknowledgement even if subscribers have not caught up.
@@ -206,15 +187,14 @@ func (t *terminal) ackNowLocked() {
 	t.channel.Release()
 	t.watchedLocked()
 	if t.creator.resume {
-		t.channel.AckNow(t.applied)
+		t.channel.AckNow(t.out.Applied())
 	}
 }
 
 // addLocked appends an envelope to the terminal's channel, whose subscribers w may wake.
 func (t *terminal) addLocked(e channel.Entry, w *channel.Wakes) {
 	t.channel.Add(e, w)
-	t.host.recordLocked(t)
-	t.moved.Raise()
+	t.addedLocked()
 }
 
 // subs yields the subscriptions to t. None may begin or end meanwhile.

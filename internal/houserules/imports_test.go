@@ -97,7 +97,9 @@ const layers = `
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/bounded < agent/local;
-	internal/bounded, internal/change, internal/oneconn, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
+	internal/bounded, internal/change, internal/oneconn, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc < host;
+	agenttools, ahp, internal/jsonspan, shellint < host/output;
+	host/output < host;
 	NONE < host/web, host/webpush;
 	ahp, internal/retry, screen < host/shells;
 	host/shells < host;

@@ -1,4 +1,4 @@
-package host
+package output
 
 import (
 	"bytes"
@@ -8,9 +8,12 @@ import (
 	"tether/internal/jsonspan"
 )
 
+// ShareBytes is the length from which on recorded text refers to the message that it was
+// sent with.
+const ShareBytes = 1 << 10 // bytes
+
 const (
 	runBytes     = 16 << 10 // bytes; short appends are collected in runs of at most this size
-	shareBytes   = 1 << 10  // bytes; text of at least this length is referenced, not copied
 	lineLookout  = 4 << 10  // bytes; how far forward a cut looks for the start of a line
 	partOverhead = 64       // bytes that each part costs in addition to its text, so that empty commands are bounded too
 )
@@ -107,7 +110,7 @@ func (c *content) push(p part) {
 }
 
 func (p *part) appendRun(r run, shared bool) {
-	if shared && len(r.esc) >= shareBytes {
+	if shared && len(r.esc) >= ShareBytes {
 		p.runs = append(p.runs, r)
 		return
 	}
@@ -311,25 +314,6 @@ func cutPoint(esc []byte, n int) (at, size int) {
 	return at, size
 }
 
-// hex4 reads four hexadecimal digits, which have been validated.
-func hex4(b []byte) uint64 {
-	v, _ := strconv.ParseUint(string(b), 16, 32)
-	return v
-}
-
-// joinable reports whether escaped text may be joined with other text without a change of
-// meaning. Text that begins or ends with half of a surrogate pair may not: joined with
-// the other half it would decode to one character instead of two U+FFFD.
-func joinable(esc []byte) bool {
-	if len(esc) >= 6 && esc[0] == '\\' && esc[1] == 'u' && hex4(esc[2:6])>>10 == 0xDC00>>10 {
-		return false
-	}
-	end := esc[max(0, len(esc)-6):]
-	// The backslash may itself be escaped. Then this is a false alarm, which costs one
-	// decoding.
-	return len(end) < 6 || end[0] != '\\' || end[1] != 'u' || hex4(end[2:6])>>10 != 0xD800>>10
-}
-
 // append writes the part as JSON: an element of the content of a terminal state.
 func (p *part) append(dst []byte) []byte {
 	if p.command == nil {
@@ -368,4 +352,29 @@ func (p *part) appendText(dst []byte) []byte {
 		dst = append(dst, r.esc...)
 	}
 	return append(dst, '"')
+}
+
+// oldest returns the position of the oldest kept text.
+func (c *content) oldest() int64 {
+	from := c.end
+	for i := range c.parts {
+		from -= int64(c.parts[i].size)
+	}
+	return from
+}
+
+// shrink drops the oldest text until the content takes at most about n bytes, and frees
+// its memory. The newest part stays, because it may be a running command.
+func (c *content) shrink(n int) {
+	if c.held() <= n {
+		return
+	}
+	for before := 0; c.held() > n && c.held() != before; { // the rest may have more escapes than the dropped text
+		before = c.held()
+		c.keep(int(max(1, int64(n)*int64(c.cost)/int64(before))))
+	}
+	c.parts = slices.Clone(c.parts)
+	if len(c.parts) > 0 {
+		c.parts[0].runs = slices.Clone(c.parts[0].runs)
+	}
 }

@@ -1,4 +1,4 @@
-package host_test
+package output_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
-	"tether/host"
+	"tether/host/output"
 	"tether/internal/jsonspan"
 	"tether/internal/testkit/must"
 )
@@ -42,7 +42,7 @@ func textOf(parts []ahp.ContentPart) string { return ahp.TerminalState{Content: 
 
 // mirror is a content next to the state that the reducer makes of the same actions.
 type mirror struct {
-	content *host.Content
+	content *output.Content
 	state   ahp.TerminalState
 	n       int // commands
 }
@@ -110,7 +110,7 @@ func FuzzContent(f *testing.F) {
 	f.Add(uint16(4000), []byte(strings.Repeat("\x03a line of text\n\x00\x04\x01", 40)))
 	f.Fuzz(func(t *testing.T, limit uint16, script []byte) {
 		limit = max(limit, 600) // a command part alone may cost this much
-		m := mirror{content: host.NewContent(int(limit))}
+		m := mirror{content: output.NewContent(int(limit))}
 		for len(script) > 0 {
 			op := script[0]
 			n := min(len(script)-1, int(op%17))
@@ -125,7 +125,7 @@ func TestContentIsATailOfTheReducersText(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		limit := 600 + random.IntN(20_000)
-		m := mirror{content: host.NewContent(limit)}
+		m := mirror{content: output.NewContent(limit)}
 		for i := range 120 {
 			text := strings.Repeat("zeile 界 \x1b[31m\"x\\", random.IntN(3)) + strings.Repeat("\n", random.IntN(3))
 			m.step(byte(random.UintN(256)), text)
@@ -137,7 +137,7 @@ func TestContentIsATailOfTheReducersText(t *testing.T) {
 }
 
 func TestContentIsCutAtTheStartOfALine(t *testing.T) {
-	c := host.NewContent(2000)
+	c := output.NewContent(2000)
 	for i := range 1000 {
 		c.Text(fmt.Sprintf("line %d\n", i), false)
 	}
@@ -150,7 +150,7 @@ func TestContentIsCutAtTheStartOfALine(t *testing.T) {
 }
 
 func TestContentBoundsEmptyCommands(t *testing.T) {
-	c := host.NewContent(10_000)
+	c := output.NewContent(10_000)
 	for i := range 100_000 {
 		c.Act(ahp.TerminalCommandExecuted{CommandID: fmt.Sprint(i), CommandLine: "true"})
 	}
@@ -165,7 +165,7 @@ func FuzzCleanText(f *testing.F) {
 		f.Add([]byte(seed), []byte(`"\ude00tail"`), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte, cut uint8) {
-		clean, size, err := host.CleanText(a)
+		clean, size, err := output.CleanText(a)
 		want, wantErr := jsonspan.AppendUnquote(nil, a)
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%q: %v, decoding says %v", a, err, wantErr)
@@ -177,7 +177,7 @@ func FuzzCleanText(f *testing.F) {
 		if err != nil || string(got) != string(want) || size != len(want) || !utf8.Valid(clean) {
 			t.Fatalf("%q became %q (%v), size %d; want the text %q and %d", a, clean, err, size, want, len(want))
 		}
-		if other, _, err := host.CleanText(b); err == nil {
+		if other, _, err := output.CleanText(b); err == nil {
 			joined := append(append([]byte(nil), clean[:len(clean)-1]...), other[1:]...)
 			both, err := jsonspan.AppendUnquote(nil, joined)
 			second, _ := jsonspan.AppendUnquote(nil, other)
@@ -186,24 +186,11 @@ func FuzzCleanText(f *testing.F) {
 			}
 		}
 		if n := int(cut); n < len(want) {
-			rest, left := host.DropText(clean, n)
+			rest, left := output.SkipText(clean, n)
 			text, _ := jsonspan.AppendUnquote(nil, rest)
 			if !strings.HasSuffix(string(want), string(text)) || left != len(text) || len(want)-left < n || len(want)-left > n+3 {
 				t.Fatalf("%d bytes dropped from %q leave %q (%d)", n, want, text, left)
 			}
 		}
 	})
-}
-
-func TestCleanTitle(t *testing.T) {
-	for in, want := range map[string]string{
-		"make run":                   "make run",
-		"a\x1b]0;b\x07c\r\nd\u0085e": "a]0;bcde",
-		"ev\u202eil\u2066":           "evil",
-		"日本":                         "日本",
-	} {
-		if got := host.CleanTitle(in); got != want {
-			t.Errorf("CleanTitle(%q) = %q, want %q", in, got, want)
-		}
-	}
 }

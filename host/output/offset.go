@@ -1,4 +1,4 @@
-package host
+package output
 
 import "sort"
 
@@ -9,7 +9,7 @@ import "sort"
 // report gaps, and lacks shells' marks. This file maps between the two.
 
 // textOffsets maps positions in the recorded text to offsets in the owner's text. Neither
-// goes back. In the zero value they are equal. Guarded by the host's mutex.
+// goes back. In the zero value they are equal.
 type textOffsets struct {
 	steps []offsetStep // ascending
 	base  int64        // how far offsets are ahead of positions before the first step
@@ -108,20 +108,32 @@ func (o *textOffsets) trim(pos int64) {
 	}
 }
 
-// placedLocked records that all of the owner's text up to an offset was recorded, except
-// for held-back text; from is the position where it began.
-func (t *terminal) placedLocked(from, end int64) {
-	if t.strip != nil {
-		end -= int64(len(t.strip.pending))
+// placed records that all of the owner's text up to an offset was recorded, except for
+// held-back text; from is the position where it began.
+func (l *Log) placed(from, end int64) {
+	if l.strip != nil {
+		end -= int64(len(l.strip.pending))
 	}
-	t.offsets.step(from, end-(t.content.end-from))
-	if len(t.offsets.steps) > maxSteps/8 {
-		t.offsets.trim(t.content.oldest())
+	l.offsets.step(from, end-(l.content.end-from))
+	if len(l.offsets.steps) > maxSteps/8 {
+		l.offsets.trim(l.content.oldest())
 	}
 }
 
-// offsetLocked returns the offset of a position after so many ends of commands.
-func (t *terminal) offsetLocked(pos, ended int64) int64 { return t.offsets.at(pos) + ended }
+// OffsetOf returns the offset of a position, with the commands that have ended before it.
+func (l *Log) OffsetOf(pos int64) int64 { return l.offsets.at(pos) + l.marks.endedBefore(pos) }
 
-// endOffsetLocked returns the offset of the next text.
-func (t *terminal) endOffsetLocked() int64 { return t.offsetLocked(t.content.end, t.marks.ended) }
+// PosOf returns the position of an offset in the owner's text alone.
+func (l *Log) PosOf(off int64) int64 { return l.offsets.pos(off) }
+
+// TextOffset returns the offset of a position in the owner's text alone.
+func (l *Log) TextOffset(pos int64) int64 { return l.offsets.at(pos) }
+
+// StartOffset returns the offset of the oldest text that readers get.
+func (l *Log) StartOffset() int64 { return l.OffsetOf(l.readable()) }
+
+// EndOffset returns the offset of the next text.
+func (l *Log) EndOffset() int64 { return l.offsets.at(l.content.end) + l.marks.ended }
+
+// readable returns the position from which on readers get everything.
+func (l *Log) readable() int64 { return max(l.content.oldest(), l.marks.from) }

@@ -1,4 +1,4 @@
-package host
+package output
 
 import (
 	"tether/internal/jsonspan"
@@ -53,31 +53,29 @@ func (s *stripper) take(dst, text []byte) []byte {
 	return dst
 }
 
-// stripLocked returns checked text of the owner without marks. The result may be the
-// argument.
-func (t *terminal) stripLocked(quoted []byte, found jsonspan.Check) ([]byte, jsonspan.Check) {
-	if t.strip == nil && !found.OSC {
-		return quoted, found
+// stripped returns text of the owner without marks.
+func (l *Log) stripped(t Text) Text {
+	if l.strip == nil && !t.found.OSC {
+		return t
 	}
-	if t.strip == nil {
-		t.strip = &stripper{scanner: shellint.NewScanner(shellint.Options{})}
+	if l.strip == nil {
+		l.strip = &stripper{scanner: shellint.NewScanner(shellint.Options{})}
 	}
-	text, _ := jsonspan.AppendUnquote(nil, quoted)
-	out := t.strip.strip(make([]byte, 0, len(text)), text)
-	if t.strip.scanner.AtRest() {
-		t.strip = nil
+	text, _ := jsonspan.AppendUnquote(nil, t.Quoted)
+	out := requote(l.strip.strip(make([]byte, 0, len(text)), text))
+	out.Room, out.With = t.Room, t.With
+	if l.strip.scanner.AtRest() {
+		l.strip = nil
 	}
-	return requote(out)
+	return out
 }
 
-// endStripLocked appends the held-back text when the owner's text does not continue: at a
-// gap and at the exit.
-func (h *Host) endStripLocked(t *terminal) {
-	if t.strip == nil {
-		return
+// endStrip appends the held-back text when the owner's text does not continue: at a gap
+// and at the exit.
+func (l *Log) endStrip() {
+	if l.strip != nil {
+		out := requote(l.strip.rest(nil))
+		l.strip = nil
+		l.Text(out)
 	}
-	out := t.strip.rest(nil)
-	t.strip = nil
-	quoted, found := requote(out)
-	h.textLocked(t, nil, quoted, found, t.creator.party, nil)
 }

@@ -1,13 +1,11 @@
-package host
+package output
 
 import (
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
-	"tether/ahp"
 	"tether/vocab"
 )
 
@@ -30,7 +28,6 @@ type mark struct {
 }
 
 // marks are the marks of one terminal, by position. Mark number n is list[n-first].
-// Guarded by the host's mutex.
 type marks struct {
 	list  []mark
 	first int64 // number of dropped marks
@@ -119,7 +116,7 @@ func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
 func (m *marks) began(n int64, open int, pos int64) {
 	ended := n - int64(open)
 	switch {
-	case n <= 0 || n > maxCommandNumber || ended < 0:
+	case n <= 0 || n > MaxCommandNumber || ended < 0:
 	case !m.known:
 		m.known = true
 		more := ended - m.ended
@@ -133,8 +130,8 @@ func (m *marks) began(n int64, open int, pos int64) {
 	}
 }
 
-// maxCommandNumber is the greatest number of a command that the host accepts.
-const maxCommandNumber = 1 << 40
+// MaxCommandNumber is the greatest number of a command that the host accepts.
+const MaxCommandNumber = 1 << 40
 
 // commandNumber returns the number in an owner's id of a command, 0 if it has none.
 func commandNumber(id string) int64 {
@@ -149,27 +146,30 @@ func commandNumber(id string) int64 {
 // end returns how many marks there have ever been.
 func (m *marks) end() int64 { return m.first + int64(len(m.list)) }
 
-// markLocked adds a mark for an action of which readers are told.
-func (t *terminal) markLocked(a ahp.Action) {
-	m := mark{pos: t.content.end}
-	switch a := a.(type) {
-	case ahp.TerminalResized:
-		m.resized = &[2]int{int(a.Cols), int(a.Rows)}
-	case ahp.TerminalExited:
-		m.exited = true
-		if t.exited = ahp.FindTime(a.Meta, ahp.ExitedKey); t.exited.IsZero() {
-			t.exited = time.Now()
-		}
-	case ahp.TerminalCommandFinished:
-		c, ok := t.commandLocked(a.CommandID)
-		if !ok {
-			return
-		}
-		m.finished = &c
-		t.marks.ended++
-	default:
-		return
+// exited reports whether there is a mark of an exit.
+func (m *marks) exited() bool {
+	return slices.ContainsFunc(m.list, func(x mark) bool { return x.exited })
+}
+
+// reset makes the text at a position the first that is known. So many commands have ended
+// before.
+func (m *marks) reset(ended, pos int64) {
+	m.from, m.ended = pos, ended
+	if len(m.list) == 0 {
+		m.base = ended
+	} else {
+		m.add(mark{pos: pos})
 	}
-	t.marks.trim(t.content.oldest())
-	t.marks.add(m)
+}
+
+// endedBefore returns how many commands have ended before the text at a position.
+func (m *marks) endedBefore(pos int64) int64 {
+	n := m.base
+	for i := range m.list {
+		if m.list[i].pos >= pos {
+			break
+		}
+		n = m.list[i].ended
+	}
+	return n
 }

@@ -1,4 +1,4 @@
-package host_test
+package output_test
 
 import (
 	"bytes"
@@ -7,54 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"tether/host"
+	"tether/host/output"
 	"tether/internal/jsonspan"
 	"tether/internal/testkit"
-	"tether/internal/testkit/must"
 )
-
-// Text that a program has drawn long ago is on the screen, although the host has not kept
-// it, until output is missing.
-func TestScreenOfTrimmedText(t *testing.T) {
-	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot"), Scrollback: 64 << 10})
-	agent := must.Get(overHTTP(t, url, "agent-bot", nil))(t)
-	const uri = "ahp-terminal:/dev"
-	laptop := as(t, url, "machine-laptop", "laptop-id", viewOptions{})
-	laptop.create(uri)
-	laptop.output(uri, "\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H", -1)
-	for i := 0; i < 20_000; {
-		var b strings.Builder
-		for ; i < 20_000 && b.Len() < 8<<10; i++ {
-			fmt.Fprintf(&b, "\x1b[4;1H\x1b[Kcounter %d", i)
-		}
-		laptop.output(uri, b.String(), -1)
-	}
-	laptop.ping()
-	var all []listed
-	use(t, agent, "list_terminals", nil, &all)
-	type shown struct {
-		History   string
-		Truncated bool
-	}
-	read := func() (s shown) {
-		t.Helper()
-		use(t, agent, "read_terminal", map[string]any{"terminalId": all[0].ID, "format": "screen"}, &s)
-		return s
-	}
-	if got, want := read(), (shown{History: "THE HEADER\n\n\ncounter 19999"}); got != want {
-		t.Errorf("the screen is %+v, want %+v", got, want)
-	}
-	laptop.output(uri, "after a gap", 1<<30)
-	laptop.ping()
-	if got := read(); !got.Truncated || !strings.Contains(got.History, "after a gap") {
-		t.Errorf("after a gap the screen is %+v, want truncated", got)
-	}
-	laptop.output(uri, "\x1b[2J\x1b[Hclear", -1)
-	laptop.ping()
-	if got, want := read(), (shown{History: "clear"}); got != want {
-		t.Errorf("after it was cleared the screen is %+v, want %+v", got, want)
-	}
-}
 
 // pieces cuts text as an owner sends it, in the form of JSON strings without their
 // quotes.
@@ -73,7 +29,7 @@ func pieces(random *rand.Rand, text []byte, most int) (all [][]byte) {
 // checkLeap compares skipped with written text.
 func checkLeap(t *testing.T, cols, rows int, begin []byte, texts [][]byte) (leapt bool) {
 	t.Helper()
-	leapt, over, through := host.TakeUp(cols, rows, begin, texts)
+	leapt, over, through := output.TakeUp(cols, rows, begin, texts)
 	if leapt && (!bytes.Equal(over.Replay(), through.Replay()) || over.Pending() != through.Pending()) {
 		t.Fatalf("%dx%d behind %q: %.200q…\nleaves %q\nleapt over %q", cols, rows, begin, bytes.Join(texts, nil), through.Replay(), over.Replay())
 	}
@@ -124,7 +80,7 @@ func BenchmarkTrim(b *testing.B) {
 	for _, unit := range []string{"1000000\r\n", "\x1b[32m  CC\x1b[0m [ 12%] \x1b[1;34msrc/module/obj/a1b2.o\x1b[0m: \x1b[33mwarning:\x1b[0m unused variable 'v12'\r\n", "\x1b[2;3H\x1b[Kcounter\r\n"} {
 		b.Run(fmt.Sprintf("%.12q", unit), func(b *testing.B) {
 			text := strings.Repeat(unit, 64<<10/len(unit))
-			c := host.NewDropped(1 << 20)
+			c := output.NewDropped(1 << 20)
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
 				c.Text(text)
