@@ -83,7 +83,7 @@ func (f *Feed) Newest() weak.Pointer[byte] {
 }
 
 // TextPath is where a terminal can be had as text.
-func (f *Feed) TextPath() string { return contentPath + f.t.id + ".txt" }
+func (f *Feed) TextPath() string { return "/terminals/" + f.t.id + ".txt" }
 
 // Break makes reading the newest text of a terminal meet a bug.
 func (f *Feed) Break() {

@@ -61,7 +61,7 @@ func (h *Host) Asked() (bytes, waiting int) { return share(&h.messages.asked) }
 func (h *Host) TextPath(uri string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return contentPath + h.terminals[uri].id + ".txt"
+	return "/terminals/" + h.terminals[uri].id + ".txt"
 }
 
 // Arrival receives a longer message that arrives after the given time, in pieces if it is

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/output"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/host/runs"
 	"tether/internal/jsonspan"
@@ -77,30 +76,6 @@ func (f *Feed) Lend(a ahp.Audience) {
 
 // Vacant is why no command can be run there, nil if one can.
 func (f *Feed) Vacant() error { return vacant(lookedAt{h: f.h, t: f.t}) }
-
-// LoginTable is logins, for tests.
-type LoginTable struct{ s logins }
-
-// NewLoginTable returns one without any.
-func NewLoginTable() *LoginTable { return &LoginTable{newLogins(nil, zerolog.Nop())} }
-
-// Launch is launch.
-func (x *LoginTable) Launch(p rights.Principal) string { return x.s.launch(p) }
-
-// Follow is follow.
-func (x *LoginTable) Follow(code string) (rights.Principal, bool) { return x.s.follow(code) }
-
-// Login is login.
-func (x *LoginTable) Login(p rights.Principal) string { return x.s.login(p, rights.ProofNow) }
-
-// Find is find.
-func (x *LoginTable) Find(cookie string) (rights.Principal, bool) { return x.s.find(cookie) }
-
-// Fresh is fresh.
-func (x *LoginTable) Fresh(cookie string) bool { return x.s.fresh(cookie) == nil }
-
-// Len is how many there are.
-func (x *LoginTable) Len() (launches, browsers int) { return x.s.launches.Len(), x.s.browsers.Len() }
 
 // ToolName is toolName.
 func ToolName(machine, tool string) string { return toolName(machine, tool) }
@@ -266,7 +241,11 @@ func (f *Feed) Remove() {
 }
 
 // BuiltWith sets whether the host was built with the page's scripts.
-func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }
+func (h *Host) BuiltWith(scripts bool) {
+	o := h.pageOptions()
+	o.Scripts = scripts
+	h.page = page.New(o)
+}
 
 // GuestAsksForRuns has a guest with a link to a terminal ask about earlier runs.
 func GuestAsksForRuns(ctx context.Context, uri string) error {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/admission"
 	"tether/host/channel"
+	"tether/host/login"
+	"tether/host/page"
 	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/runs"
-	"tether/host/web"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
 	"tether/mcp"
@@ -29,28 +29,24 @@ type Host struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
-	mux  *http.ServeMux // set once; see Handle
 
 	epoch    time.Time    // when it was made; set once
 	draining atomic.Bool  // see Drain
 	rights   atomic.Int32 // see SetRights
 
-	checks       *admission.Checks // in front of all doors; set once
-	creates      bounded.Rates     // limits new terminals of machines, by name
-	agents       mcp.Servers       // for each principal that has connected
-	logins       logins
-	matching     *agenttools.Matching // problems, for the page
-	messages     *messageMemory
-	renders      bounded.Slots // of downloads that render a terminal
-	asks         bounded.Slots // of requests under way at the doors for agents and people, by name
-	runs         *runs.Runs
-	fetches      bounded.Slots     // of pages that agents fetch, by reader and by machine
-	portAsks     bounded.Slots     // of requests for lent ports, by reader and by port
-	between      *http.Transport   // to other nodes; nil if there are none
-	portLooks    looks             // of principals, at lent ports
-	previews     *preview.Previews // nil without; set once
-	problemLooks looks             // of people at the page, at problems
-	scripts      bool              // the page was built with everything that its scripts need; if not, it is the plain page
+	checks    *admission.Checks // in front of all doors; set once
+	page      *page.Page        // set once; has the table of the doors
+	creates   bounded.Rates     // limits new terminals of machines, by name
+	agents    mcp.Servers       // for each principal that has connected
+	logins    *login.Table      // set once
+	messages  *messageMemory
+	asks      bounded.Slots // of requests under way at the doors for agents and people, by name
+	runs      *runs.Runs
+	fetches   bounded.Slots     // of pages that agents fetch, by reader and by machine
+	portAsks  bounded.Slots     // of requests for lent ports, by reader and by port
+	between   *http.Transport   // to other nodes; nil if there are none
+	portLooks looks             // of principals, at lent ports
+	previews  *preview.Previews // nil without; set once
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
@@ -102,17 +98,14 @@ func New(o Options) *Host {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
-		opts: o, log: *o.Logger, ctx: ctx, stop: stop, mux: http.NewServeMux(), epoch: time.Now(),
+		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(),
 		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: maxAgents},
-		logins:     newLogins(o.Logins, *o.Logger),
 		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
 		messages:   newMessageMemory(o.ArrivalTime),
-		renders:    bounded.Slots{All: maxRenders},
 		asks:       bounded.Slots{Each: mostPerName(o)},
 		fetches:    bounded.Slots{Each: fetchesAtOnce},
 		portAsks:   bounded.Slots{Each: portsAtOnce},
-		scripts:    web.Complete(),
 		terminals:  make(map[string]*terminal),
 		byID:       make(map[string]*terminal),
 		clients:    make(map[string]*client),
@@ -127,22 +120,25 @@ func New(o Options) *Host {
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
-	h.checks = admission.New(admission.Options{Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
+	shared, _ := o.Logins.(rights.SharedLogins)
+	if o.Nodes == nil {
+		shared = nil
+	}
+	h.logins = login.New(login.Options{Store: o.Logins, Shared: shared, Token: o.Token, Log: h.log})
+	h.checks = admission.New(admission.Options{Token: o.Token, Access: o.Access, Logins: h.logins, Guest: h.knownGuest, Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
 	h.runs = runs.New(runs.Options{Machines: runsMachines{h}, Nodes: o.Nodes, Log: h.log})
 	h.openPreviews()
-	h.route()
+	h.page = page.New(h.pageOptions())
 	if o.Nodes != nil {
 		h.between = newBetween(o.Nodes)
 	}
-	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
 	h.root = h.envelopes.NewChannel(ahp.RootURI)
 	h.root.Whole = true
-	if shared, ok := o.Logins.(rights.SharedLogins); ok && o.Nodes != nil {
-		h.logins.shared = shared
-		h.work.Go(func() { h.every(lookEvery, h.logins.followShared) })
+	if shared != nil {
+		h.work.Go(func() { h.every(lookEvery, h.logins.FollowShared) })
 	}
-	h.logins.restore()
+	h.logins.Restore()
 	h.restoreShares()
 	if o.People != nil {
 		h.lookAtPeople()
@@ -182,8 +178,8 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	h.stop()
 	h.agents.Close()
-	h.matching.Close()
-	h.logins.close()
+	h.page.Close()
+	h.logins.Close()
 	if h.between != nil {
 		h.between.CloseIdleConnections()
 	}

@@ -53,15 +53,10 @@ func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *admission.R
 	return errRightsOld
 }
 
-// isBrowser and isGuest report whether a request comes from a browser that is logged in,
-// and from a guest who has opened a link.
-func (h *Host) isBrowser(r *http.Request) bool { _, in := h.browser(r); return in }
-func (h *Host) isGuest(r *http.Request) bool   { _, in := h.guest(r); return in }
-
 // agentIsHere reports whether a request comes from an agent that has sent one before. It
 // does not depend on MCP sessions, which not every version of MCP has.
 func (h *Host) agentIsHere(r *http.Request) bool {
-	p, why := h.admit(r)
+	p, why := h.checks.Admit(r)
 	if why != nil {
 		return false
 	}

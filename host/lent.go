@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/screen"
 )
@@ -18,7 +19,7 @@ const lentPath = "/lent"
 // Lent is a terminal as administrators see it: names, owners and sizes. It does not have
 // the title, which a program may have set.
 type Lent struct {
-	Summary
+	page.Summary
 	Bytes   int64     `json:"bytes"` // of text that is kept
 	Created time.Time `json:"created"`
 	May     []string  `json:"may"` // who may watch, as in grants; the owner first

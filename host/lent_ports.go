@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"tether/ahp"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/jsonrpc"
 )
@@ -88,7 +89,7 @@ func (h *Host) portLocked(p *rights.Principal, uri string, port int) (r portRout
 	r = portRoute{t: t, reader: h.readerLocked(&v, &t.creator.principal, t.withdrawn)}
 	r.since = t.lentPort(port).SinceMs
 	if p.Guest != "" {
-		r.reader = ahp.Reader{Guest: strings.TrimPrefix(p.Name, guestName)}
+		r.reader = ahp.Reader{Guest: strings.TrimPrefix(p.Name, page.GuestName)}
 	}
 	if m := t.mirror(); m != nil {
 		r.by, r.at = h.between, m.node
@@ -132,21 +133,13 @@ func (t *terminal) lentPort(port int) *ahp.LentPort {
 	return nil
 }
 
-// OpenPort is a lent port as lists show it.
-type OpenPort struct {
-	Port    int64 `json:"port"`
-	Write   bool  `json:"write,omitempty"`
-	Until   int64 `json:"until,omitempty"` // Unix time in ms; 0: for as long as the terminal is lent
-	Fetched int64 `json:"fetched"`         // requests so far
-}
-
 // openPortsLocked returns the ports that are open to the audience.
-func (t *terminal) openPortsLocked() (all []OpenPort) {
+func (t *terminal) openPortsLocked() (all []page.OpenPort) {
 	for _, l := range t.state.Meta.Ports {
 		if l.GuestsOnly {
 			continue
 		}
-		all = append(all, OpenPort{l.Port, l.Write, l.UntilMs, t.ports.fetched[l.Port]})
+		all = append(all, page.OpenPort{Port: l.Port, Write: l.Write, Until: l.UntilMs, Fetched: t.ports.fetched[l.Port]})
 	}
 	return all
 }

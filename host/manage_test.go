@@ -10,10 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"tether/host"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -246,7 +245,7 @@ func TestEndingTakesAPerson(t *testing.T) {
 	s := newStaff(true, "observer.ann.ann")
 	ann := s.of["observer.ann.ann"]
 	kept := newShelf()
-	o := host.Options{Token: secret, Access: s, People: s, Register: kept, Secure: true, Provider: &host.LoginProvider{Name: "id.example.com", Path: "/login/oidc"}}
+	o := host.Options{Token: secret, Access: s, People: s, Register: kept, Secure: true, Provider: &page.LoginProvider{Name: "id.example.com", Path: "/login/oidc"}}
 	h, url := serve(t, o)
 	kept.provider = true
 	cookies := map[string]string{"by a token": launchedAs(t, h, url, ann)}
@@ -282,20 +281,4 @@ func TestEndingTakesHTTPS(t *testing.T) {
 	if status, body := end(t, url, admin, m.CSRF, "machine", "1", nil); status != http.StatusForbidden || !strings.Contains(body, "https") || m.Secure || !kept.has("1") {
 		t.Errorf("%d %s", status, body)
 	}
-}
-
-// A login is young for a quarter of an hour.
-func TestLoginsGrowOld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := host.NewLoginTable()
-		cookie := x.Login(rights.Principal{Name: "ann", Role: rights.RoleObserver})
-		time.Sleep(14 * time.Minute)
-		if !x.Fresh(cookie) {
-			t.Error("old after 14 minutes")
-		}
-		time.Sleep(2 * time.Minute)
-		if x.Fresh(cookie) || x.Fresh("another") {
-			t.Error("young after 16 minutes")
-		}
-	})
 }

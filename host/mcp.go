@@ -18,10 +18,6 @@ import (
 	"tether/mcp"
 )
 
-// mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of
-// lines, one per text frame. An empty frame from the client is the end of its input.
-const mcpPath = mcp.Path
-
 // maxWebhooks bounds the streams for webhooks of one principal. Other streams of the
 // principal do not count.
 const maxWebhooks = 64

@@ -414,3 +414,13 @@ func (m *messageMemory) called(name string, line []byte, free *atomic.Bool) (don
 	}
 	return func() { m.asked.give(name, n) }, nil
 }
+
+// send waits for memory for an answer of up to that many bytes, and returns for how many
+// there is room, until done is called.
+func (m *messageMemory) send(ctx context.Context, p rights.Principal, bytes int64) (room int, done func(), err error) {
+	n := int(min(bytes, int64(m.sending.part)))
+	if err := m.sending.take(ctx, p.Name, n); err != nil {
+		return 0, nil, err
+	}
+	return n, func() { m.sending.give(p.Name, n) }, nil
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/ahp"
+	"tether/host/page"
 	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/shells"
@@ -50,7 +51,7 @@ type Options struct {
 	NoPreviews string
 	// Provider is where people can log in without a token; nil means nowhere. The Host
 	// does not serve its path.
-	Provider *LoginProvider
+	Provider *page.LoginProvider
 	// Secure says that browsers reach the host by https although it receives http,
 	// because it is behind a proxy.
 	Secure bool
@@ -58,7 +59,7 @@ type Options struct {
 	// host opens no connections by itself.
 	Webhooks Webhooks
 	// Pushes notifies browsers; nil means that none are.
-	Pushes Pushes
+	Pushes page.Pushes
 	// Audit receives principals' actions, from several goroutines; it may take as long as
 	// a write to a disk. nil drops them.
 	Audit func(rights.AuditEvent)
@@ -136,12 +137,6 @@ type Options struct {
 	// Logger receives events, never terminal content and never a token; nil means
 	// silence.
 	Logger *zerolog.Logger
-}
-
-// LoginProvider is a way to log in that the login page offers.
-type LoginProvider struct {
-	Name string // as people know it, such as its domain
-	Path string // of a page at this host that logs people in, by Host.LogIn
 }
 
 // withDefaults returns o with each zero replaced by the default that its comment names.

@@ -299,39 +299,6 @@ func TestALinkThatOthersOpenFirst(t *testing.T) {
 	}
 }
 
-func TestSessionsEndWithTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := host.NewLoginTable()
-		code, cookie := s.Launch(rights.Principal{Name: "a"}), s.Login(rights.Principal{Name: "b"})
-		time.Sleep(11 * time.Minute)
-		if _, ok := s.Follow(code); ok {
-			t.Error("a link of eleven minutes ago works")
-		}
-		p, ok := s.Find(cookie)
-		if !ok || p.Name != "b" || p.Live.Err() != nil {
-			t.Errorf("the browser is %+v, %v", p, ok)
-		}
-		time.Sleep(12 * time.Hour)
-		if p.Live.Err() == nil {
-			t.Error("what a browser opened within twelve hours goes on after them")
-		}
-		if _, ok := s.Find(cookie); ok {
-			t.Error("a browser of twelve hours ago is logged in")
-		}
-		first := s.Launch(rights.Principal{})
-		for range 1000 {
-			time.Sleep(time.Millisecond)
-			s.Launch(rights.Principal{})
-		}
-		if launches, _ := s.Len(); launches > 256 {
-			t.Errorf("%d links are remembered", launches)
-		}
-		if _, ok := s.Follow(first); ok {
-			t.Error("the oldest of too many links works")
-		}
-	})
-}
-
 func TestListOfThePage(t *testing.T) {
 	_, base := serve(t, host.Options{Token: secret})
 	laptop := dial(t, base+"?tkn="+secret, "laptop", viewOptions{resume: true})

@@ -21,12 +21,6 @@ import (
 // A preview is a lent port in the browser of a person who sees the terminal, or of a
 // guest with a link for this port. Package preview serves it; here is who may see it.
 
-// Paths at which the page gets a code for a preview.
-const (
-	previewsPath     = "/previews"
-	guestPreviewPath = ahp.SharePath + "preview"
-)
-
 // openPreviews makes the previews that the options describe.
 func (h *Host) openPreviews() {
 	o := h.opts.Previews
@@ -48,16 +42,6 @@ func (h *Host) openPreviews() {
 // own doors.
 func (h *Host) ServesPreview(r *http.Request) bool { return h.previews != nil && h.previews.Serves(r) }
 
-// pageHeaders are PageHeaders of pages that lead to previews: they bring codes by a form,
-// which names its origin.
-func (h *Host) pageHeaders(header http.Header) {
-	PageHeaders(header)
-	if h.previews != nil {
-		header.Set("Content-Security-Policy", strings.Replace(contentPolicy, "form-action 'self'", "form-action 'self' "+h.previews.Source(), 1))
-		header.Set("Referrer-Policy", "strict-origin")
-	}
-}
-
 // Beginnings of what previews know of a visitor; a hash follows, but for everybody.
 const (
 	visitorLogin     = "l"
@@ -73,7 +57,7 @@ func visitorText(kind string, hash [sha256.Size]byte) string {
 // the guest's link that it was made with lasts.
 func (h *Host) visitorOf(visitor string) (p rights.Principal, ok bool) {
 	if visitor == visitorEverybody {
-		return rights.Principal{Role: rights.RoleAdmin}, h.withoutTokens()
+		return rights.Principal{Role: rights.RoleAdmin}, h.checks.Open()
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(visitor[min(1, len(visitor)):])
 	if err != nil || len(raw) != sha256.Size {
@@ -81,19 +65,17 @@ func (h *Host) visitorOf(visitor string) (p rights.Principal, ok bool) {
 	}
 	switch hash := [sha256.Size]byte(raw); visitor[:1] {
 	case visitorLogin:
-		p, ok = h.logins.findHash(hash)
+		p, ok = h.logins.FindHash(hash)
 	case visitorGuest:
 		p, ok = h.guestWith(hash)
 	}
 	return p, ok && p.May(rights.Page)
 }
 
-func (h *Host) withoutTokens() bool { return h.opts.Token == "" && h.opts.Access == nil }
-
 // browserVisitor returns what previews know of the browser that has sent a request of the
 // page.
 func (h *Host) browserVisitor(r *http.Request) (visitor string, p rights.Principal, why *admission.Refusal) {
-	if h.withoutTokens() {
+	if h.checks.Open() {
 		visitor = visitorEverybody
 	} else if cookie, err := r.Cookie(h.checks.LoginCookie(r)); err == nil {
 		visitor = visitorText(visitorLogin, sha256.Sum256([]byte(cookie.Value)))
@@ -210,7 +192,7 @@ func (h *Host) askedPreview(w http.ResponseWriter, r *http.Request) (asked wante
 	if kind, _, wrong := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || wrong != nil || kind != "application/json" || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
 		return asked, "", errBadPreview
 	}
-	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
+	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, admission.MaxForm), &asked) != nil {
 		return asked, "", errBadPreview
 	}
 	if h.previews == nil {
@@ -265,7 +247,7 @@ func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p 
 	}
 	h.audit(rights.AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: uri, Detail: "a preview of port " + strconv.Itoa(asked.Port)})
 	target, code := h.previews.Invite(visitor, label, origin, asked.Path)
-	answerJSON(w, map[string]string{"url": target, "code": code})
+	admission.AnswerJSON(w, map[string]string{"url": target, "code": code})
 	return nil
 }
 

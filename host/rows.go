@@ -3,40 +3,19 @@ package host
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/internal/change"
 	"tether/screen"
-	"tether/vocab"
 )
 
-const (
-	rowsEvery = 300 * time.Millisecond // the shortest time between two lists for one page
-	rowsAlive = 20 * time.Second       // an empty line, so that proxies and dead browsers are noticed
-)
-
-// Summary is what every list of terminals says of one.
-type Summary struct {
-	ID       string `json:"id"`
-	Machine  string `json:"machine"`
-	Owner    string `json:"owner,omitempty"` // of the machine; empty: the administrator
-	Name     string `json:"name"`            // with which it was announced
-	State    string `json:"state"`           // running, away (the machine is away) or exited
-	Cols     int    `json:"cols"`
-	Rows     int    `json:"rows"`
-	Watching int    `json:"watching"` // number of watchers
-
-	Ports []OpenPort `json:"ports,omitempty"` // open to those who see the terminal
-}
-
-func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) Summary {
-	s := Summary{ID: i.ID, Machine: i.Machine, Owner: h.roster.People[t.creator.principal.Owner], Name: t.name, State: "running", Cols: i.Cols, Rows: i.Rows, Watching: t.observersLocked(), Ports: t.openPortsLocked()}
+func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) page.Summary {
+	s := page.Summary{ID: i.ID, Machine: i.Machine, Owner: h.roster.People[t.creator.principal.Owner], Name: t.name, State: "running", Cols: i.Cols, Rows: i.Rows, Watching: t.observersLocked(), Ports: t.openPortsLocked()}
 	switch {
 	case i.Exit != nil:
 		s.State = "exited"
@@ -46,47 +25,10 @@ func (h *Host) summaryLocked(t *terminal, i *agenttools.Info) Summary {
 	return s
 }
 
-// row is a terminal as the page lists it.
-type row struct {
-	Summary
-	URI      string          `json:"uri"`
-	Title    string          `json:"title"`
-	Cwd      string          `json:"cwd,omitempty"`
-	Checkout *vocab.Checkout `json:"checkout,omitempty"` // the git work tree of Cwd
-	Label    string          `json:"label,omitempty"`    // of Checkout, for people: feat/login@3f2a91c
-	Adopted  string          `json:"adopted,omitempty"`  // for people, if it only reads a pane of another program: adopted from tmux
-	Running  string          `json:"running,omitempty"`  // the command line that a shell runs now
-	URL      string          `json:"url,omitempty"`      // of its machine, that the program has printed
-	Awaits   string          `json:"awaits,omitempty"`   // awaiting_input or awaiting_secret, while it waits for typed input
-	Ready    string          `json:"ready,omitempty"`    // starting, ready, failed or stopped, if the owner has said when it is ready
-	ExitCode *int            `json:"exitCode,omitempty"`
-	Target   string          `json:"target"`            // client or server
-	Claim    string          `json:"claim"`             // name of the claim's holder
-	Created  int64           `json:"created"`           // Unix time in ms
-	Away     int64           `json:"away,omitempty"`    // since when its machine is not connected, Unix time in ms
-	AwayWhy  string          `json:"awayWhy,omitempty"` // why, if its machine may still be connected
-	Until    int64           `json:"until,omitempty"`   // until when the host keeps a parked terminal; Unix time in ms
-	Dropped  string          `json:"dropped,omitempty"` // why its text was dropped
-}
-
-// Kept returns, for a parked terminal, since when its machine is away and until when the
-// host keeps it, in words; "" for others. It is for the plain page.
-func (r row) Kept() string {
-	if r.Until == 0 {
-		return ""
-	}
-	at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04 UTC") }
-	text := "away since " + at(r.Away) + ", kept until " + at(r.Until)
-	if r.Dropped != "" {
-		text += "; its text is gone: " + r.Dropped
-	}
-	return text
-}
-
 // rowLocked returns the row of t for a viewer who sees its text from a position on.
-func (h *Host) rowLocked(t *terminal, from int64) row {
+func (h *Host) rowLocked(t *terminal, from int64) page.Row {
 	i := t.describeLocked(from)
-	r := row{Summary: h.summaryLocked(t, &i), URI: t.uri, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running),
+	r := page.Row{Summary: h.summaryLocked(t, &i), URI: t.uri, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running),
 		Target: string(t.state.ExecutionTarget), Claim: h.holderLocked(t.state.Claim), Created: i.CreatedAt.UnixMilli()}
 	if from == 0 && r.State == "running" {
 		r.URL = t.printed
@@ -211,18 +153,18 @@ func (b *rowBook) goneLocked(id string, version int64) {
 
 // rows returns the whole list of a principal, in the order of the page: by machine,
 // running before exited, the newest first.
-func (h *Host) rows(p rights.Principal) []row {
+func (h *Host) rows(p rights.Principal) []page.Row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.viewerLocked(p)
-	var all []row
+	var all []page.Row
 	for t := range h.everyLocked() {
 		if from, ok := h.seesLocked(&v, t); ok {
 			all = append(all, h.rowLocked(t, from))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b row) int {
-		exited := func(r row) int {
+	slices.SortStableFunc(all, func(a, b page.Row) int {
+		exited := func(r page.Row) int {
 			if r.State == "exited" {
 				return 1
 			}
@@ -236,19 +178,9 @@ func (h *Host) rows(p rights.Principal) []row {
 // rowBatch is how many rows are encoded before the mutex is released.
 const rowBatch = 256
 
-// update is a message for a page: the whole list, or the changes since the last one.
-type update struct {
-	Whole bool              `json:"whole,omitempty"` // Rows is the whole list
-	Rows  []json.RawMessage `json:"rows"`            // new and changed rows, in the order of creation
-	Gone  []string          `json:"gone,omitempty"`  // ids of removed rows
-	// Me is sent with the whole list if audiences are in force: the name of the person
-	// who looks, empty for an administrator.
-	Me *string `json:"me,omitempty"`
-}
-
 // updateSince returns the update since a version, which is 0 for a page without a list,
 // and the new version. moved is closed when there is another change.
-func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved <-chan struct{}) {
+func (h *Host) updateSince(use *hold, version int64) (u page.Update, now int64, moved <-chan struct{}) {
 	h.mu.Lock()
 	b := &use.l.book
 	now, moved = b.version, b.moved.Next()
@@ -294,63 +226,4 @@ func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*termin
 		rows = append(rows, t.row)
 	}
 	return rows
-}
-
-// events sends the list, and then its changes, as server-sent events.
-func (h *Host) events(w http.ResponseWriter, r *http.Request, p rights.Principal) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // of nginx
-	if r.Method == http.MethodHead {
-		return // with this, the page only asks whether it is still logged in; a stream would keep the connection
-	}
-	h.mu.Lock()
-	use := h.holdLocked(h.viewerLocked(p))
-	h.mu.Unlock()
-	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.letGoLocked(use)
-	}()
-	out := http.NewResponseController(w)
-	alive := time.NewTicker(rowsAlive)
-	defer alive.Stop()
-	send := func(line []byte) bool {
-		if err := out.SetWriteDeadline(time.Now().Add(h.opts.StallTime)); err != nil {
-			return false
-		}
-		_, err := w.Write(line)
-		return err == nil && out.Flush() == nil
-	}
-	for version := int64(0); ; {
-		u, now, moved := h.updateSince(use, version)
-		version = max(now, 1)
-		data, err := json.Marshal(u)
-		if err != nil || !send(append(append([]byte("data: "), data...), "\n\n"...)) {
-			return
-		}
-		pause := time.NewTimer(rowsEvery)
-		for waiting := true; waiting; {
-			select {
-			case <-moved:
-				waiting = false
-			case <-alive.C:
-				waiting = send([]byte(":\n\n"))
-				if !waiting {
-					return
-				}
-			case <-r.Context().Done():
-				return
-			case <-p.Life().Done():
-				return
-			case <-h.ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-pause.C:
-		case <-r.Context().Done():
-			return
-		}
-	}
 }

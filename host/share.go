@@ -5,19 +5,15 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"encoding/hex"
-	"mime"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"tether/ahp"
-	"tether/host/admission"
+	"tether/host/page"
 	"tether/host/rights"
-	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
@@ -27,12 +23,10 @@ import (
 // the share.
 
 const (
-	maxShares       = 1024 // of all machines
-	maxSharesOfOne  = 128  // of one machine
-	maxGuests       = 64   // of one share; the one that came first gives way
-	guestPrefix     = "tetherguest_"
-	guestName       = "guest "            // and the share's id: a guest's name
-	guestCookieTime = 30 * 24 * time.Hour // shares end earlier
+	maxShares      = 1024 // of all machines
+	maxSharesOfOne = 128  // of one machine
+	maxGuests      = 64   // of one share; the one that came first gives way
+	guestPrefix    = "tetherguest_"
 )
 
 // Share is a share as kept beyond the host's life.
@@ -57,14 +51,6 @@ type sharedLink struct {
 	end  context.CancelCauseFunc
 	stop context.CancelFunc // of its time
 }
-
-var (
-	errNoShare     = &admission.Refusal{Status: http.StatusForbidden, Text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
-	errForBrowsers = &admission.Refusal{Status: http.StatusForbidden, Text: "this link is for a page: open it in a browser", Quiet: true}
-	errBadShare    = &admission.Refusal{Status: http.StatusBadRequest, Text: "not a request of the page for guests", Quiet: true}
-	errNoShares    = &admission.Refusal{Status: http.StatusNotFound, Text: "this host has no shared links", Quiet: true}
-	errNoGuests    = &admission.Refusal{Status: http.StatusForbidden, Text: "guests see their terminal alone", Quiet: true}
-)
 
 // restoreShares takes up the shares of the host before, and follows other nodes.
 func (h *Host) restoreShares() {
@@ -219,7 +205,7 @@ func (c *conn) unshare(r *jsonrpc.Request) error {
 
 // guestOf is the guest of a share with one of its tokens.
 func (s *sharedLink) guestOf(hash [sha256.Size]byte) rights.Principal {
-	return rights.Principal{Name: guestName + s.ID, Role: rights.RoleObserver, Guest: s.Channel, GuestPort: s.Port, Live: s.live, Token: hash}
+	return rights.Principal{Name: page.GuestName + s.ID, Role: rights.RoleObserver, Guest: s.Channel, GuestPort: s.Port, Live: s.live, Token: hash}
 }
 
 // knownGuest returns whose a guest's token is.
@@ -244,94 +230,6 @@ func (h *Host) guestWith(hash [sha256.Size]byte) (p rights.Principal, ok bool) {
 		return false
 	})
 	return p, ok
-}
-
-// guest returns the guest whose cookie, or token, a request below ahp.SharePath shows. A
-// cookie counts at a name of this host's alone.
-func (h *Host) guest(r *http.Request) (rights.Principal, bool) {
-	if token, ok := admission.RequestToken(r); ok {
-		return h.knownGuest(token)
-	}
-	cookie, err := r.Cookie(h.checks.GuestCookie(r))
-	if err != nil || !h.checks.NameAllowed(r) {
-		return rights.Principal{}, false
-	}
-	return h.knownGuest(cookie.Value)
-}
-
-// withShares serves a path below ahp.SharePath: the page, the request that opens a share,
-// or the state of an opened one.
-func (h *Host) withShares(serve admission.Handler) admission.Handler {
-	if h.opts.NoShares {
-		return func(http.ResponseWriter, *http.Request) *admission.Refusal { return errNoShares }
-	}
-	return serve
-}
-
-// asGuest serves guests alone.
-func (h *Host) asGuest(serve personal) admission.Handler {
-	return func(w http.ResponseWriter, r *http.Request) *admission.Refusal {
-		p, ok := h.guest(r)
-		if !ok {
-			return admission.ErrNoToken
-		}
-		return serve(w, r, p)
-	}
-}
-
-// opened is the answer for a guest.
-type opened struct {
-	Share     string `json:"share"`
-	Terminal  string `json:"terminal"`        // URI
-	Port      int    `json:"port,omitempty"`  // the lent port that the guest sees, and nothing of the terminal
-	Row       *row   `json:"row,omitempty"`   // as the page lists it; absent while its machine is away and nothing is kept
-	ExpiresMs int64  `json:"expiresMs"`       // until the share ends
-	Token     string `json:"token,omitempty"` // for programs: browsers get a cookie
-}
-
-// openShare lets a guest in who shows the secret of a link. Every reason against it has
-// the same answer. A right secret passes, however many wrong ones came from the same
-// place; a place that has sent many does not make this node wait for links that another
-// one has just made.
-func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *admission.Refusal {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return errBadShare
-	}
-	var asked struct{ ID, Secret string }
-	if jsonspan.Decode(http.MaxBytesReader(w, r.Body, maxForm), &asked) != nil {
-		return errBadShare
-	}
-	var hash [sha256.Size]byte // of no secret
-	if secret, err := base64.RawURLEncoding.Strict().DecodeString(asked.Secret); err == nil {
-		hash = sha256.Sum256(secret)
-	}
-	before := ""
-	if cookie, err := r.Cookie(h.checks.GuestCookie(r)); err == nil {
-		before = cookie.Value
-	}
-	p, token, ok := h.admitGuest(asked.ID, hash, before)
-	if !ok {
-		if why := h.checks.GuessingLinks(r.RemoteAddr); why != nil {
-			return why
-		}
-		h.sharedSoon(func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.shares[asked.ID] != nil })
-		p, token, ok = h.admitGuest(asked.ID, hash, before)
-	}
-	if !ok {
-		h.checks.WrongLink(r.RemoteAddr)
-		return errNoShare
-	}
-	h.audit(rights.AuditConnected, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
-	if p.GuestPort != 0 && admission.FromProgram(r) {
-		return errForBrowsers
-	}
-	if admission.FromProgram(r) {
-		h.answerGuest(w, p, token)
-		return nil
-	}
-	h.checks.SetCookie(w, r, h.checks.GuestCookie(r), token, guestCookieTime)
-	h.answerGuest(w, p, "")
-	return nil
 }
 
 // admitGuest finds the share and makes a token for a guest; before is one that the
@@ -367,36 +265,6 @@ func (h *Host) shareWith(id string, secret [sha256.Size]byte) *sharedLink {
 		return nil
 	}
 	return s
-}
-
-func (h *Host) answerGuest(w http.ResponseWriter, p rights.Principal, token string) {
-	a := opened{Share: strings.TrimPrefix(p.Name, guestName), Terminal: p.Guest, Port: p.GuestPort, Token: token}
-	if until, ok := p.Life().Deadline(); ok {
-		a.ExpiresMs = time.Until(until).Milliseconds()
-	}
-	if all := h.rows(p); len(all) == 1 && p.GuestPort == 0 {
-		a.Row = &all[0]
-	}
-	answerJSON(w, a)
-}
-
-// guestTerminal serves a guest's terminal as AHP would: for one that is parked.
-func (h *Host) guestTerminal(w http.ResponseWriter, r *http.Request, p rights.Principal) *admission.Refusal {
-	done, ok := h.ask(p)
-	if !ok {
-		return admission.ErrBusy
-	}
-	defer done()
-	all := h.rows(p)
-	if len(all) != 1 {
-		return errNoTerminal
-	}
-	t, err := catalogue{h, &p}.Open(all[0].ID)
-	if err != nil {
-		return errNoTerminal
-	}
-	t.(lookedAt).looked()
-	return h.serveState(w, r, p, t.(lookedAt))
 }
 
 // shareEntriesLocked are the shares for the page of people.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"tether/host/login"
 	"tether/internal/change"
 )
 
@@ -186,5 +187,5 @@ func (h *Host) sharedSoon(find func() bool) bool {
 	if found := find(); found || h.opts.Nodes == nil {
 		return found
 	}
-	return change.Soon(sharedTime, func() bool { h.lookAtShares(); return find() })
+	return change.Soon(login.SharedTime, func() bool { h.lookAtShares(); return find() })
 }

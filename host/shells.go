@@ -77,7 +77,7 @@ func (h *Host) starterLocked(t *terminal) string {
 // administrator decides which administrator a request is from, by token.
 func (h *Host) administrator(r *http.Request) (rights.Principal, *admission.Refusal) {
 	r.Header.Del("Cookie") // a browser's cookie is an observer's in any case
-	p, why := h.admit(r)
+	p, why := h.checks.Admit(r)
 	switch {
 	case why == nil && admission.FromOtherPage(r):
 		why = admission.ErrForeignSite
@@ -100,7 +100,7 @@ func (h *Host) forAdministrators(path, what, one string, list func(rights.Princi
 		switch {
 		case !below && r.Method == http.MethodGet:
 			w.Header().Set("Cache-Control", "no-store")
-			answerJSON(w, map[string]any{what: list(p)})
+			admission.AnswerJSON(w, map[string]any{what: list(p)})
 		case below && r.Method == http.MethodDelete && end(p, r, name):
 			w.WriteHeader(http.StatusNoContent)
 		case below && r.Method == http.MethodDelete:

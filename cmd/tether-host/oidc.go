@@ -16,6 +16,7 @@ import (
 	"tether/host/access"
 	"tether/host/devices"
 	"tether/host/oidc"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/internal/retry"
 	"tether/internal/textfile"
@@ -123,7 +124,7 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Provider = &host.LoginProvider{Name: u.Host, Path: oidc.Path}
+	o.Provider = &page.LoginProvider{Name: u.Host, Path: oidc.Path}
 	return p, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/host"
+	"tether/host/page"
 )
 
 // terminalsCommand lists the terminals lent to a running host, with what its
@@ -58,7 +59,7 @@ them, and their ports that are open to those, with the number of requests so far
 }
 
 // openPorts describes a terminal's open ports: 3000 (5), 8080 write (0).
-func openPorts(all []host.OpenPort) string {
+func openPorts(all []page.OpenPort) string {
 	var said []string
 	for _, p := range all {
 		how := ""

@@ -13,12 +13,20 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/internal/loopback"
 )
 
 // Options configure Checks.
 type Options struct {
+	// Token is the token of clients of rights.RoleAdmin, and Access knows further ones.
+	// Without both, everybody is admitted.
+	Token  string
+	Access rights.Authenticator
+	Logins Logins
+	// Guest returns whose token of a guest one is; ok is false if it is none.
+	Guest func(token string) (p rights.Principal, ok bool)
 	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that
 	// may send requests besides pages that this host serves at an address.
 	Origins []string

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 )
@@ -54,4 +55,13 @@ func (c *Checks) Noted(r *http.Request, why *Refusal) bool {
 		return !why.Quiet
 	}
 	return c.logLimit.Allow(PlaceOf(r.RemoteAddr))
+}
+
+// MaxForm bounds what a browser sends with a request, in bytes.
+const MaxForm = 4 << 10
+
+// AnswerJSON answers with JSON.
+func AnswerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // fails only with the connection
 }

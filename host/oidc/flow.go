@@ -13,7 +13,7 @@ import (
 	openid "github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"tether/host"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/pairing"
 )
@@ -51,7 +51,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
-	host.PageHeaders(w.Header())
+	page.PageHeaders(w.Header())
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address of the callback contains a code
 	what, cli := strings.CutPrefix(r.URL.Path, pairing.LoginPath+"/")
 	switch {

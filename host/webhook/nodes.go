@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"tether/events"
-	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/host/webpush"
 	"tether/internal/deliver"
@@ -145,7 +145,7 @@ func (s *Shared) answer(ctx context.Context, q question) (a answer, leads bool) 
 }
 
 // SharedPushes notifies browsers at a host of several nodes, as Shared delivers webhooks.
-// It implements host.Pushes.
+// It implements page.Pushes.
 type SharedPushes struct {
 	led[pushQuestion, pushAnswer]
 	key *webpush.Key
@@ -153,13 +153,13 @@ type SharedPushes struct {
 
 // pushQuestion is a browser's request, for the leader.
 type pushQuestion struct {
-	Browser host.PushBrowser `json:"browser"`
-	Choice  *host.PushChoice `json:"choice,omitempty"`
+	Browser page.PushBrowser `json:"browser"`
+	Choice  *page.PushChoice `json:"choice,omitempty"`
 }
 
 // pushAnswer is the leader's answer.
 type pushAnswer struct {
-	Choice  host.PushChoice `json:"choice"`
+	Choice  page.PushChoice `json:"choice"`
 	Refused string          `json:"refused,omitempty"`
 	Failed  string          `json:"failed,omitempty"`
 }
@@ -173,19 +173,19 @@ func NewSharedPushes(nodes leader.Shared, key *webpush.Key, open func(kept acces
 	return s, err
 }
 
-// Key implements host.Pushes.
+// Key implements page.Pushes.
 func (s *SharedPushes) Key() string { return s.key.Public() }
 
-// Choose implements host.Pushes.
-func (s *SharedPushes) Choose(ctx context.Context, b host.PushBrowser, c *host.PushChoice) (host.PushChoice, error) {
+// Choose implements page.Pushes.
+func (s *SharedPushes) Choose(ctx context.Context, b page.PushBrowser, c *page.PushChoice) (page.PushChoice, error) {
 	a, err := s.nodes.Ask(ctx, pushQuestion{b, c})
 	switch {
 	case err != nil:
-		return host.PushChoice{}, err
+		return page.PushChoice{}, err
 	case a.Refused != "":
-		return host.PushChoice{}, &host.PushRefused{Why: a.Refused}
+		return page.PushChoice{}, &page.PushRefused{Why: a.Refused}
 	case a.Failed != "":
-		return host.PushChoice{}, errors.New(a.Failed)
+		return page.PushChoice{}, errors.New(a.Failed)
 	}
 	return a.Choice, nil
 }
@@ -198,7 +198,7 @@ func (s *SharedPushes) answer(ctx context.Context, q pushQuestion) (a pushAnswer
 	}
 	var err error
 	a.Choice, err = hub.Choose(ctx, q.Browser, q.Choice)
-	if wrong, ok := errors.AsType[*host.PushRefused](err); ok {
+	if wrong, ok := errors.AsType[*page.PushRefused](err); ok {
 		a.Refused = wrong.Why
 	} else if err != nil {
 		a.Failed = err.Error()

@@ -14,6 +14,8 @@ import (
 
 	"tether/events"
 	"tether/host"
+	"tether/host/login"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/host/webpush"
 	"tether/internal/clip"
@@ -35,45 +37,45 @@ const (
 )
 
 // Push makes a Hub notify browsers through their vendors' push services. Such a Hub has
-// no other receivers, and implements host.Pushes: each browser is one subscription, to
+// no other receivers, and implements page.Pushes: each browser is one subscription, to
 // events of some kinds. They begin when the Hub runs, and not where an earlier one has
 // stopped: nobody wants to be called for what is long over.
 type Push struct {
 	SigningKey *webpush.Key
 	Contact    string // see webpush.Message
 	// Login and Sees are those of the host. Each delivery asks both.
-	Login func(host.BrowserLogin) (p rights.Principal, ok bool)
+	Login func(login.Browser) (p rights.Principal, ok bool)
 	Sees  func(p rights.Principal, terminal string) bool
 }
 
 // pushed is what a subscription knows of its browser.
 type pushed struct {
-	host.PushBrowser
-	Choice host.PushChoice `json:"choice"`
+	page.PushBrowser
+	Choice page.PushChoice `json:"choice"`
 }
 
-// Key implements host.Pushes.
+// Key implements page.Pushes.
 func (h *Hub) Key() string { return h.opts.Push.SigningKey.Public() }
 
-// Choose implements host.Pushes. It returns when a change is stored; what happens from
+// Choose implements page.Pushes. It returns when a change is stored; what happens from
 // then on counts.
-func (h *Hub) Choose(ctx context.Context, b host.PushBrowser, c *host.PushChoice) (host.PushChoice, error) {
+func (h *Hub) Choose(ctx context.Context, b page.PushBrowser, c *page.PushChoice) (page.PushChoice, error) {
 	var err error
 	if b.To.Endpoint, err = h.guard.Check(b.To.Endpoint); err == nil {
 		err = b.To.Check()
 	}
 	if err != nil {
-		return host.PushChoice{}, &host.PushRefused{Why: "the browser's push service: " + err.Error()}
+		return page.PushChoice{}, &page.PushRefused{Why: "the browser's push service: " + err.Error()}
 	}
 	p, ok := h.opts.Push.Login(b.Login)
 	if !ok {
-		return host.PushChoice{}, &host.PushRefused{Why: "log in again"}
+		return page.PushChoice{}, &page.PushRefused{Why: "log in again"}
 	}
 	var next *subscription
 	if c != nil && !c.None() {
 		next = h.pushTo(p, pushed{b, *c}, time.Now().Add(pushTTL))
 		if next.source, _, err = h.opts.Open(ctx, p, next.request); err != nil {
-			return host.PushChoice{}, err
+			return page.PushChoice{}, err
 		}
 	}
 	got, err := h.choose(p, b, c, next)
@@ -86,7 +88,7 @@ func (h *Hub) Choose(ctx context.Context, b host.PushBrowser, c *host.PushChoice
 }
 
 // choose applies a choice; next is its subscription, or nil.
-func (h *Hub) choose(p rights.Principal, b host.PushBrowser, c *host.PushChoice, next *subscription) (host.PushChoice, error) {
+func (h *Hub) choose(p rights.Principal, b page.PushBrowser, c *page.PushChoice, next *subscription) (page.PushChoice, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := pushID(b.To.Endpoint)
@@ -98,7 +100,7 @@ func (h *Hub) choose(p rights.Principal, b host.PushBrowser, c *host.PushChoice,
 	}
 	switch {
 	case s == nil && next == nil:
-		return host.PushChoice{}, nil
+		return page.PushChoice{}, nil
 	case c == nil:
 		s.push.Login = b.Login
 		s.wakeLocked(time.Now().Add(pushTTL))
@@ -109,13 +111,13 @@ func (h *Hub) choose(p rights.Principal, b host.PushBrowser, c *host.PushChoice,
 		h.audit(AuditPushEnded, s, "switched off")
 		return *c, nil
 	case h.ctx == nil:
-		return host.PushChoice{}, ErrTooMany // the host ends
+		return page.PushChoice{}, ErrTooMany // the host ends
 	}
 	if s != nil {
 		h.endLocked(s)
 	}
 	if err := h.makeRoomLocked(p); err != nil {
-		return host.PushChoice{}, err
+		return page.PushChoice{}, err
 	}
 	h.all[id] = next
 	h.startLocked(next)
@@ -141,7 +143,7 @@ func (h *Hub) makeRoomLocked(p rights.Principal) error {
 		h.audit(AuditPushEnded, oldest, "the person has more browsers")
 	}
 	if len(h.all) >= maxPushes {
-		return &host.PushRefused{Why: "this host notifies as many browsers as it can"}
+		return &page.PushRefused{Why: "this host notifies as many browsers as it can"}
 	}
 	return nil
 }

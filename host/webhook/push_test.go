@@ -18,9 +18,10 @@ import (
 	"unicode/utf8"
 
 	"tether/events"
-	"tether/host"
 	"tether/host/access"
 	"tether/host/leader"
+	"tether/host/login"
+	"tether/host/page"
 	"tether/host/rights"
 	"tether/host/webhook"
 	"tether/host/webpush"
@@ -87,7 +88,7 @@ func (r *pushRig) now(change func()) {
 }
 
 // login is that of a host: a browser's name is in its cookie, and the person's too.
-func (r *pushRig) login(b host.BrowserLogin) (rights.Principal, bool) {
+func (r *pushRig) login(b login.Browser) (rights.Principal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return rights.Principal{Name: b.Name, Role: rights.RoleObserver, Owner: "p-" + b.Name}, !r.over[string(b.Cookie)] && !r.over[b.Name]
@@ -173,20 +174,20 @@ func (r *pushRig) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 // browser returns a browser of a person's, with the same keys each time.
-func (r *pushRig) browser(person, name string) host.PushBrowser {
+func (r *pushRig) browser(person, name string) page.PushBrowser {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keys[name] == nil {
 		r.keys[name] = testkit.Browser(r.t, "", "")
 	}
-	return host.PushBrowser{Login: host.BrowserLogin{Name: person, Cookie: []byte("cookie " + person + name), Until: time.Now().Add(12 * time.Hour)},
+	return page.PushBrowser{Login: login.Browser{Name: person, Cookie: []byte("cookie " + person + name), Until: time.Now().Add(12 * time.Hour)},
 		To: webpush.Subscription{Endpoint: "https://push.example.com/" + name, Keys: webpush.Keys(r.keys[name].Keys())}}
 }
 
 // choose chooses kinds of events of all terminals, or of some.
 func (r *pushRig) choose(person, name string, kinds []string, terminals ...string) {
 	r.t.Helper()
-	c := host.PushChoice{All: terminals == nil, Terminals: terminals, Kinds: kinds}
+	c := page.PushChoice{All: terminals == nil, Terminals: terminals, Kinds: kinds}
 	if _, err := r.hub.Choose(r.t.Context(), r.browser(person, name), &c); err != nil {
 		r.t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPushRig(t)
 		defer r.stop()
-		r.choose("ann", "phone", host.PushKinds())
+		r.choose("ann", "phone", page.PushKinds())
 		r.choose("bob", "desk", []string{events.Exited}, "dev")
 		for kind, more := range map[string]map[string]any{events.Exited: failed, events.Problems: {"new": 0, "cleared": 1}, events.MachineAway: nil} {
 			r.happen(kind, "dev", more)
@@ -431,20 +432,20 @@ func TestBadPushRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPushRig(t)
 		defer r.stop()
-		for name, change := range map[string]func(*host.PushBrowser){
-			"a private address": func(b *host.PushBrowser) { b.To.Endpoint = "https://10.0.0.1/x" },
-			"this machine":      func(b *host.PushBrowser) { b.To.Endpoint = "https://127.0.0.1/x" },
-			"no TLS":            func(b *host.PushBrowser) { b.To.Endpoint = "http://push.example.com/x" },
-			"a script":          func(b *host.PushBrowser) { b.To.Endpoint = "javascript:alert(1)" },
-			"no key":            func(b *host.PushBrowser) { b.To.Keys.P256dh = "" },
-			"a login that ended": func(b *host.PushBrowser) {
+		for name, change := range map[string]func(*page.PushBrowser){
+			"a private address": func(b *page.PushBrowser) { b.To.Endpoint = "https://10.0.0.1/x" },
+			"this machine":      func(b *page.PushBrowser) { b.To.Endpoint = "https://127.0.0.1/x" },
+			"no TLS":            func(b *page.PushBrowser) { b.To.Endpoint = "http://push.example.com/x" },
+			"a script":          func(b *page.PushBrowser) { b.To.Endpoint = "javascript:alert(1)" },
+			"no key":            func(b *page.PushBrowser) { b.To.Keys.P256dh = "" },
+			"a login that ended": func(b *page.PushBrowser) {
 				r.now(func() { r.over["cookie annx"] = true })
 			},
 		} {
 			b := r.browser("ann", "x")
 			change(&b)
-			_, err := r.hub.Choose(t.Context(), b, &host.PushChoice{All: true, Kinds: host.PushKinds()})
-			if _, ok := errors.AsType[*host.PushRefused](err); !ok || r.hub.Count() != 0 {
+			_, err := r.hub.Choose(t.Context(), b, &page.PushChoice{All: true, Kinds: page.PushKinds()})
+			if _, ok := errors.AsType[*page.PushRefused](err); !ok || r.hub.Count() != 0 {
 				t.Errorf("%s: %v", name, err)
 			}
 			r.now(func() { clear(r.over) })
@@ -486,7 +487,7 @@ func TestPushesOfNodes(t *testing.T) {
 			t.Error("the nodes have different keys")
 		}
 		b := r.browser("ann", "phone")
-		if _, err := shared["b"].Choose(t.Context(), b, &host.PushChoice{All: true, Kinds: []string{events.Exited}}); err != nil {
+		if _, err := shared["b"].Choose(t.Context(), b, &page.PushChoice{All: true, Kinds: []string{events.Exited}}); err != nil {
 			t.Fatal(err)
 		}
 		bad := b

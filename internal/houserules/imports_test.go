@@ -104,13 +104,15 @@ const layers = `
 	ahp, internal/retry, screen < host/shells;
 	host/shells < host;
 	ahp, internal/bounded, internal/jsonspan < host/preview;
-	ahp, internal/bounded, internal/loopback < host/admission;
+	host/rights, internal/bounded, internal/loopback < host/admission;
+	host/admission, internal/change < host/login;
+	agent/verdict, agenttools, events, host/login, host/web, host/webpush, internal/jsonspan, mcp < host/page;
+	host/page < host;
 	ahp, internal/jsonspan < host/channel;
 	ahp < host/rights;
 	host/admission, host/channel, host/preview, host/rights < host;
 	agenttools, ahp, internal/bounded, jsonrpc < host/runs;
 	host/runs < host;
-	host/web, host/webpush < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices, host/leader;
 	host/leader, events, mcp, internal/deliver < host/webhook;

@@ -1,4 +1,6 @@
-package host
+// Package login knows the browsers that are logged in at a host, and makes the links that
+// log one in. Of nodes that share their logins, each admits and ends those of the others.
+package login
 
 import (
 	"context"
@@ -6,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -19,19 +20,32 @@ import (
 )
 
 const (
+	// Time is how long a browser stays logged in.
+	Time        = 12 * time.Hour
 	launchTime  = 10 * time.Minute // how long a login link works
-	loginTime   = 12 * time.Hour   // how long a browser stays logged in
 	maxLaunches = 256
 	maxLogins   = 4096
-	// sharedTime is how long a change at another node may take to be known here.
-	sharedTime = 500 * time.Millisecond
+	// SharedTime is how long a change at another node may take to be known here.
+	SharedTime = 500 * time.Millisecond
 )
 
-// logins has the logged-in browsers and the links that log a browser in. It stores only
-// hashes.
-type logins struct {
+// Options configure a Table.
+type Options struct {
+	// Store keeps the logins for the next host; nil: nothing outlives this one.
+	Store rights.Logins
+	// Shared is Store if other nodes share it, else nil.
+	Shared rights.SharedLogins
+	// Token is the host's own token, "" if there is none.
+	Token string
+	Log   zerolog.Logger
+}
+
+// Table has the logged-in browsers and the links that log a browser in. It stores only
+// hashes. Its methods may be called concurrently.
+type Table struct {
 	store  rights.Logins       // set once; nil: nothing outlives the host
 	shared rights.SharedLogins // store, if other nodes share it, else nil
+	token  [sha256.Size]byte   // hash of the host's own token; noToken if there is none
 	log    zerolog.Logger
 	work   sync.WaitGroup // logins that are being dropped
 
@@ -43,8 +57,16 @@ type logins struct {
 	closed   bool
 }
 
-func newLogins(store rights.Logins, log zerolog.Logger) logins {
-	return logins{store: store, log: log, launches: bounded.Map[[sha256.Size]byte, rights.Principal]{Most: maxLaunches}, browsers: bounded.Map[[sha256.Size]byte, login]{Most: maxLogins}}
+// noToken stands for the hash of a token that does not exist.
+var noToken [sha256.Size]byte
+
+// New returns a table without logins. Call Restore, and Close at the end.
+func New(o Options) *Table {
+	s := &Table{store: o.Store, shared: o.Shared, log: o.Log, launches: bounded.Map[[sha256.Size]byte, rights.Principal]{Most: maxLaunches}, browsers: bounded.Map[[sha256.Size]byte, login]{Most: maxLogins}}
+	if o.Token != "" {
+		s.token = sha256.Sum256([]byte(o.Token))
+	}
+	return s
 }
 
 // login is a logged-in browser.
@@ -64,14 +86,18 @@ var (
 )
 
 // forget removes a browser, if it is there, and ends its connections.
-func (s *logins) forget(hash [sha256.Size]byte, why error) {
+func (s *Table) forget(hash [sha256.Size]byte, why error) {
 	if one, ok := s.browsers.Take(hash); ok {
 		one.end(why)
 	}
 }
 
-// launch returns the code of a link that logs a browser in as p, once.
-func (s *logins) launch(p rights.Principal) string {
+// Launch returns the code of a link that logs a browser in as p, once, within ten
+// minutes.
+func (s *Table) Launch(p rights.Principal) string {
+	if p.Name == "" && s.token != noToken {
+		p.Token = s.token
+	}
 	code := rand.Text() // 128 random bits
 	if s.shared != nil {
 		kept, err := s.shared.KeepLink(rights.Login{Cookie: sha256.Sum256([]byte(code)), Token: p.Token, Principal: p, Until: time.Now().Add(launchTime)})
@@ -86,8 +112,8 @@ func (s *logins) launch(p rights.Principal) string {
 	return code
 }
 
-// follow uses up a code and returns the principal for whom it was made.
-func (s *logins) follow(code string) (rights.Principal, bool) {
+// Follow uses up a code and returns the principal for whom it was made.
+func (s *Table) Follow(code string) (rights.Principal, bool) {
 	hash := sha256.Sum256([]byte(code))
 	if p, ok := s.launches.Take(hash); ok || s.shared == nil {
 		return p, ok && p.Life().Err() == nil
@@ -101,12 +127,12 @@ func (s *logins) follow(code string) (rights.Principal, bool) {
 	return p, ok && p.May(rights.Page)
 }
 
-// login returns the cookie of a browser that is logged in as p from now on. Its
-// connections end when it is logged out, at the latest after loginTime. It returns when
+// Login returns the cookie of a browser that is logged in as p from now on. Its
+// connections end when it is logged out, at the latest after Time. It returns when
 // the login is stored for the next host.
-func (s *logins) login(p rights.Principal, proof rights.Proof) string {
+func (s *Table) Login(p rights.Principal, proof rights.Proof) string {
 	cookie := rand.Text()
-	one := rights.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.Token, Principal: p, Until: time.Now().Add(loginTime), Proof: proof}
+	one := rights.Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.Token, Principal: p, Until: time.Now().Add(Time), Proof: proof}
 	s.let(one, false)
 	if s.store != nil {
 		if err := s.store.Keep(one); err != nil {
@@ -119,8 +145,8 @@ func (s *logins) login(p rights.Principal, proof rights.Proof) string {
 	return cookie
 }
 
-// restore admits the browsers that were logged in at the former host.
-func (s *logins) restore() {
+// Restore admits the browsers that were logged in at the former host.
+func (s *Table) Restore() {
 	if s.store == nil {
 		return
 	}
@@ -132,15 +158,15 @@ func (s *logins) restore() {
 	}
 }
 
-// followShared admits browsers that have logged in at other nodes, and ends those that
+// FollowShared admits browsers that have logged in at other nodes, and ends those that
 // were logged out there.
-func (s *logins) followShared() {
+func (s *Table) FollowShared() {
 	s.look()
 	s.dropAgain()
 }
 
 // dropAgain drops the logins that could not be dropped when they ended.
-func (s *logins) dropAgain() {
+func (s *Table) dropAgain() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.dropped))
 	s.mu.Unlock()
@@ -152,7 +178,7 @@ func (s *logins) dropAgain() {
 }
 
 // look applies what other nodes have changed.
-func (s *logins) look() {
+func (s *Table) look() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	s.mu.Lock()
@@ -197,7 +223,7 @@ func asBrowser(p rights.Principal) rights.Principal {
 }
 
 // let admits a browser.
-func (s *logins) let(one rights.Login, kept bool) {
+func (s *Table) let(one rights.Login, kept bool) {
 	in := login{principal: asBrowser(one.Principal), by: one.Principal, until: one.Until, kept: kept, proof: one.Proof}
 	live, end := context.WithCancelCause(in.principal.Life())
 	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
@@ -211,29 +237,29 @@ func (s *logins) let(one rights.Login, kept bool) {
 	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
-// find returns the principal of a cookie. A cookie that another node has just made may
-// not have arrived here yet; find waits for it, at most sharedTime.
-func (s *logins) find(cookie string) (rights.Principal, bool) {
-	return s.findHash(sha256.Sum256([]byte(cookie)))
+// Find returns the principal of a cookie. A cookie that another node has just made may
+// not have arrived here yet; Find waits for it, at most SharedTime.
+func (s *Table) Find(cookie string) (rights.Principal, bool) {
+	return s.FindHash(sha256.Sum256([]byte(cookie)))
 }
 
-// findHash is find for the hash of a cookie.
-func (s *logins) findHash(hash [sha256.Size]byte) (rights.Principal, bool) {
+// FindHash is Find for the hash of a cookie.
+func (s *Table) FindHash(hash [sha256.Size]byte) (rights.Principal, bool) {
 	p, ok := s.known(hash)
 	if !ok && s.shared != nil {
-		change.Soon(sharedTime, func() bool { s.look(); p, ok = s.known(hash); return ok })
+		change.Soon(SharedTime, func() bool { s.look(); p, ok = s.known(hash); return ok })
 	}
 	return p, ok
 }
 
-func (s *logins) known(hash [sha256.Size]byte) (rights.Principal, bool) {
+func (s *Table) known(hash [sha256.Size]byte) (rights.Principal, bool) {
 	one, ok := s.browsers.Get(hash)
 	return one.principal, ok && one.principal.Life().Err() == nil
 }
 
-// logout logs a browser out. It returns when the next host does not know the cookie any
+// Logout logs a browser out. It returns when the next host does not know the cookie any
 // more either.
-func (s *logins) logout(cookie string) {
+func (s *Table) Logout(cookie string) {
 	hash := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	one, known := s.browsers.Get(hash)
@@ -246,7 +272,7 @@ func (s *logins) logout(cookie string) {
 }
 
 // noteDroppedLocked records that a login has ended which other nodes may still have.
-func (s *logins) noteDroppedLocked(hash [sha256.Size]byte, one login) {
+func (s *Table) noteDroppedLocked(hash [sha256.Size]byte, one login) {
 	if !one.kept {
 		return
 	}
@@ -257,7 +283,7 @@ func (s *logins) noteDroppedLocked(hash [sha256.Size]byte, one login) {
 }
 
 // drop removes an ended login, from the file, too.
-func (s *logins) drop(hash [sha256.Size]byte) {
+func (s *Table) drop(hash [sha256.Size]byte) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -276,60 +302,10 @@ func (s *logins) drop(hash [sha256.Size]byte) {
 	}
 }
 
-// close waits until no login is being dropped. Stored logins stay for the next host.
-func (s *logins) close() {
+// Close waits until no login is being dropped. Stored logins stay for the next host.
+func (s *Table) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.work.Wait()
-}
-
-// Launch returns the path, with its fragment, of a link that logs one browser in as p,
-// once its person has pressed the button there. It works once, within ten minutes. The
-// caller must have verified that p asks for it.
-func (h *Host) Launch(p rights.Principal) string {
-	if p.Name == "" && h.opts.Token != "" {
-		p.Token = sha256.Sum256([]byte(h.opts.Token))
-	}
-	return launchPath + "#" + h.logins.launch(p)
-}
-
-// admitBrowser logs the browser in.
-func (h *Host) admitBrowser(w http.ResponseWriter, r *http.Request, p rights.Principal, proof rights.Proof) {
-	h.checks.SetCookie(w, r, h.checks.LoginCookie(r), h.logins.login(p, proof), loginTime)
-}
-
-// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller
-// must have verified that p asks for it; token is the token that admits p. LogIn does not
-// write the audit record.
-func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p rights.Principal, token string, proof rights.Proof) {
-	p.Token = sha256.Sum256([]byte(token))
-	PageHeaders(w.Header())
-	h.admitBrowser(w, r, p, proof)
-	goOn(w)
-}
-
-// shown returns what the token of p, or a link that was made with it, proves about the
-// person: nothing, if a login at an identity provider has left it on the person's disk.
-func (h *Host) shown(p rights.Principal) rights.Proof {
-	if h.opts.Register != nil && h.opts.Register.Session(p.Token) {
-		return rights.ProofNone
-	}
-	return rights.ProofNow
-}
-
-// LoginRefused shows a person why a login at an identity provider failed, with the ways
-// to log in.
-func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
-	PageHeaders(w.Header())
-	h.loginPage(w, status, why)
-}
-
-// browser returns the principal of the request's cookie.
-func (h *Host) browser(r *http.Request) (rights.Principal, bool) {
-	cookie, err := r.Cookie(h.checks.LoginCookie(r))
-	if err != nil {
-		return rights.Principal{}, false
-	}
-	return h.logins.find(cookie.Value)
 }
