@@ -328,7 +328,7 @@ func (h *Host) setAudienceLocked(t *terminal, a audience) {
 	h.recheckLocked(t)
 	t.watchersLocked()
 	if h.opts.Nodes != nil {
-		h.rowChangedLocked(t) // see recheckLocked for the others
+		t.touch(inRows) // see recheckLocked for the others
 	}
 }
 

@@ -116,7 +116,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		h.updateLocked(t, stateOf(p))
 	}
 	if h.setCheckoutLocked(t, ahp.FindCheckout(p.Meta)) {
-		h.rowChangedLocked(t)
+		t.touch(inRows)
 	}
 	t.channel.Holds, t.keep = ahp.FindHolds(p.Meta), termsOf(ahp.FindPark(p.Meta))
 	t.ackNowLocked()

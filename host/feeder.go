@@ -124,8 +124,7 @@ func (t *terminal) away() (since time.Time, why string) {
 func (t *terminal) bindLocked(c *conn) {
 	if t.bound() != c {
 		t.feedBy(served{c})
-		c.h.rowChangedLocked(t)
-		c.h.awaitsAgainLocked(t)
+		t.touchPresence()
 	}
 }
 
@@ -134,8 +133,7 @@ func (t *terminal) bindLocked(c *conn) {
 func (h *Host) orphanLocked(t *terminal) {
 	o := &orphaned{since: time.Now()}
 	t.feedBy(o)
-	h.rowChangedLocked(t)
-	h.awaitsAgainLocked(t)
+	t.touchPresence()
 	switch {
 	case h.closed:
 		return
@@ -201,5 +199,5 @@ func (h *Host) arriveLocked(t *terminal) {
 			h.orphanLocked(t)
 		}
 	}
-	h.rowChangedLocked(t)
+	t.touch(inRows)
 }

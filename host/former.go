@@ -35,8 +35,7 @@ func (h *Host) claimedLocked(cl *client, uri string) {
 	for _, t := range h.order {
 		if t.state.Meta.Former == uri && ownerOf(t.creator) != ownerOf(cl) {
 			t.state.Meta = ahp.TerminalMeta{Missing: t.state.Meta.Missing, Adopted: t.state.Meta.Adopted, Picture: t.state.Meta.Picture, Ports: t.state.Meta.Ports}
-			h.rowChangedLocked(t)
-			h.listChangedLocked(t)
+			t.touch(inCatalogue)
 		}
 	}
 }

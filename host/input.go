@@ -41,7 +41,7 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	input, ready := vocab.InputState(p.Input), vocab.ReadyState(p.Ready)
 	placed := h.setCheckoutLocked(t, p.Checkout)
 	if placed {
-		h.rowChangedLocked(t)
+		t.touch(inRows)
 	}
 	if in.Input == input && in.said == p.InputSince && was == ready && in.readySaid == p.ReadySince {
 		return
@@ -55,8 +55,7 @@ func (h *Host) setInputLocked(t *terminal, p ahp.StateParams) {
 	}
 	t.input.moved.Raise()
 	if t.awaitsLocked() != before || in.Ready != was || another { // otherwise lists would change whenever something is printed
-		h.rowChangedLocked(t)
-		h.listChangedLocked(t)
+		t.touch(inCatalogue)
 	}
 }
 
@@ -94,14 +93,6 @@ func (t *terminal) readyLocked() string {
 		return ""
 	}
 	return string(t.input.Ready)
-}
-
-// awaitsAgainLocked is called when the owner of t has connected or disconnected. It
-// updates the catalogue if that shows something which the owner has reported.
-func (h *Host) awaitsAgainLocked(t *terminal) {
-	if ahp.Awaits(string(t.input.Input)) != ahp.AwaitsNothing || t.input.Ready != "" {
-		h.listChangedLocked(t)
-	}
 }
 
 // State implements agenttools.StatefulTerminal. While the machine is away it returns the

@@ -183,8 +183,7 @@ func (h *Host) setPortsLocked(t *terminal, all []ahp.LentPort) {
 	t.state.Meta.Ports = all
 	h.auditPortsLocked(t, before)
 	h.recheckPortsLocked(t)
-	h.rowChangedLocked(t)
-	h.listChangedLocked(t)
+	t.touch(inCatalogue)
 }
 
 // auditPortsLocked records which ports were opened, to whom, and which were closed after
@@ -232,7 +231,7 @@ func (h *Host) countPortLocked(t *terminal, port int64) {
 		t.ports.fetched = map[int64]int64{}
 	}
 	t.ports.fetched[port]++
-	h.rowChangedLocked(t)
+	t.touch(inRows)
 }
 
 // portTransport implements http.RoundTripper for one principal and port.

@@ -174,7 +174,7 @@ func (h *Host) reindexLocked(t *terminal) {
 		}
 	}
 	if t.listers = now; changed {
-		h.rowChangedLocked(t) // so that it is new for those who see it only now
+		t.touch(inRows) // so that it is new for those who see it only now
 	}
 }
 

@@ -20,13 +20,43 @@ type listing struct {
 	timer   *time.Timer          // sends the changes; nil if not running
 }
 
-// listChangedLocked records that the catalogue's entry of t has changed. Subscribers are
-// told at once, or together with other changes within listPace.
-func (h *Host) listChangedLocked(t *terminal) {
-	for _, l := range t.listers {
-		h.listed.stale[l] = struct{}{}
+// whereShown says which lists show a change of a terminal.
+type whereShown int
+
+const (
+	inRows      whereShown = iota // the rows of pages, what agents list, what other nodes are told
+	inCatalogue                   // these and AHP's catalogue
+)
+
+// touch records that t has changed, and wakes those who wait for changes of a list that
+// shows it: they ask for what is newer than their version. Subscribers of AHP's catalogue
+// are told at once, or together with other changes within listPace.
+func (t *terminal) touch(where whereShown) {
+	if t.gone() {
+		return
 	}
-	h.tellSoonLocked()
+	h := t.host
+	t.rowVersion = h.nextRowLocked()
+	for _, l := range t.listers {
+		l.book.changedLocked(t.rowVersion)
+		if where == inCatalogue {
+			h.listed.stale[l] = struct{}{}
+		}
+	}
+	h.nodes.moved.Raise()
+	if where == inCatalogue {
+		h.tellSoonLocked()
+	}
+}
+
+// touchPresence is touch after the owner of t, or its node, has come or gone: then AHP's
+// catalogue shows or hides what the owner has reported.
+func (t *terminal) touchPresence() {
+	if ahp.Awaits(string(t.input.Input)) != ahp.AwaitsNothing || t.input.Ready != "" {
+		t.touch(inCatalogue)
+	} else {
+		t.touch(inRows)
+	}
 }
 
 // staleLocked records that the view of a lister has changed.

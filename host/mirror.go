@@ -146,12 +146,13 @@ func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a a
 	h.setInputLocked(t, in)
 	t.printed = e.Printed
 	if t.isAway() != away {
-		h.awaitsAgainLocked(t)
+		t.touchPresence()
 	}
 	m.stop()
 	t.channel.Holds = e.Holds
+	where := inRows
 	if !slices.Equal(t.state.Meta.Ports, e.Meta.Ports) {
-		h.listChangedLocked(t)
+		where = inCatalogue
 	}
 	t.state.Meta, t.ports.fetched, t.creator.ports = e.Meta, e.Fetched, e.Ports
 	t.withdrawn = nil
@@ -172,7 +173,7 @@ func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a a
 	if !m.fed {
 		h.setMirrorStateLocked(t, e)
 	}
-	h.rowChangedLocked(t)
+	t.touch(where)
 }
 
 // mirrorUnsaidLocked reports whether a mirror is hidden until its machine has answered
@@ -206,7 +207,7 @@ func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 		t.state.Lifecycle = before.Lifecycle // readers get the exit after the text
 	}
 	if before.Title != s.Title || before.Lifecycle != s.Lifecycle {
-		h.listChangedLocked(t)
+		t.touch(inCatalogue)
 	}
 }
 
@@ -283,8 +284,7 @@ func (h *Host) loseMirrorLocked(t *terminal, m *mirror, within time.Duration) {
 		p.dropped = droppedWithNode
 	}
 	h.afterLocked(&m.grace, within, func() { h.abandonLocked(t) })
-	h.rowChangedLocked(t)
-	h.awaitsAgainLocked(t)
+	t.touchPresence()
 }
 
 // wantLocked records that somebody at this node follows the terminal.

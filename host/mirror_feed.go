@@ -148,6 +148,6 @@ func (h *Host) mirrorStateLocked(t *terminal, m *mirror, data []byte) error {
 	t.placeGrantsLocked(&t.audience)
 	m.fillDone()
 	t.moved.Raise()
-	h.rowChangedLocked(t)
+	t.touch(inRows)
 	return nil
 }

@@ -117,8 +117,7 @@ func (h *Host) parkLocked(t *terminal, p *parked) {
 	h.leaveLocked(t, p)
 	h.parked = append(h.parked, t)
 	h.trimParkedLocked(t)
-	h.listChangedLocked(t)
-	h.rowChangedLocked(t)
+	t.touch(inCatalogue)
 	h.log.Info().Str("terminal", t.uri).Time("until", p.until).Msg("terminal parked: its machine is away")
 }
 
@@ -168,7 +167,7 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 	t.out.DropText()
 	t.channel.Shrink(0)
 	h.weighLocked(t)
-	h.rowChangedLocked(t)
+	t.touch(inRows)
 	t.moved.Raise()
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("text of a parked terminal dropped")
 }
@@ -245,9 +244,7 @@ func (h *Host) continueLocked(t *terminal, c *client, by feeder, uri string, now
 	h.setAudienceLocked(t, a)
 	h.updateLocked(t, now)
 	h.weighLocked(t)
-	h.listChangedLocked(t)
-	h.rowChangedLocked(t)
-	h.nodes.moved.Raise()
+	t.touch(inCatalogue)
 	h.log.Info().Str("terminal", uri).Str("former", former).Msg("parked terminal continues")
 }
 

@@ -78,7 +78,7 @@ func (h *Host) endWithdrawnLocked(t *terminal) {
 	if len(more) > 0 {
 		t.withdrawn = append(t.withdrawn, more...)
 		h.setAudienceLocked(t, t.audience)
-		h.rowChangedLocked(t)
+		t.touch(inRows)
 	}
 }
 

@@ -42,6 +42,6 @@ func (h *Host) notePrintedLocked(t *terminal, quoted []byte) {
 		return
 	}
 	if t.printed = printedURL(quoted); t.printed != "" {
-		h.rowChangedLocked(t)
+		t.touch(inRows)
 	}
 }

@@ -133,18 +133,6 @@ func (b *rowBook) changedLocked(version int64) {
 	b.moved.Raise()
 }
 
-// rowChangedLocked records that the row of t has changed.
-func (h *Host) rowChangedLocked(t *terminal) {
-	if t.gone() {
-		return
-	}
-	t.rowVersion = h.nextRowLocked()
-	for _, l := range t.listers {
-		l.book.changedLocked(t.rowVersion)
-	}
-	h.nodes.moved.Raise()
-}
-
 // goneLocked records that a terminal is not listed any more.
 func (b *rowBook) goneLocked(id string, version int64) {
 	b.changedLocked(version)

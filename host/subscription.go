@@ -41,7 +41,7 @@ func (c *conn) subscribeLocked(to topic) *subscription {
 			c.hold.l.subs = append(c.hold.l.subs, s)
 		}
 		if s.term != nil {
-			c.h.rowChangedLocked(s.term)
+			s.term.touch(inRows)
 			s.term.watchedLocked()
 		}
 	}
@@ -80,7 +80,7 @@ func (s *subscription) endLocked() {
 	}
 	s.End()
 	if t := s.term; t != nil {
-		s.conn.h.rowChangedLocked(t)
+		t.touch(inRows)
 		if t.parked() != nil {
 			s.conn.h.trimParkedLocked(t)
 		}

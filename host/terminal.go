@@ -78,7 +78,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, by feeder, state a
 	creator.terminals++
 	h.countLocked(creator.principal, 0, 1)
 	h.reindexLocked(t)
-	h.nodes.moved.Raise()
+	t.touch(inRows)
 	return t
 }
 
@@ -161,9 +161,10 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	before := *t.state
 	t.out.Apply(a, origin)
 	t.addedLocked()
-	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
-		h.listChangedLocked(t)
+		t.touch(inCatalogue)
+	} else {
+		t.touch(inRows)
 	}
 }
 

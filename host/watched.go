@@ -109,7 +109,7 @@ func (l lookedAt) agents(r *awaitingReader, more int) {
 	}
 	l.t.unwatched = time.Now()
 	if !l.t.gone() {
-		l.h.rowChangedLocked(l.t)
+		l.t.touch(inRows)
 		l.t.watchedLocked()
 	}
 }
