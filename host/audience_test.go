@@ -596,7 +596,7 @@ func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
 }
 
 // mayLook are the functions of the host that access terminals or their list without
-// asking who sees them, each for a reason. Other functions ask Host.seesLocked.
+// asking who sees them, each for a reason. Other functions ask rights.Viewer.Sees.
 var mayLook = map[string]string{
 	"catalogue.List": "it asks it", "catalogue.find": "it asks it", "Host.rows": "it asks it",
 	"Host.entriesOf":    "administrators see names, owners and sizes; owners how many of their machines' there are",
@@ -663,7 +663,7 @@ func TestEveryDoorAsks(t *testing.T) {
 	}
 	for name := range seen {
 		if mayLook[name] == "" {
-			t.Errorf("%s looks at terminals: have it ask Host.seesLocked, and say here why it may", name)
+			t.Errorf("%s looks at terminals: have it ask rights.Viewer.Sees, and say here why it may", name)
 		}
 	}
 	for name := range mayLook {

@@ -31,8 +31,8 @@ func (c catalogue) fromLocked(t *terminal) (from int64, ok bool) {
 	if c.p == nil {
 		return 0, true
 	}
-	v := c.h.viewerLocked(*c.p)
-	return c.h.seesLocked(&v, t)
+	v := c.h.roster.Viewer(*c.p)
+	return v.Sees(t.subject, c.h.roster)
 }
 
 // List implements agenttools.Terminals.
@@ -73,10 +73,10 @@ func (c catalogue) find(id string) (at lookedAt, ok bool) {
 
 // Changed implements agenttools.Watchable.
 func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
-	v := viewer{Principal: rights.Principal{Role: rights.RoleAdmin}}
+	v := c.h.roster.Viewer(rights.Principal{Role: rights.RoleAdmin})
 	c.h.mu.Lock()
 	if c.p != nil {
-		v = c.h.viewerLocked(*c.p)
+		v = c.h.roster.Viewer(*c.p)
 	}
 	use := c.h.holdLocked(v)
 	c.h.mu.Unlock()

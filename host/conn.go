@@ -153,7 +153,7 @@ func (h *Host) open(c *conn) error {
 		return err
 	}
 	h.conns[c] = struct{}{}
-	c.hold = h.holdLocked(h.viewerLocked(c.remote.principal))
+	c.hold = h.holdLocked(h.roster.Viewer(c.remote.principal))
 	h.countLocked(c.remote.principal, 1, 0)
 	h.work.Add(1)
 	return nil

@@ -87,7 +87,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		state.Meta.Former = h.formerLocked(c.client, state.Meta.Former)
 		if before := h.beforeLocked(c.client, p.Channel, state.Meta.Former); before != nil && c.client.resume {
 			a := h.resolveLocked(said, before)
-			a.declared = told
+			a.Declared = told
 			h.continueLocked(before, c.client, served{c}, p.Channel, state, a)
 			h.claimedLocked(c.client, p.Channel)
 			t = before
@@ -97,7 +97,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 			return errExists
 		}
 		a := h.resolveLocked(said, nil)
-		a.declared = told
+		a.Declared = told
 		t = h.addTerminalLocked(p.Channel, c.client, served{c}, state, a)
 		h.auditPortsLocked(t, nil)
 		h.claimedLocked(c.client, p.Channel)
@@ -107,7 +107,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 		return errExists
 	default:
 		a := h.resolveLocked(said, t)
-		a.declared = told
+		a.Declared = told
 		h.setAudienceLocked(t, a)
 		t.bindLocked(c)
 		if t.out.Blank() { // another node owned it, and nobody at this node has read it

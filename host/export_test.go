@@ -47,7 +47,7 @@ type Feed struct {
 func NewFeed(h *Host, uri string) *Feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, nil, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, audience{})}
+	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, nil, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, rights.Audience{})}
 }
 
 // Text prints.
@@ -153,7 +153,7 @@ func (h *Host) Astray(p *Page) (wrong []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.order {
-		if _, ok := h.seesLocked(&p.use.viewer, t); ok != p.rows[t.id] {
+		if _, ok := p.use.Sees(t.subject, h.roster); ok != p.rows[t.id] {
 			wrong = append(wrong, fmt.Sprintf("%s: shown %t, seen %t", t.uri, p.rows[t.id], ok))
 		}
 	}
@@ -164,7 +164,7 @@ func (h *Host) Astray(p *Page) (wrong []string) {
 func (h *Host) NewPage(p rights.Principal) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	use := h.holdLocked(h.viewerLocked(p))
+	use := h.holdLocked(h.roster.Viewer(p))
 	return &Page{use: use, version: use.l.book.version}
 }
 
@@ -172,8 +172,8 @@ func (h *Host) NewPage(p rights.Principal) *Page {
 func (h *Host) Decides(p rights.Principal, uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.viewerLocked(p)
-	_, ok := h.seesLocked(&v, h.terminals[uri])
+	v := h.roster.Viewer(p)
+	_, ok := v.Sees(h.terminals[uri].subject, h.roster)
 	return ok
 }
 
@@ -184,10 +184,10 @@ func (h *Host) Misindexed() (wrong []string) {
 	for _, l := range h.listers {
 		var want []*terminal
 		for _, t := range h.order {
-			if _, ok := h.seesLocked(&l.viewer, t); ok {
+			if _, ok := l.Sees(t.subject, h.roster); ok {
 				want = append(want, t)
 			}
-			if _, ok := h.seesLocked(&l.viewer, t); ok != slices.Contains(t.listers, l) {
+			if _, ok := l.Sees(t.subject, h.roster); ok != slices.Contains(t.listers, l) {
 				wrong = append(wrong, fmt.Sprint(l.key, " of ", t.uri))
 			}
 		}
@@ -220,7 +220,7 @@ func AgentReader(h *Host, id string) (agenttools.Reader, error) {
 // PageUpdate is the update for a page that is up to date as of a version.
 func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
 	h.mu.Lock()
-	use := h.holdLocked(viewer{Principal: rights.Principal{Role: rights.RoleObserver}}) // a page's goes on while the page does
+	use := h.holdLocked(h.roster.Viewer(rights.Principal{Role: rights.RoleObserver})) // a page's goes on while the page does
 	h.mu.Unlock()
 	u, now, _ := h.updateSince(use, version)
 	data, _ = json.Marshal(u)

@@ -63,16 +63,14 @@ type Host struct {
 	accounts  map[string]*account // by the names of principals
 	memory    memory
 
-	roster        *rights.Roster      // the known people; never nil
-	groupsOf      map[string][]string // names of groups, by the ids of their members
-	machineGrants map[machineKey]*machineAudience
-	sight         int64 // counts changes of visibility; a reader that has seen another number checks its right again
-	holds         map[*hold]struct{}
-	listers       map[listerKey]*lister
-	byOwner       map[string][]*lister // the same, by the ids of owners
-	agentHolds    map[string]*hold     // those of agents, by the key of their servers
-	round         int64                // of reindexLocked
-	rowVersion    int64                // of the newest change of any row
+	roster     *rights.Directory // the known people; never nil
+	sight      int64             // counts changes of visibility; a reader that has seen another number checks its right again
+	holds      map[*hold]struct{}
+	listers    map[listerKey]*lister
+	byOwner    map[string][]*lister // the same, by the ids of owners
+	agentHolds map[string]*hold     // those of agents, by the key of their servers
+	round      int64                // of reindexLocked
+	rowVersion int64                // of the newest change of any row
 
 	former bounded.Map[string, owner] // owners of removed terminals, by their URIs, of the newest of them
 	forgot time.Time                  // when forgetLocked last looked
@@ -115,7 +113,7 @@ func New(o Options) *Host {
 		starting:   make(map[string]bool),
 		conns:      make(map[*conn]struct{}),
 		forgot:     time.Now(),
-		roster:     &rights.Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
+		roster:     rights.NewDirectory(&rights.Roster{}), holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
 		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}

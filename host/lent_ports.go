@@ -85,7 +85,7 @@ func (h *Host) portLocked(p *rights.Principal, uri string, port int) (r portRout
 	if err := h.mayAskLocked(p, t, port); err != nil {
 		return r, err
 	}
-	v := h.viewerLocked(*p)
+	v := h.roster.Viewer(*p)
 	r = portRoute{t: t, reader: h.readerLocked(&v, &t.creator.principal, t.withdrawn)}
 	r.since = t.lentPort(port).SinceMs
 	if p.Guest != "" {
@@ -104,9 +104,9 @@ func (h *Host) portLocked(p *rights.Principal, uri string, port int) (r portRout
 
 // mayAskLocked decides whether a principal may ask a port of a terminal.
 func (h *Host) mayAskLocked(p *rights.Principal, t *terminal, port int) error {
-	v := h.viewerLocked(*p)
+	v := h.roster.Viewer(*p)
 	v.GuestPort = 0 // with it, a guest sees nothing at all
-	_, sees := h.seesLocked(&v, t)
+	_, sees := v.Sees(t.subject, h.roster)
 	switch {
 	case !sees || t.gone() || p.Guest != "" && p.GuestPort != port:
 		return ErrPortUnseen

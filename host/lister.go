@@ -12,7 +12,7 @@ import (
 // everything share one. A change costs time only for the listers that see it. Guarded by
 // the host's mutex.
 type lister struct {
-	viewer
+	rights.Viewer
 	key       listerKey
 	uses      int             // holds
 	terminals []*terminal     // the visible ones, by creation
@@ -39,14 +39,14 @@ func keyOf(p *rights.Principal) listerKey {
 // hold is one use of a lister. When audiences are put in force, the hold gets another
 // lister. Guarded by the host's mutex.
 type hold struct {
-	viewer
+	rights.Viewer
 	l      *lister
 	places looks // from which an agent without sessions has come; has a lock of its own
 }
 
 // holdLocked begins a use of a lister for a principal. End it with letGoLocked.
-func (h *Host) holdLocked(v viewer) *hold {
-	use := &hold{viewer: v}
+func (h *Host) holdLocked(v rights.Viewer) *hold {
+	use := &hold{Viewer: v}
 	h.holds[use] = struct{}{}
 	use.l = h.listerLocked(v)
 	return use
@@ -74,21 +74,21 @@ func (h *Host) letGoLocked(use *hold) {
 
 // listerLocked returns the lister of all who see the same as v, and makes it if there is
 // none.
-func (h *Host) listerLocked(v viewer) *lister {
+func (h *Host) listerLocked(v rights.Viewer) *lister {
 	key := keyOf(&v.Principal)
 	switch {
 	case v.Guest != "":
 		key = listerKey{guest: v.Guest}
 	case !h.roster.On && v.May(rights.See):
-		key, v = listerKey{all: true}, viewer{Principal: rights.Principal{Role: rights.RoleObserver}}
+		key, v = listerKey{all: true}, h.roster.Viewer(rights.Principal{Role: rights.RoleObserver})
 	}
 	l := h.listers[key]
 	if l == nil {
-		l = &lister{viewer: v, key: key, book: rowBook{version: h.rowVersion, gone: tombstones[string]{from: h.rowVersion}}}
+		l = &lister{Viewer: v, key: key, book: rowBook{version: h.rowVersion, gone: tombstones[string]{from: h.rowVersion}}}
 		h.listers[key] = l
 		h.byOwner[v.Owner] = append(h.byOwner[v.Owner], l)
 		for t := range h.everyLocked() {
-			if _, ok := h.seesLocked(&l.viewer, t); ok {
+			if _, ok := l.Sees(t.subject, h.roster); ok {
 				l.terminals = append(l.terminals, t)
 				t.listers = append(t.listers, l)
 			}
@@ -133,20 +133,26 @@ func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
 			some(h.byOwner[g.ID])
 		}
 	}
-	for i := range t.audience.grants {
-		to(t.audience.grants[i].to)
+	for i := range t.audience.Grants {
+		to(t.audience.Grants[i].To)
 	}
-	if t.audience.said.HostGrants {
-		for _, g := range h.machineGrantsLocked(owner) {
+	if t.audience.Said.HostGrants {
+		for _, g := range h.roster.MachineGrants(owner) {
 			to(g)
 		}
 	}
 }
 
+// publishLocked makes what decides who sees t known to the doors. Whoever puts it in
+// force for readers that look already advances Host.sight.
+func (t *terminal) publishLocked() {
+	t.subject = rights.NewSubject(t.uri, &t.creator.principal, &t.audience, t.withdrawn)
+}
+
 // reindexLocked is called when the audience of t or the people have changed. It adds t to
 // the listers that see it now, and removes it from those that do not see it any more.
 func (h *Host) reindexLocked(t *terminal) {
-	t.audience.rules = t.rulesLocked()
+	t.publishLocked()
 	h.round += 2
 	for _, l := range t.listers {
 		l.round = h.round - 1
@@ -157,7 +163,7 @@ func (h *Host) reindexLocked(t *terminal) {
 		if l.round == h.round {
 			return
 		}
-		if _, ok := h.seesLocked(&l.viewer, t); !ok {
+		if _, ok := l.Sees(t.subject, h.roster); !ok {
 			return
 		}
 		if l.round != h.round-1 {

@@ -82,7 +82,7 @@ func (h *Host) holdAgent(p rights.Principal) {
 	if h.agentHolds[who] != nil {
 		return
 	}
-	use := h.holdLocked(h.viewerLocked(p))
+	use := h.holdLocked(h.roster.Viewer(p))
 	h.agentHolds[who] = use
 	context.AfterFunc(p.Life(), func() {
 		h.mu.Lock()

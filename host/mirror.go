@@ -31,7 +31,7 @@ type mirror struct {
 	running    string
 
 	on       bool      // the owner's node enforced audiences when it sent this one
-	unsaid   bool      // the owner's audience.unsaid
+	unsaid   bool      // the owner's Audience.Unsaid
 	wanted   time.Time // when somebody at this node last followed it
 	waiters  []*conn   // connections with a reply that waits for its text
 	filled   change.Signal
@@ -79,7 +79,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 		h.movedLocked(cl, node, e.Epoch)
 	}
 	a := h.resolveLocked(said, nil)
-	a.declared = e.Told
+	a.Declared = e.Told
 	state := ahp.TerminalState{Title: e.Title, Claim: ahp.Claim{Kind: ahp.ClaimClient, ClientID: e.Client}, ExecutionTarget: ahp.TargetClient, IsPty: new(true), Meta: e.Meta}
 	if t == nil && e.Parked == nil {
 		t = h.parkedByLocked(cl, e.Meta.Former)
@@ -133,7 +133,7 @@ func (e *NodeEntry) check() error {
 }
 
 // sayMirrorLocked updates a mirror from its owner's catalogue.
-func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a audience) {
+func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a rights.Audience) {
 	away := t.isAway()
 	m.lost, m.away, m.start, m.end, m.running, m.on, m.unsaid, m.lastSeen = false, e.Away, e.Start, e.End, e.Running, on, e.Unsaid, e
 	if m.away {
@@ -167,7 +167,7 @@ func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a a
 			t.withdrawn = append(t.withdrawn, g)
 		}
 	}
-	a.unsaid = h.mirrorUnsaidLocked(m)
+	a.Unsaid = h.mirrorUnsaidLocked(m)
 	t.placeGrantsLocked(&a)
 	h.setAudienceLocked(t, a)
 	if !m.fed {
@@ -184,15 +184,15 @@ func (h *Host) mirrorUnsaidLocked(m *mirror) bool {
 
 // placeGrantsLocked finds the beginning of each grant in the recorded text of a mirror. A
 // grant that begins in text that is not here yet is placed when the text arrives.
-func (t *terminal) placeGrantsLocked(a *audience) {
-	a.pending = false
-	for i := range a.grants {
-		switch g := &a.grants[i]; {
-		case g.from == 0:
-		case g.from > max(t.out.Applied(), t.mirror().end):
-			g.pos, a.pending = notYet, true
+func (t *terminal) placeGrantsLocked(a *rights.Audience) {
+	a.Pending = false
+	for i := range a.Grants {
+		switch g := &a.Grants[i]; {
+		case g.From == 0:
+		case g.From > max(t.out.Applied(), t.mirror().end):
+			g.Pos, a.Pending = rights.NotYet, true
 		default:
-			g.pos = t.out.PosOf(g.from)
+			g.Pos = t.out.PosOf(g.From)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 		Announced: t.name, feedState: t.feedStateLocked(),
 		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.fetched), Created: t.created, Away: t.isAway(), Holds: t.channel.Holds,
 		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.out.Ended(), Watching: t.observersLocked(),
-		Audience: t.audience.said, Told: t.audience.declared, Unsaid: t.audience.unsaid}
+		Audience: t.audience.Said, Told: t.audience.Declared, Unsaid: t.audience.Unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" || in.checkout != (vocab.Checkout{}) {
 		p := ahp.NewState("", string(in.Input), in.InputSince)
 		p.Checkout = in.checkout

@@ -86,7 +86,7 @@ func (s shown) Rows(p rights.Principal) []page.Row { return s.h.rows(p) }
 func (s shown) Follow(p rights.Principal) page.List {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
-	return followed{s.h, s.h.holdLocked(s.h.viewerLocked(p))}
+	return followed{s.h, s.h.holdLocked(s.h.roster.Viewer(p))}
 }
 
 func (s shown) Find(p rights.Principal, id string) (page.Terminal, bool) {
@@ -170,7 +170,7 @@ func (l lookedAt) snapshot(limit int) (s snapshot, ok bool) {
 func (h *Host) entriesOf(p rights.Principal, all []rights.Entry) []rights.Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.viewerLocked(p)
+	v := h.roster.Viewer(p)
 	all = append(all, h.shareEntriesLocked()...)
 	all = slices.DeleteFunc(all, func(e rights.Entry) bool {
 		return !v.Administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == rights.EntryPerson)

@@ -222,7 +222,7 @@ func (h *Host) parkedByLocked(c *client, uri string) *terminal {
 
 // continueLocked puts a parked terminal back into the catalogue, under the URI by which
 // its owner announces it now. by feeds it from now on.
-func (h *Host) continueLocked(t *terminal, c *client, by feeder, uri string, now ahp.TerminalState, a audience) {
+func (h *Host) continueLocked(t *terminal, c *client, by feeder, uri string, now ahp.TerminalState, a rights.Audience) {
 	h.envelopes.Next() // as for a new terminal
 	former := t.uri
 	t.endFeedsLocked()

@@ -29,7 +29,7 @@ func (h *Host) lookAtPeople() *rights.Roster {
 	r := h.opts.People.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r != h.roster {
+	if r != h.roster.Roster {
 		h.knowLocked(r)
 	}
 	return r
@@ -39,30 +39,19 @@ func (h *Host) lookAtPeople() *rights.Roster {
 // terminal any more.
 func (h *Host) knowLocked(r *rights.Roster) {
 	before := h.roster
-	h.roster, h.groupsOf = r, r.Memberships()
+	h.roster = rights.NewDirectory(r)
 	h.sight++
-	h.machineGrants = map[machineKey]*machineAudience{}
-	for _, g := range r.Grants {
-		key := machineKey{g.Machine, g.Owner}
-		m := h.machineGrants[key]
-		if m == nil {
-			m = &machineAudience{from: map[rights.Grantee]int64{}}
-			h.machineGrants[key] = m
-		}
-		m.all = append(m.all, g.To)
-		m.from[g.To] = 0
-	}
 	for use := range h.holds {
-		use.viewer = h.viewerLocked(use.Principal)
+		use.Viewer = h.roster.Viewer(use.Principal)
 		if !use.l.key.all {
-			use.l.viewer = use.viewer
+			use.l.Viewer = use.Viewer
 		}
 	}
 	if before.On != r.On {
 		h.regroupLocked()
 	}
 	for t := range h.everyLocked() {
-		t.audience.grants = slices.DeleteFunc(t.audience.grants, func(g grant) bool { return r.Ended(g.to) })
+		t.audience.Grants = slices.DeleteFunc(t.audience.Grants, func(g rights.Grant) bool { return r.Ended(g.To) })
 		h.reindexLocked(t)
 		h.recheckLocked(t)
 		t.watchersLocked()
@@ -90,14 +79,15 @@ func (h *Host) regroupLocked() {
 	h.nextRowLocked() // so that pages with the former lister get the whole list
 	for t := range h.everyLocked() {
 		t.listers = nil
-		t.audience.unsaid = !h.roster.On && t.remote() // until the terminal is announced again
+		t.audience.Unsaid = !h.roster.On && t.remote() // until the terminal is announced again
 		if m := t.mirror(); m != nil {
-			t.audience.unsaid = h.mirrorUnsaidLocked(m)
+			t.audience.Unsaid = h.mirrorUnsaidLocked(m)
 		}
+		t.publishLocked()
 	}
 	for use := range h.holds {
 		use.l.book.moved.Raise()
-		use.l = h.listerLocked(use.viewer)
+		use.l = h.listerLocked(use.Viewer)
 	}
 	for _, of := range h.root.Subscriptions() {
 		s := of.Of.(*subscription)
@@ -129,7 +119,7 @@ func (h *Host) ownedAnewLocked(cl *client, p rights.Principal) {
 	h.sight++
 	for t := range h.everyLocked() {
 		if t.creator == cl {
-			t.audience.grants = nil // its new owner sets its audience
+			t.audience.Grants = nil // its new owner sets its audience
 			h.reindexLocked(t)
 			h.recheckLocked(t)
 		}

@@ -27,8 +27,8 @@ func (r *textReader) maySeeLocked() bool {
 	if r.p == nil || r.sight == r.h.sight {
 		return true
 	}
-	v := r.h.viewerLocked(*r.p)
-	from, ok := r.h.seesLocked(&v, r.t)
+	v := r.h.roster.Viewer(*r.p)
+	from, ok := v.Sees(r.t.subject, r.h.roster)
 	r.from, r.sight = from, r.h.sight
 	return ok
 }

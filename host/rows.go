@@ -144,10 +144,10 @@ func (b *rowBook) goneLocked(id string, version int64) {
 func (h *Host) rows(p rights.Principal) []page.Row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.viewerLocked(p)
+	v := h.roster.Viewer(p)
 	var all []page.Row
 	for t := range h.everyLocked() {
-		if from, ok := h.seesLocked(&v, t); ok {
+		if from, ok := v.Sees(t.subject, h.roster); ok {
 			all = append(all, h.rowLocked(t, from))
 		}
 	}
@@ -182,7 +182,7 @@ func (h *Host) updateSince(use *hold, version int64) (u page.Update, now int64, 
 		}
 	}
 	if u.Whole && h.roster.On {
-		u.Me = new(h.roster.People[use.viewer.Owner])
+		u.Me = new(h.roster.People[use.Owner])
 	}
 	h.mu.Unlock()
 	u.Rows = make([]json.RawMessage, 0, len(due))
@@ -198,7 +198,7 @@ func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*termin
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range terminals {
-		from, ok := h.seesLocked(&use.viewer, t)
+		from, ok := use.Sees(t.subject, h.roster)
 		if t.gone() || !ok {
 			continue // the next update reports that it is gone
 		}

@@ -30,13 +30,13 @@ func (m runsMachines) Asked(q *runs.Question) (all []runs.Machine) {
 	h := m.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.viewerLocked(readerOf(q))
+	v := h.roster.Viewer(readerOf(q))
 	withdrawn := map[*client][]rights.Grantee{}
 	var about *client
 	for t := range h.everyLocked() {
 		withdrawn[t.creator] = append(withdrawn[t.creator], t.withdrawn...)
 		if q.Terminal != "" && t.uri == q.Terminal {
-			if _, ok := h.seesLocked(&v, t); ok {
+			if _, ok := v.Sees(t.subject, h.roster); ok {
 				about = t.creator
 			}
 		}
@@ -56,10 +56,10 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 	h := m.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.viewerLocked(readerOf(q))
+	v := h.roster.Viewer(readerOf(q))
 	for t := range h.everyLocked() {
 		if name := t.creator.machineLocked(); t.isAway() && !slices.Contains(away, name) {
-			if _, ok := h.seesLocked(&v, t); ok {
+			if _, ok := v.Sees(t.subject, h.roster); ok {
 				away = append(away, name)
 			}
 		}
@@ -69,25 +69,16 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 }
 
 // readerLocked returns v in the words of the grants of a machine.
-func (h *Host) readerLocked(v *viewer, owner *rights.Principal, withdrawn []rights.Grantee) (r ahp.Reader) {
+func (h *Host) readerLocked(v *rights.Viewer, owner *rights.Principal, withdrawn []rights.Grantee) (r ahp.Reader) {
 	add := func(name string, g rights.Grantee) {
-		if len(r.Names) < ahp.MaxReaderNames && !slices.Contains(withdrawn, g) && (ahp.Reader{Names: []string{name}}).Validate() == nil {
+		if name != "" && len(r.Names) < ahp.MaxReaderNames && !slices.Contains(withdrawn, g) && (ahp.Reader{Names: []string{name}}).Validate() == nil {
 			r.Names = append(r.Names, name)
 		}
 	}
-	switch {
-	case v.isAgent():
-		add(ahp.AgentPrefix+v.Name, rights.Grantee{Kind: rights.ToAgent, Name: v.Name, ID: v.Owner})
-	case v.person != "":
-		add(v.person, rights.Grantee{Kind: rights.ToPerson, ID: v.Owner})
+	for g := range v.Grantees() {
+		add(h.roster.NameOf(g), g)
 	}
-	if !v.isAgent() {
-		for _, group := range v.groups {
-			add(ahp.GroupPrefix+group, rights.Grantee{Kind: rights.ToGroup, Name: group})
-		}
-	}
-	add(ahp.ToEveryone, rights.Grantee{Kind: rights.ToEveryone})
-	r.Owner = !h.roster.On || v.belongs(owner.Owner)
+	r.Owner = !h.roster.On || v.Belongs(owner.Owner)
 	return r
 }
 

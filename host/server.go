@@ -81,7 +81,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		proc.Kill()
 		return nil, err
 	}
-	t := h.addTerminalLocked(p.Channel, creator, process{proc}, state, audience{})
+	t := h.addTerminalLocked(p.Channel, creator, process{proc}, state, rights.Audience{})
 	t.channel.Holds = true
 	h.mu.Unlock()
 	h.audit(rights.AuditCreated, remote{principal: creator.principal}, rights.AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})

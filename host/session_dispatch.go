@@ -126,13 +126,13 @@ func forbidsAnswering(s *Session, c *conn, a ahp.Action) string {
 // foreignBlockLocked refuses blocks that show another client's terminal as if it were the
 // sender's. A terminal invisible to the session's owner counts as missing.
 func (s *Session) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string {
-	h, v := s.h, s.h.viewerLocked(rights.Principal{Role: rights.RoleObserver, Owner: s.person})
+	h, v := s.h, s.h.roster.Viewer(rights.Principal{Role: rights.RoleObserver, Owner: s.person})
 	for _, block := range contents {
 		if block.Terminal == nil {
 			continue
 		}
 		if t := h.terminals[block.Terminal.Resource]; t != nil && t.creator != c.client {
-			if _, ok := h.seesLocked(&v, t); !ok {
+			if _, ok := v.Sees(t.subject, h.roster); !ok {
 				continue
 			}
 			return "content: the terminal is not this client's"

@@ -148,7 +148,7 @@ func (c *conn) seesSessionLocked(s *Session) bool {
 // open reports whether c may see everything in s: also the chat, and messages between the
 // session and others.
 func (s *Session) open(c *conn) bool {
-	if s.h.roster.On && !c.hold.belongs(s.person) {
+	if s.h.roster.On && !c.hold.Belongs(s.person) {
 		return false
 	}
 	return c.may(rights.Sessions) || s.creator != nil && s.creator.principal.Same(c.remote.principal)

@@ -39,7 +39,7 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 // to those who see them.
 func (h *Host) shells(p rights.Principal) []shells.Shell {
 	h.mu.Lock()
-	v := h.viewerLocked(p)
+	v := h.roster.Viewer(p)
 	all := []shells.Shell{}
 	for _, t := range h.order {
 		if t.remote() {
@@ -52,7 +52,7 @@ func (h *Host) shells(p rights.Principal) []shells.Shell {
 			since = since.UTC()
 			s.AloneSince = &since
 		}
-		if _, ok := h.seesLocked(&v, t); !ok { // another person's: its name and its owner
+		if _, ok := v.Sees(t.subject, h.roster); !ok { // another person's: its name and its owner
 			s.Cwd, s.Foreground, s.Process = "", "", nil
 		}
 		all = append(all, s)

@@ -34,7 +34,8 @@ type terminal struct {
 
 	ports openPorts
 
-	audience  audience
+	audience  rights.Audience
+	subject   *rights.Subject  // see publishLocked; never nil
 	withdrawn []rights.Grantee // grantees whose grants an administrator has ended
 	number    int64            // number in the order of creation; never changes
 	listers   []*lister        // the listers that show it
@@ -64,7 +65,7 @@ func (t *terminal) ownedBy(c *conn) bool {
 }
 
 // addTerminalLocked adds a new terminal to the catalogue.
-func (h *Host) addTerminalLocked(uri string, creator *client, by feeder, state ahp.TerminalState, a audience) *terminal {
+func (h *Host) addTerminalLocked(uri string, creator *client, by feeder, state ahp.TerminalState, a rights.Audience) *terminal {
 	h.envelopes.Next() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator,
 		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, withdrawn: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}

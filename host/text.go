@@ -95,7 +95,7 @@ func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Dr
 // placedLocked is called after the owner's text was appended; it began at an offset and a
 // position. more says that there was text that the host did not have.
 func (t *terminal) placedLocked(began, pos int64, more bool) {
-	if more && t.audience.pending {
+	if more && t.audience.Pending {
 		t.passedLocked(began, pos)
 	}
 	t.addedLocked()

@@ -28,7 +28,7 @@ type watcherState struct {
 // others do not know the message.
 func (t *terminal) watchersLocked() {
 	w := &t.watchers
-	if t.channel.Ended() || !t.audience.declared || t.bound() == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound() {
+	if t.channel.Ended() || !t.audience.Declared || t.bound() == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound() {
 		return
 	}
 	wait := watchersPace - time.Since(w.at)
@@ -70,7 +70,7 @@ func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who), a.Since.Compare(b.Since))
 	})
 	all = slices.CompactFunc(all, func(a, b ahp.Watcher) bool { return a.Kind == b.Kind && a.Who == b.Who })
-	p := ahp.WatchersParams{Channel: t.uri, May: t.mayWatchLocked(), Refused: t.audience.refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
+	p := ahp.WatchersParams{Channel: t.uri, May: t.mayWatchLocked(), Refused: t.audience.Refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
 	p.More = int64(len(all) - len(p.Watching))
 	return p
 }
@@ -111,7 +111,7 @@ func (t *terminal) mayWatchLocked() []string {
 	h, owner, a := t.host, t.creator.principal, &t.audience
 	may := []string{}
 	switch {
-	case a.said.GuestsOnly:
+	case a.Said.GuestsOnly:
 		return may
 	case !h.roster.On:
 		return append(may, ahp.ToEveryone)
@@ -126,11 +126,11 @@ func (t *terminal) mayWatchLocked() []string {
 			may = append(may, name)
 		}
 	}
-	for i := range a.grants {
-		add(a.grants[i].name, a.grants[i].to)
+	for i := range a.Grants {
+		add(a.Grants[i].Name, a.Grants[i].To)
 	}
-	if a.said.HostGrants {
-		for _, g := range h.machineGrantsLocked(&owner) {
+	if a.Said.HostGrants {
+		for _, g := range h.roster.MachineGrants(&owner) {
 			add(h.roster.NameOf(g), g)
 		}
 	}
@@ -146,7 +146,7 @@ func (l lookedAt) looked() {
 	defer l.h.mu.Unlock()
 	w := &l.t.watchers
 	one := l.h.watcherLocked(l.p, time.Now())
-	if len(w.brief) >= ahp.MaxWatchers || !l.t.audience.declared || slices.ContainsFunc(w.brief, func(o ahp.Watcher) bool { return o.Kind == one.Kind && o.Who == one.Who }) {
+	if len(w.brief) >= ahp.MaxWatchers || !l.t.audience.Declared || slices.ContainsFunc(w.brief, func(o ahp.Watcher) bool { return o.Kind == one.Kind && o.Who == one.Who }) {
 		return
 	}
 	w.brief = append(w.brief, one)

@@ -96,17 +96,6 @@ func KeptGrantee(to, id string) Grantee {
 	return Grantee{Kind: ToPerson, ID: id}
 }
 
-// Memberships returns the names of groups by the ids of their members.
-func (r *Roster) Memberships() map[string][]string {
-	of := map[string][]string{}
-	for name, members := range r.Groups {
-		for _, id := range members {
-			of[id] = append(of[id], name)
-		}
-	}
-	return of
-}
-
 // Ended reports whether grants to g have ended, because the person has ended or the group
 // is gone.
 func (r *Roster) Ended(g Grantee) bool {
