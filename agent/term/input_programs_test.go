@@ -58,6 +58,7 @@ var askingPrograms = []asking{
 	{"bash, read -n 1", []string{"bash"}, "exec bash -c 'read -n 1 -p \"any key \" x'", input},
 	{"zsh, read", []string{"zsh"}, "exec zsh -fc 'read \"x?name: \"'", input},
 	{"sh, read without a prompt", []string{"sh"}, "read x", input},
+	{"sh, which is ready three seconds after its prompt", []string{"sh"}, "printf 'name: '; sleep 3; read x", input},
 	{"cat", []string{"cat"}, "exec cat", input},
 	{"bc", []string{"bc"}, "exec bc -q", input},
 	{"sqlite3", []string{"sqlite3"}, "exec sqlite3", input},

@@ -80,7 +80,12 @@ func (e *evidence) isRelay() bool {
 // lookAfter are the times without output and input after which the state of a terminal is
 // examined. After the last of them it is examined only when somebody asks, until there is
 // output or input again, or when the last look had no answer, as on a busy machine.
-var lookAfter = [...]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
+// The later ones find programs that read only some time after their prompt, such as npm
+// init.
+var lookAfter = [...]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second}
+
+// lateAfter is when a terminal is examined again after a look without an answer.
+const lateAfter = 2 * time.Second
 
 // timedAfter is how long a program that waits for the keyboard for a limited time must
 // print nothing before it counts as waiting for input: programs that show their progress
@@ -185,7 +190,7 @@ func (t *Terminal) attend() {
 		}
 	}
 	if t.attention.late {
-		t.attention.timer.Reset(lookAfter[len(lookAfter)-1])
+		t.attention.timer.Reset(lateAfter)
 		return
 	}
 	t.attention.armed = false
