@@ -151,12 +151,14 @@ func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.newRead
 // ReadScreen implements agenttools.ScreenTerminal.
 func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
 	l.h.mu.Lock()
-	old, pos := l.t.out.OldScreen()
-	from := max(l.t.out.StartOffset(), l.t.out.OffsetOf(pos))
-	if l.from > 0 { // the screen may show earlier output
-		old, from = agenttools.OldScreen{Cols: old.Cols, Rows: old.Rows}, max(from, l.startLocked())
-	}
+	out := l.t.out
+	behind := out.Behind(out.Oldest())
+	from, since := max(out.StartOffset(), out.OffsetOf(behind.Pos)), l.startLocked()
 	l.h.mu.Unlock()
+	old := behind.Show()
+	if l.from > 0 { // the screen may show earlier output
+		old, from = agenttools.OldScreen{Cols: old.Cols, Rows: old.Rows}, max(from, since)
+	}
 	return old, l.newReader(from), nil
 }
 

@@ -50,6 +50,7 @@ type snapshot struct {
 	talk  json.Marshaler // a session's or chat's; else a terminal's:
 	state ahp.TerminalState
 	text  output.View
+	shows *output.Behind // the screen before the text, drawn when it is encoded; nil: state has it
 }
 
 // size returns about how long the encoded snapshot will be, in bytes.
@@ -64,6 +65,9 @@ func (s *snapshot) size() int {
 // append writes the snapshot as an ahp.Snapshot. Recorded text is copied without being
 // decoded.
 func (s *snapshot) append(dst []byte) []byte {
+	if s.shows != nil {
+		s.state.Meta.Screen = s.shows.Snapshot(s.text.From)
+	}
 	dst = slices.Grow(dst, s.size())
 	dst = append(dst, `{"resource":`...)
 	dst = jsonspan.AppendQuoteString(dst, s.uri)

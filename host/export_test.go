@@ -54,9 +54,10 @@ func NewFeed(h *Host, uri string) *Feed {
 func (f *Feed) Text(text string) {
 	clean, _ := output.Clean(jsonspan.AppendQuoteString(nil, text))
 	f.h.mu.Lock()
-	defer f.h.mu.Unlock()
 	f.t.out.Text(clean)
 	f.t.addedLocked()
+	f.h.mu.Unlock()
+	f.t.settle()
 }
 
 // Act applies an action.

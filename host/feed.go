@@ -108,7 +108,7 @@ func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
 	late := time.NewTimer(time.Duration(min(max(r.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
-	for {
+	for settled := false; ; {
 		h.mu.Lock()
 		t := h.knownLocked(r.URI)
 		if t == nil || t.mirror() != nil || !t.remote() || t.creator.epoch != r.Epoch || t.creator.node != "" {
@@ -123,6 +123,12 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 			t.watchedLocked()
 			h.mu.Unlock()
 			return a, nil
+		}
+		if !settled && t.out.Pending() { // the answer may have the screen
+			h.mu.Unlock()
+			settled = true
+			t.settle()
+			continue
 		}
 		t.feedLocked(&r)
 		a = t.takeFeedLocked(&r)
@@ -256,7 +262,7 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 // appendResetLocked appends an item that says where the recorded text begins, with the
 // screen there.
 func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
-	reset := t.out.ResetAt()
+	reset := t.out.ResetAt(t.out.Behind(t.out.Oldest()))
 	data, _ := json.Marshal(reset) // likewise
 	if len(data) > ahp.MaxOutputScreen || room > 0 && len(data) > room/2 {
 		reset.Screen = t.out.UnknownScreen()

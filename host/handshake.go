@@ -199,7 +199,7 @@ func (c *conn) snapshotLocked(of topic, limit int) snapshot {
 		case since > t.out.Base(): // this client must not see earlier text
 			s.state.Meta.Screen = t.out.UnknownScreen()
 		default:
-			s.state.Meta.Screen = t.out.Screen(s.text.From)
+			s.shows = t.out.Behind(t.out.Oldest())
 		}
 	} else if of.session != nil {
 		s.talk = of.session.showsLocked(of.ch, c, limit)

@@ -66,6 +66,7 @@ func (h *Host) squeezeLocked() {
 		}
 		t.channel.Shrink(level / 3)
 		t.out.Shrink(level, t.channel.Bytes())
+		t.settleSoonLocked()
 		h.weighLocked(t)
 	}
 }

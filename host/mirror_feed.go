@@ -33,6 +33,8 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 		}
 		resets = append(resets, r)
 	}
+	var dropped *terminal
+	defer func() { dropped.settle() }()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(items) > 0 {
@@ -48,7 +50,9 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 			h.resetMirrorLocked(t, &resets[0])
 			resets = resets[1:]
 		case itemText:
-			err = h.mirrorTextLocked(t, end, data)
+			if err = h.mirrorTextLocked(t, end, data); t.out.Pending() {
+				dropped = t
+			}
 		case itemNote:
 			err = t.out.FollowNote(end, data)
 			t.addedLocked()

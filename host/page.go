@@ -160,7 +160,7 @@ func (l lookedAt) snapshot(limit int) (s snapshot, ok bool) {
 	if s.text = t.out.View(min(limit, maxSnapshots), since); since > t.out.Base() { // earlier output is hidden from this person
 		s.state.Meta.Screen = t.out.UnknownScreen()
 	} else {
-		s.state.Meta.Screen = t.out.Screen(s.text.From)
+		s.shows = t.out.Behind(t.out.Oldest())
 	}
 	return s, true
 }

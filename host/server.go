@@ -102,7 +102,11 @@ func (h *Host) follow(t *terminal, proc shells.Process) {
 			return
 		}
 		wait := h.eventLocked(t, ev)
+		dropped := t.out.Pending()
 		h.mu.Unlock()
+		if dropped {
+			t.settle()
+		}
 		if wait == nil {
 			continue
 		}

@@ -95,6 +95,47 @@ func (s *subscription) catchUpLocked() {
 	s.conn.skipped++
 }
 
+const (
+	// drawnLocked is how much text the screen of a terminal may process with the host's
+	// mutex, when a subscription is resynchronised.
+	drawnLocked = 16 << 10 // bytes
+	// mostDraws bounds how often it processes more without the mutex before: meanwhile,
+	// more text arrives.
+	mostDraws = 4
+)
+
+// behindLocked returns the screen that catchUpLocked will need, nil if it takes little to
+// draw.
+func (s *subscription) behindLocked() *output.Behind {
+	c, t := s.conn, s.term
+	if t == nil || c.gone || t.ownedBy(c) {
+		return nil
+	}
+	since := c.fromLocked(t)
+	if since > t.out.Base() {
+		return nil
+	}
+	v := t.out.View(c.resyncingLocked(), since)
+	if b := t.out.Behind(v.From); b.Left() > drawnLocked {
+		return b
+	}
+	return nil
+}
+
+// drawLocked draws the screen that catchUpLocked will need. If that takes long, it
+// releases the host's mutex meanwhile and returns true.
+func (s *subscription) drawLocked() bool {
+	if s.behindLocked() == nil {
+		return false
+	}
+	h := s.conn.h
+	h.mu.Unlock()
+	s.term.out.Draw(&h.mu, s.behindLocked)
+	h.mu.Lock()
+	h.recordLocked(s.term) // the screen takes another amount of memory
+	return true
+}
+
 // resync collects the envelopes of one resynchronisation.
 type resync struct {
 	h         *Host
@@ -125,7 +166,7 @@ func (r *resync) text(s *subscription) {
 	if line != "" || v.From > base {
 		note := output.Note{Skipped: skipped, Screen: r.t.out.UnknownScreen()}
 		if since <= base { // otherwise the screen may show text that this subscriber may not see
-			note.Screen = r.t.out.ScreenAt(v.From, most)
+			note.Screen = r.t.out.Behind(v.From).At(v.From, most)
 		}
 		seq := r.h.envelopes.Next()
 		r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, r.uri, seq, nil, "", note.Action(line))})

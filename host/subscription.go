@@ -89,9 +89,10 @@ func (s *subscription) endLocked() {
 	}
 }
 
-// nextDataLocked returns the connection's next envelope, or nil.
+// nextDataLocked returns the connection's next envelope, or nil. It may release the
+// host's mutex meanwhile.
 func (c *conn) nextDataLocked() []byte {
-	for {
+	for draws := 0; ; {
 		msg, next, need := c.out.Next(c.h.sight)
 		if next == nil {
 			return msg
@@ -100,6 +101,10 @@ func (c *conn) nextDataLocked() []byte {
 		case channel.Judge:
 			s.judgeLocked()
 		case channel.CatchUp:
+			if draws < mostDraws && s.drawLocked() {
+				draws++
+				continue
+			}
 			s.catchUpLocked()
 		case channel.News:
 			return s.listingLocked()

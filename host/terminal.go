@@ -162,6 +162,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	before := *t.state
 	t.out.Apply(a, origin)
 	t.addedLocked()
+	t.settleSoonLocked()
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
 		t.touch(inCatalogue)
 	} else {

@@ -48,8 +48,9 @@ func (c *conn) output(d *ahp.Dispatch) {
 func (c *conn) place(d *ahp.Dispatch, text output.Text, after *output.Drawn, err error) {
 	var w channel.Wakes
 	text.Room, text.With = room(d.Channel, text), &w
-	c.outputLocking(d, text, after, err, &w)
+	dropped := c.outputLocking(d, text, after, err, &w)
 	w.Deliver()
+	dropped.settle()
 }
 
 // room returns room for the message with the text. For long text, append allocates it;
@@ -63,8 +64,8 @@ func room(uri string, text output.Text) []byte {
 }
 
 // outputLocking is the part of place that takes the host's lock. w takes the work that
-// can be done without it.
-func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Drawn, err error, w *channel.Wakes) {
+// can be done without it. So can the drawing of dropped text, if it returns a terminal.
+func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Drawn, err error, w *channel.Wakes) (dropped *terminal) {
 	h, size := c.h, text.Size()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,9 +88,13 @@ func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Dr
 		if t.creator.resume {
 			t.channel.Ack(t.out.Applied(), w)
 		}
-		return
+		if t.out.Pending() {
+			dropped = t
+		}
+		return dropped
 	}
 	c.refuseLocked(d, reason)
+	return nil
 }
 
 // placedLocked is called after the owner's text was appended; it began at an offset and a
@@ -105,6 +110,26 @@ func (t *terminal) placedLocked(began, pos int64, more bool) {
 func (t *terminal) addedLocked() {
 	t.host.recordLocked(t)
 	t.moved.Raise()
+}
+
+// settleSoonLocked makes the terminal's screen process dropped text, on a goroutine of
+// its own. Whoever appends output does that itself, and waits.
+func (t *terminal) settleSoonLocked() {
+	if h := t.host; t.out.Pending() && !h.closed {
+		h.work.Go(t.settle)
+	}
+}
+
+// settle makes the terminal's screen process dropped text; t may be nil. It is called
+// without the host's mutex.
+func (t *terminal) settle() {
+	if t == nil {
+		return
+	}
+	t.out.Settle(&t.host.mu)
+	t.host.mu.Lock()
+	defer t.host.mu.Unlock()
+	t.host.recordLocked(t) // the screen takes another amount of memory
 }
 
 // emitter passes on what is appended to a terminal's output. It implements

@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
@@ -62,14 +63,15 @@ func TakeUp(cols, rows int, begin []byte, texts [][]byte) (leapt bool, over, thr
 		runs = append(runs, run{esc: esc, size: found.Size, rows: found.Rows, styled: found.Styled})
 		end += int64(found.Size)
 	}
-	take := func(how func(l *Log)) *screen.Screen {
-		l := &Log{oldest: oldest{cols: cols, rows: rows, pos: int64(len(begin))}}
-		l.oldest.begun().Write(begin)
-		how(l)
-		return l.oldest.screen
+	take := func(how func(*oldest, *stretch)) *screen.Screen {
+		at := int64(len(begin))
+		o := oldest{cols: cols, rows: rows, pos: at}
+		o.begun().Write(begin)
+		how(&o, &stretch{runs: runs, at: at, end: end})
+		return o.screen
 	}
-	over = take(func(l *Log) { leapt = l.leap(runs, end) })
-	through = take(func(l *Log) { l.takeUp(runs, int64(len(begin)), end) })
+	over = take(func(o *oldest, s *stretch) { leapt = o.leap(s) })
+	through = take((*oldest).takeUp)
 	return leapt, over, through
 }
 
@@ -81,18 +83,42 @@ func NewDropped(limit int) *Dropped {
 // Dropped is a log.
 type Dropped struct {
 	l      *Log
+	mu     sync.Mutex
 	text   string
 	quoted []byte
 	found  jsonspan.Check
 }
 
 // Text prints. The same text is not checked again.
-func (d *Dropped) Text(text string) {
+func (d *Dropped) Text(text string) { d.TextLocking(&d.mu, text) }
+
+// TextLocking is Text with the lock of the log's owner.
+func (d *Dropped) TextLocking(mu *sync.Mutex, text string) {
+	mu.Lock()
 	if d.text != text {
 		d.text, d.quoted = text, jsonspan.AppendQuoteString(nil, text)
 		d.found, _ = jsonspan.CheckString(d.quoted)
 	}
 	d.l.content.appendText(d.quoted[1:len(d.quoted)-1], d.found, true)
+	pending := d.l.Pending()
+	mu.Unlock()
+	if pending {
+		d.l.Settle(mu)
+	}
+}
+
+// Drop is DropText.
+func (d *Dropped) Drop() { d.l.DropText() }
+
+// Shown is the screen behind the dropped text; after tells whether there is such text.
+func (d *Dropped) Shown(mu *sync.Mutex) (text string, after, doubtful bool) {
+	mu.Lock()
+	b := d.l.Behind(d.l.Oldest())
+	mu.Unlock()
+	old := b.Show()
+	s := screen.New(old.Cols, old.Rows)
+	s.Write(old.Replay)
+	return s.Text(), b.Pos > 0, !old.Exact
 }
 
 // CleanText is Clean.

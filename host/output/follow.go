@@ -58,25 +58,25 @@ func (l *Log) Reset(r *Reset, told bool) {
 	l.applied = r.Offset
 	l.offsets.step(l.content.end, r.Offset)
 	l.marks.reset(r.Commands, l.content.end)
-	l.oldest = oldest{cols: r.Cols, rows: r.Rows, pos: l.content.end, from: l.marks.end()}
-	if d := r.drawn; d != nil {
-		l.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: l.content.end + r.Screen.After, screen: d.screen, from: l.marks.end()}
-		if told {
-			l.to.Note(Note{Screen: d.said}.Action(""), l.content.end, true)
-		}
+	if r.drawn == nil {
+		l.show(oldest{cols: r.Cols, rows: r.Rows, pos: l.content.end})
+		return
+	}
+	l.show(r.drawn.at(l.content.end + r.Screen.After))
+	if told {
+		l.to.Note(Note{Screen: r.drawn.said}.Action(""), l.content.end, true)
 	}
 }
 
-// ResetAt returns where the recorded text begins, with the screen there.
-func (l *Log) ResetAt() Reset {
-	start := l.content.oldest()
-	old, pos := l.OldScreen()
+// ResetAt returns where the recorded text begins, with the screen b there.
+func (l *Log) ResetAt(b *Behind) Reset {
+	start, old := l.content.oldest(), b.Show()
 	r := Reset{Offset: l.offsets.at(start), Commands: l.marks.endedBefore(start), Count: l.content.count, Cols: old.Cols, Rows: old.Rows}
 	if i := slices.IndexFunc(l.content.parts, func(p part) bool { return p.command != nil }); i >= 0 {
 		r.Count = l.content.parts[i].command.n - 1
 	}
 	if old.Replay != nil || !old.Exact {
-		r.Screen = &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-start, 0), Truncated: !old.Exact}
+		r.Screen = &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(b.Pos-start, 0), Truncated: !old.Exact}
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
@@ -52,8 +53,12 @@ type Log struct {
 	marks   marks
 	offsets textOffsets
 	oldest  oldest
-	strip   *stripper // nil while the owner's text cannot be within a mark
-	applied int64     // length of the owner's text, in bytes of UTF-8, up to which it is here
+	dropped stretch    // text that oldest has not processed yet
+	sized   int64      // number of the first mark whose size oldest does not have
+	shown   int64      // how often oldest was replaced
+	drawing sync.Mutex // taken before the owner's lock; held while a screen is drawn
+	strip   *stripper  // nil while the owner's text cannot be within a mark
+	applied int64      // length of the owner's text, in bytes of UTF-8, up to which it is here
 }
 
 // New returns the log of a terminal in a state. It keeps about limit bytes of text.
@@ -222,12 +227,13 @@ func (l *Log) ToldExit() bool { return l.marks.exited() }
 func (l *Log) DropText() {
 	l.marks.forget(l.content.end)
 	l.content.clear()
-	l.oldest.lose()
+	l.blank()
+	l.oldest.unknown = true
 }
 
 // Held returns the memory that the log takes, in bytes.
 func (l *Log) Held() int64 {
-	return int64(l.content.held()+l.oldest.cost()) + int64(l.marks.bytes)
+	return int64(l.content.held()+l.oldest.cost) + int64(l.marks.bytes)
 }
 
 // screenPart: the screen behind dropped text may take one part in this many of a
@@ -239,7 +245,7 @@ const screenPart = 8
 func (l *Log) Shrink(level, beside int64) {
 	l.marks.shrink(int(level / 3))
 	l.content.shrink(int(level - beside - int64(l.marks.bytes)))
-	if int64(l.oldest.cost()) > level/screenPart {
-		l.oldest.lose()
+	if int64(l.oldest.cost) > level/screenPart {
+		l.lose()
 	}
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -14,12 +15,12 @@ import (
 // oldest is the screen of a terminal at its oldest text, or behind it: the result of the
 // dropped text. It keeps nothing until text is dropped.
 type oldest struct {
-	cols, rows int            // before the first text
-	pos        int64          // of the screen, in the stream of all text; never before the oldest text that is kept
-	screen     *screen.Screen // nil: blank, of that size
+	cols, rows int            // of the screen
+	pos        int64          // of the screen, in the stream of all text
+	screen     *screen.Screen // nil: blank, of that size. It never changes: copies do
+	cost       int            // of the screen, in bytes
 	unknown    bool           // it was not blank
 	gap        int64          // position of the newest text that is missing; 0: none
-	from       int64          // number of the first mark that the screen has not processed
 }
 
 // begun returns the screen, and makes it if there is none.
@@ -32,49 +33,226 @@ func (o *oldest) begun() *screen.Screen {
 	return o.screen
 }
 
-// lose drops the screen: its contents are unknown from now on.
-func (o *oldest) lose() {
-	if o.screen != nil {
-		o.cols, o.rows = o.screen.Size()
-	}
-	o.screen, o.unknown = nil, true
+// stretch is text that the screen processes, from the position at up to end.
+type stretch struct {
+	runs    []run
+	at, end int64
+	sizes   []mark // changes of the terminal's size within it
 }
 
-// cost returns the memory that it takes, in bytes.
-func (o *oldest) cost() int {
-	if o.screen == nil {
-		return 0
+// show makes o the screen, which does not depend on earlier text and changes of size.
+func (l *Log) show(o oldest) {
+	start := l.content.oldest()
+	l.oldest, l.dropped, l.sized = o, stretch{at: start, end: start}, l.marks.end()
+	l.shown++
+}
+
+// blank makes the screen at the end of the text a blank one.
+func (l *Log) blank() {
+	cols, rows := l.size()
+	l.show(oldest{cols: cols, rows: rows, pos: l.content.end})
+}
+
+// lose drops the screen: its contents are unknown from now on.
+func (l *Log) lose() {
+	o := &l.oldest
+	o.screen, o.cost, o.unknown = nil, 0, true
+	l.shown++
+}
+
+// leave takes text that was dropped. The screen processes it later; see Settle.
+func (l *Log) leave(runs []run) {
+	d := &l.dropped
+	d.runs = append(d.runs, runs...)
+	start := l.content.oldest()
+	d.sizes = append(d.sizes, l.resizes(d.end, start)...)
+	d.end = start
+}
+
+// Pending reports whether the screen has dropped text to process.
+func (l *Log) Pending() bool { return len(l.dropped.runs) > 0 }
+
+// resizes returns the changes of the terminal's size between two positions.
+func (l *Log) resizes(from, to int64) (found []mark) {
+	for i, x := range l.marks.list {
+		if x.resized != nil && x.pos >= from && x.pos < to && l.marks.first+int64(i) >= l.sized {
+			found = append(found, x)
+		}
 	}
-	return o.screen.Cost()
+	return found
+}
+
+// Behind is the screen behind the text up to a position. It is taken with the lock of the
+// log's owner. What it shows is drawn when it is first asked for, without that lock: that
+// may take as long as a terminal needs to show a megabyte. Not safe for concurrent use.
+type Behind struct {
+	Pos int64 // of the screen
+
+	of      oldest
+	text    []stretch   // to be processed
+	missing int64       // offset of the newest text that is missing, if that is behind Pos; 0: none
+	exact   bool        // all changes of size from Pos on are known
+	later   []mark      // they
+	unknown *ahp.Screen // what is shown instead of a screen that cannot be used
+	shown   int64       // Log.shown when it was taken
+}
+
+// Behind returns the screen at a position in the kept text, or at the first later one
+// where it is known.
+func (l *Log) Behind(pos int64) *Behind {
+	b := &Behind{Pos: max(pos, l.oldest.pos), of: l.oldest, unknown: l.UnknownScreen(), shown: l.shown}
+	d := l.dropped
+	d.runs = d.runs[:len(d.runs):len(d.runs)]
+	b.text = append(b.text, d)
+	if b.Pos > max(d.end, l.oldest.pos) {
+		kept := stretch{at: d.end, end: b.Pos, sizes: l.resizes(d.end, b.Pos)}
+		for i := range l.content.parts {
+			kept.runs = append(kept.runs, l.content.parts[i].runs...)
+		}
+		b.text = append(b.text, kept)
+	}
+	if b.of.gap >= b.Pos && b.of.gap > 0 {
+		b.missing = l.OffsetOf(b.of.gap)
+	}
+	b.exact, b.later = l.marks.from <= b.Pos, l.resizes(b.Pos, math.MaxInt64)
+	return b
+}
+
+// Left returns how much text the screen has to process.
+func (b *Behind) Left() int64 { return max(0, b.Pos-b.of.pos) }
+
+// draw makes the screen process its text.
+func (b *Behind) draw() {
+	o := &b.of
+	if o.screen != nil && o.pos < b.Pos {
+		o.screen = o.screen.Clone()
+	}
+	for _, s := range b.text {
+		if s.end > o.pos && !o.leap(&s) {
+			o.takeUp(&s)
+		}
+	}
+	b.text = nil
+	if o.screen != nil {
+		o.cols, o.rows = o.screen.Size()
+		o.cost = o.screen.Cost()
+	}
+}
+
+// Show returns the screen.
+func (b *Behind) Show() agenttools.OldScreen {
+	b.draw()
+	s := agenttools.OldScreen{Cols: b.of.cols, Rows: b.of.rows, Exact: !b.of.unknown, Gap: b.missing}
+	if b.of.screen != nil {
+		s.Replay = b.of.screen.Replay()
+		s.Exact = !b.of.screen.Doubtful() && s.Replay != nil
+	}
+	s.Exact = s.Exact && b.exact
+	return s
+}
+
+// Snapshot returns the screen for a snapshot with the text from a position on. It is nil
+// if the snapshot has all text from the start, at one size.
+func (b *Behind) Snapshot(from int64) *ahp.Screen {
+	s := b.message(max(b.Pos-from, 0))
+	for _, x := range b.later {
+		s.Sizes = append(s.Sizes, [3]int64{x.pos - from, int64(x.resized[0]), int64(x.resized[1])})
+	}
+	for s.Data == "" && len(s.Sizes) > 0 && s.Sizes[0][0] == 0 { // it was blank
+		s.Cols, s.Rows, s.Sizes = s.Sizes[0][1], s.Sizes[0][2], s.Sizes[1:]
+	}
+	switch {
+	case from > b.Pos || !utf8.ValidString(s.Data): // the snapshot has less text than is kept
+		return b.unknown
+	case s.Data == "" && s.After == 0 && len(s.Sizes) == 0 && !s.Truncated:
+		return nil
+	}
+	return s
+}
+
+// At returns the screen for a message with the text from a position on, at most about
+// most bytes. It is unknown if that position is before the screen's.
+func (b *Behind) At(pos int64, most int) *ahp.Screen {
+	s := b.message(0)
+	if b.Pos != pos || len(s.Data) > most || !utf8.ValidString(s.Data) {
+		return b.unknown
+	}
+	return s
+}
+
+func (b *Behind) message(after int64) *ahp.Screen {
+	old := b.Show()
+	return &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: after, Truncated: !old.Exact || old.Gap > 0}
+}
+
+// UnknownScreen returns a screen that says that it is unknown.
+func (l *Log) UnknownScreen() *ahp.Screen {
+	cols, rows := l.size()
+	return &ahp.Screen{Cols: int64(cols), Rows: int64(rows), Truncated: true}
+}
+
+// Draw draws the screen that take returns, unless that is nil, and keeps it, so that no
+// text is processed twice: others that draw one of this log wait meanwhile. lock is that
+// of the log's owner. It is held while take is called, and not while the screen is drawn;
+// the caller does not hold it.
+func (l *Log) Draw(lock sync.Locker, take func() *Behind) {
+	l.drawing.Lock()
+	defer l.drawing.Unlock()
+	lock.Lock()
+	b := take()
+	lock.Unlock()
+	if b == nil {
+		return
+	}
+	b.draw()
+	lock.Lock()
+	defer lock.Unlock()
+	l.keep(b)
+}
+
+// keep makes the screen that was drawn the oldest one, unless it was replaced meanwhile.
+func (l *Log) keep(b *Behind) {
+	if l.shown != b.shown {
+		return
+	}
+	o, d := &l.oldest, &l.dropped
+	o.cols, o.rows, o.pos, o.screen, o.cost = b.of.cols, b.of.rows, b.of.pos, b.of.screen, b.of.cost
+	for len(d.runs) > 0 && d.at+int64(d.runs[0].size) <= o.pos {
+		d.at += int64(d.runs[0].size)
+		d.runs = d.runs[1:]
+	}
+	if len(d.runs) == 0 {
+		d.runs = nil
+	}
+	for len(d.sizes) > 0 && d.sizes[0].pos < d.at {
+		d.sizes = d.sizes[1:]
+	}
+}
+
+// Settle makes the screen process all text that was dropped. lock is as in Draw.
+func (l *Log) Settle(lock sync.Locker) {
+	l.Draw(lock, func() *Behind {
+		if !l.Pending() {
+			return nil
+		}
+		return l.Behind(l.content.oldest())
+	})
 }
 
 // decoded are buffers for one decoded run each, at most MaxOutput bytes of text.
 var decoded = sync.Pool{New: func() any { return new([]byte) }}
 
-// leave makes the screen process text that was dropped.
-func (l *Log) leave(runs []run) {
-	end := l.content.oldest()
-	at := end
-	for _, r := range runs {
-		at -= int64(r.size)
-	}
-	if !l.leap(runs, end) {
-		l.takeUp(runs, at, end)
-	}
-}
-
-// takeUp makes the screen process text up to the position end. runs is text that begins
-// at the position at. The screen may already be beyond the oldest text.
-func (l *Log) takeUp(runs []run, at, end int64) {
-	o := &l.oldest
+// takeUp makes the screen process s. It may already be beyond the beginning of s.
+func (o *oldest) takeUp(s *stretch) {
 	scratch := decoded.Get().(*[]byte)
 	defer decoded.Put(scratch)
-	for _, r := range runs {
+	at := s.at
+	for _, r := range s.runs {
 		from := at
 		if at += int64(r.size); at <= o.pos {
 			continue
 		}
-		if o.pos >= end {
+		if o.pos >= s.end {
 			break
 		}
 		text, err := jsonspan.AppendUnescape((*scratch)[:0], r.esc)
@@ -82,24 +260,22 @@ func (l *Log) takeUp(runs []run, at, end int64) {
 			return // impossible: it was checked on arrival
 		}
 		*scratch = text
-		l.takeUpText(text[o.pos-from : min(int64(len(text)), end-from)])
+		o.takeUpText(text[o.pos-from:min(int64(len(text)), s.end-from)], s.sizes)
 	}
 }
 
 // takeUpText makes the screen process text, with the changes of the terminal's size
 // within it.
-func (l *Log) takeUpText(text []byte) {
-	o, m := &l.oldest, &l.marks
+func (o *oldest) takeUpText(text []byte, sizes []mark) {
 	for len(text) > 0 {
 		next := o.pos + int64(len(text))
 		at := o.begun()
-		for i := range m.list {
-			x := &m.list[i]
+		for i := range sizes {
+			x := &sizes[i]
 			if x.pos >= next {
 				break
 			}
 			switch {
-			case x.resized == nil || m.first+int64(i) < o.from:
 			case x.pos == o.pos:
 				at.Resize(x.resized[0], x.resized[1])
 			case x.pos > o.pos:
@@ -115,113 +291,6 @@ func (l *Log) takeUpText(text []byte) {
 	}
 }
 
-// blank makes the screen at the end of the text a blank one.
-func (l *Log) blank() {
-	cols, rows := l.size()
-	l.oldest = oldest{cols: cols, rows: rows, pos: l.content.end}
-}
-
-// OldScreen returns the screen at the oldest position where it is known, and that
-// position.
-func (l *Log) OldScreen() (s agenttools.OldScreen, pos int64) {
-	o := &l.oldest
-	s, pos = agenttools.OldScreen{Cols: o.cols, Rows: o.rows, Exact: !o.unknown}, o.pos
-	if o.screen != nil {
-		s.Cols, s.Rows = o.screen.Size()
-		s.Replay = o.screen.Replay()
-		s.Exact = !o.screen.Doubtful() && s.Replay != nil
-	}
-	if o.gap >= pos && o.gap > 0 {
-		s.Gap = l.OffsetOf(o.gap)
-	}
-	if l.readable() > pos {
-		s.Exact = false // changes of size before some of the text were dropped
-	}
-	return s, pos
-}
-
-// Screen returns the screen for a snapshot with the text from a position on. It is nil if
-// the snapshot has all text from the start, at one size.
-func (l *Log) Screen(from int64) *ahp.Screen {
-	old, pos := l.OldScreen()
-	s := &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-from, 0), Truncated: !old.Exact || old.Gap > 0}
-	for _, x := range l.resizes(pos) {
-		s.Sizes = append(s.Sizes, [3]int64{x.pos - from, int64(x.resized[0]), int64(x.resized[1])})
-	}
-	for s.Data == "" && len(s.Sizes) > 0 && s.Sizes[0][0] == 0 { // it was blank
-		s.Cols, s.Rows, s.Sizes = s.Sizes[0][1], s.Sizes[0][2], s.Sizes[1:]
-	}
-	switch {
-	case from > pos || !utf8.ValidString(s.Data): // the snapshot has less text than is kept
-		return l.UnknownScreen()
-	case s.Data == "" && s.After == 0 && len(s.Sizes) == 0 && !s.Truncated:
-		return nil
-	}
-	return s
-}
-
-// UnknownScreen returns a screen that says that it is unknown.
-func (l *Log) UnknownScreen() *ahp.Screen {
-	cols, rows := l.size()
-	return &ahp.Screen{Cols: int64(cols), Rows: int64(rows), Truncated: true}
-}
-
-// resizes returns the changes of the terminal's size from a position on.
-func (l *Log) resizes(pos int64) (all []mark) {
-	for i, x := range l.marks.list {
-		if x.resized != nil && x.pos >= pos && l.marks.first+int64(i) >= l.oldest.from {
-			all = append(all, x)
-		}
-	}
-	return all
-}
-
-// ScreenAt returns the screen at a position in the kept text, of at most most bytes. The
-// oldest screen advances to that position, so that no text is processed twice, however
-// many clients ask.
-func (l *Log) ScreenAt(pos int64, most int) *ahp.Screen {
-	var runs []run
-	for i := range l.content.parts {
-		runs = append(runs, l.content.parts[i].runs...)
-	}
-	l.takeUp(runs, l.content.oldest(), pos)
-	old, at := l.OldScreen()
-	if at != pos || len(old.Replay) > most || !utf8.Valid(old.Replay) {
-		return l.UnknownScreen()
-	}
-	return &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), Truncated: !old.Exact || old.Gap > 0}
-}
-
-// An owner whose log has dropped output that the host lacks sends the screen after that
-// output. This screen is not text: it is not part of the content and does not count in
-// positions.
-
-// Drawn is a screen that an owner has sent.
-type Drawn struct {
-	said   *ahp.Screen
-	screen *screen.Screen
-}
-
-// Draw draws the screen s; it returns nil for nil. It is slow, so call it without a lock.
-func Draw(s *ahp.Screen) *Drawn {
-	if s == nil {
-		return nil
-	}
-	d := &Drawn{s.At(0), screen.NewState(int(s.Cols), int(s.Rows))}
-	d.screen.Write([]byte(s.Data))
-	if s.Truncated {
-		d.screen.Doubt()
-	}
-	return d
-}
-
-// draw makes d the screen at the end of the text, for new and present viewers.
-func (l *Log) draw(d *Drawn) {
-	l.endStrip()
-	l.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: l.content.end, screen: d.screen, from: l.marks.end()}
-	l.to.Note(Note{Screen: d.said}.Action(""), l.content.end, true)
-}
-
 // leapLeast is the least length of text, in bytes, for which leap is tried.
 const leapLeast = 16 << 10
 
@@ -229,26 +298,27 @@ const leapLeast = 16 << 10
 // tries: usually, such an end has rows that fill a screen twice.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leap advances the screen over the runs of a flood, which end at the position end. It
-// decodes only the end of the text, because the rows before that scroll away. It returns
-// false if the screen depends on more of the text; then nothing has changed.
-func (l *Log) leap(runs []run, end int64) bool {
-	o := &l.oldest
-	if end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < end || !rowsFrom(runs, end-o.pos) {
+// leap advances the screen over s if that is a flood. It decodes only the end of the text,
+// because the rows before that scroll away. It returns false if the screen depends on
+// more of the text; then nothing has changed.
+func (o *oldest) leap(s *stretch) bool {
+	size := int64(0)
+	for _, r := range s.runs {
+		size += int64(r.size)
+	}
+	if s.at+size != s.end || s.end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < s.end || !rowsFrom(s.runs, s.end-o.pos) {
 		return false
 	}
-	styled := slices.ContainsFunc(runs, func(r run) bool { return r.styled })
-	for _, x := range l.marks.list {
-		if x.resized != nil && x.pos >= o.pos && x.pos < end {
-			return false
-		}
+	if slices.ContainsFunc(s.sizes, func(x mark) bool { return x.pos >= o.pos }) {
+		return false
 	}
+	styled := slices.ContainsFunc(s.runs, func(r run) bool { return r.styled })
 	scratch := decoded.Get().(*[]byte)
 	defer decoded.Put(scratch)
 	for _, n := range leapTails {
-		*scratch = decodeTail((*scratch)[:0], runs, n)
-		if len(*scratch) > 0 && int64(len(*scratch)) <= end-o.pos && o.begun().Leap(*scratch, styled) {
-			o.pos = end
+		*scratch = decodeTail((*scratch)[:0], s.runs, n)
+		if len(*scratch) > 0 && int64(len(*scratch)) <= s.end-o.pos && o.begun().Leap(*scratch, styled) {
+			o.pos = s.end
 			return true
 		}
 	}
@@ -278,4 +348,39 @@ func decodeTail(dst []byte, runs []run, n int) []byte {
 		dst, _ = jsonspan.AppendUnescape(dst, r.esc)
 	}
 	return dst
+}
+
+// An owner whose log has dropped output that the host lacks sends the screen after that
+// output. This screen is not text: it is not part of the content and does not count in
+// positions.
+
+// Drawn is a screen that an owner has sent.
+type Drawn struct {
+	said   *ahp.Screen
+	screen *screen.Screen
+}
+
+// Draw draws the screen s; it returns nil for nil. It is slow, so call it without a lock.
+func Draw(s *ahp.Screen) *Drawn {
+	if s == nil {
+		return nil
+	}
+	d := &Drawn{s.At(0), screen.NewState(int(s.Cols), int(s.Rows))}
+	d.screen.Write([]byte(s.Data))
+	if s.Truncated {
+		d.screen.Doubt()
+	}
+	return d
+}
+
+// at returns d as the screen at a position.
+func (d *Drawn) at(pos int64) oldest {
+	return oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: pos, screen: d.screen, cost: d.screen.Cost()}
+}
+
+// draw makes d the screen at the end of the text, for new and present viewers.
+func (l *Log) draw(d *Drawn) {
+	l.endStrip()
+	l.show(d.at(l.content.end))
+	l.to.Note(Note{Screen: d.said}.Action(""), l.content.end, true)
 }

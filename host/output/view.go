@@ -1,6 +1,8 @@
 package output
 
 import (
+	"math"
+
 	"tether/ahp"
 	"tether/internal/jsonspan"
 )
@@ -17,7 +19,7 @@ type View struct {
 // before it is left out, too.
 func (l *Log) View(most int, since int64) View {
 	parts, from := l.content.viewSince(most, since)
-	return View{from, parts, l.resizes(from)}
+	return View{from, parts, l.resizes(from, math.MaxInt64)}
 }
 
 // Size returns about how long the encoded content will be, in bytes.
