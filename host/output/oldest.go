@@ -294,13 +294,13 @@ func (o *oldest) takeUpText(text []byte, sizes []mark) {
 // leapLeast is the least length of text, in bytes, for which leap is tried.
 const leapLeast = 16 << 10
 
-// leapTails are the lengths of the end of the text, in escaped bytes, that leap
-// tries: usually, such an end has rows that fill a screen twice.
+// leapTails are the lengths of the end of the text, in escaped bytes, that leap tries:
+// usually, such an end has rows that fill a screen twice.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leap advances the screen over s if that is a flood. It decodes only the end of the text,
-// because the rows before that scroll away. It returns false if the screen depends on
-// more of the text; then nothing has changed.
+// leap advances the screen over s if that is a flood. It decodes only the end of the
+// text, because the rows before that scroll away. It returns false if the screen depends
+// on more of the text; then nothing has changed.
 func (o *oldest) leap(s *stretch) bool {
 	size := int64(0)
 	for _, r := range s.runs {
