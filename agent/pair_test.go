@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -342,7 +341,18 @@ func TestPairingWithSeveralAddresses(t *testing.T) {
 	to, err := url.Parse(strings.Replace(k.url, "ws", "http", 1))
 	must.Do(t, err)
 	second := serveHTTP(t, httputil.NewSingleHostReverseProxy(to))
-	silent := fmt.Sprintf("ws://127.0.0.1:%d", testkit.FreePort(t))
+	held := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // nobody else gets the port
+	t.Cleanup(func() { held.Close() })
+	go func() {
+		for {
+			c, err := held.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	silent := "ws://" + held.Addr().String()
 	token := func(name string) string {
 		t.Helper()
 		once, _, err := k.tokens.CreatePairing(name, 0)

@@ -6,7 +6,6 @@ import (
 
 	"tether/internal/clip"
 	"tether/screen"
-	"tether/vocab"
 )
 
 // UnseenNotice is what a model is told of each program that listens in no terminal.
@@ -18,12 +17,12 @@ const unseenGuide = UnseenNotice + ". Use it as it is; for its output, ask the u
 // UnseenPort is a TCP port of a program of the user that is in no terminal. Cwd and what
 // follows are empty if the principal is not told the directory.
 type UnseenPort struct {
-	Port     int             `json:"port"`
-	Program  string          `json:"program,omitempty"` // its name, without arguments
-	Cwd      string          `json:"cwd,omitempty"`
-	Since    int64           `json:"since,omitempty"` // Unix time in ms at which the program started
-	Adopt    string          `json:"adopt,omitempty"` // the user's command that makes a terminal of it
-	Checkout *vocab.Checkout `json:"checkout,omitempty"`
+	Port    int    `json:"port"`
+	Program string `json:"program,omitempty"` // its name, without arguments
+	Cwd     string `json:"cwd,omitempty"`
+	Branch  string `json:"branch,omitempty"` // of the checkout there
+	Since   int64  `json:"since,omitempty"`  // Unix time in ms at which the program started
+	Adopt   string `json:"adopt,omitempty"`  // the user's command that makes a terminal of it
 }
 
 // Unseen are the ports of programs in no terminal, those with a directory first.
@@ -36,7 +35,7 @@ type Unseen struct {
 // Bounds of Unseen. Most clients show the first 2,000 bytes of any answer.
 const (
 	maxUnseen     = 1500 // bytes as JSON
-	maxUnseenText = 200  // bytes of a program or a directory
+	maxUnseenText = 200  // bytes of a program, a directory or a branch
 )
 
 // firstEphemeral is the first port that Linux gives to programs that ask for none: these
@@ -68,10 +67,8 @@ func (s *Set) unseen() *Unseen {
 	u := &Unseen{Notice: unseenGuide, Ports: []UnseenPort{}}
 	room := maxUnseen - sizeOf(u) - len(`,"more":65535`)
 	for i, p := range ports {
-		p.Program, p.Cwd = clip.Marked(screen.Clean(p.Program), maxUnseenText), clip.Marked(screen.Clean(p.Cwd), maxUnseenText)
-		p.Checkout = cleanCheckout(p.Checkout)
-		if size := sizeOf(p); size > room { // a checkout can be long
-			p.Checkout = nil
+		for _, text := range []*string{&p.Program, &p.Cwd, &p.Branch} {
+			*text = clip.Marked(screen.Clean(*text), maxUnseenText)
 		}
 		if room -= sizeOf(p) + len(","); room < 0 && i > 0 {
 			u.More = len(ports) - i

@@ -22,6 +22,11 @@ const (
 
 // A pacer decides how much of a stream may be on its way. It is guarded by the lock of
 // beside.
+//
+// It is another rule than that of a terminal's output (package uplink, pace.go), which is
+// told how fast the host records it: there, a window of some milliseconds of that rate is
+// right on any way, because a gap costs only time. A download needs the whole way filled,
+// 50 ms of it, and must not queue before the echoes: only the delay tells these apart.
 type pacer struct {
 	window int64
 	grows  bool          // it has not shrunk yet, so it doubles

@@ -74,7 +74,8 @@ func (p *Peer) Stream() (net.Conn, error) {
 	return b.beginLocked(p), nil
 }
 
-// beside is the streams of a peer, of which at most one is open. An empty message ends
+// beside is the streams of a peer, of which at most one is open. It stands here, although
+// bytes are no JSON-RPC, because one writer decides what leaves next: a message or bytes. An empty message ends
 // one. It has a lock of its own, which is taken after the peer's.
 type beside struct {
 	mu   sync.Mutex

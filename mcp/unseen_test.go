@@ -12,7 +12,6 @@ import (
 	"tether/agenttools"
 	"tether/internal/testkit/must"
 	"tether/mcp"
-	"tether/vocab"
 )
 
 // clientViews is what clients show of an answer, as docs/MCP.md has it.
@@ -75,7 +74,7 @@ func TestUnseenPortsAreShown(t *testing.T) {
 		for _, terminals := range []int{0, 3, 40, 2000} {
 			t.Run(fmt.Sprintf("%s, %d terminals", client, terminals), func(t *testing.T) {
 				f := &fakeTerminals{unseen: []agenttools.UnseenPort{{Port: 9229, Program: "code"}, {Port: 5173, Program: "node vite", Cwd: "/project/app", Since: 1706234567890,
-					Checkout: &vocab.Checkout{Worktree: "/project/app", Repository: "/project/app/.git", Branch: "main", Commit: strings.Repeat("a", 40)}, Adopt: "tether adopt tmux:%3"}}}
+					Branch: "main", Adopt: "tether adopt tmux:%3"}}}
 				for n := range terminals {
 					f.add(fmt.Sprintf("pty-%06d", n), agenttools.OwnerUser)
 				}
@@ -104,7 +103,7 @@ func TestUnseenPortsAreBounded(t *testing.T) {
 	for port := range 3000 {
 		f.unseen = append(f.unseen, agenttools.UnseenPort{Port: 30_000 + port, Program: "a\n\x1b[31m" + strings.Repeat("é", 500)})
 	}
-	f.unseen = append(f.unseen, agenttools.UnseenPort{Port: 65_000, Program: "node", Cwd: "/" + strings.Repeat("x", 4000), Checkout: &vocab.Checkout{Worktree: strings.Repeat("y", 4000)}})
+	f.unseen = append(f.unseen, agenttools.UnseenPort{Port: 65_000, Program: "node", Cwd: "/" + strings.Repeat("x", 4000), Branch: strings.Repeat("y", 4000)})
 	r := must.Get(here(t, f).CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"}))(t)
 	text := r.Content[1].(*sdk.TextContent).Text
 	var u struct{ Unseen agenttools.Unseen }

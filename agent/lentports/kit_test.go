@@ -16,6 +16,7 @@ import (
 	"tether/agent/lentports"
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/internal/oneconn"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -59,12 +60,12 @@ func run(t *testing.T, o lentports.Options, port term.LentPort, test func(t *tes
 		}
 		s := lentports.New(o)
 		w.handler = func(rw http.ResponseWriter, r *http.Request) { s.Serve(rw, r, "lab", w.h.ID()) }
-		l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l := testkit.NewPipes()
 		host := &http.Server{Handler: w.handler, Protocols: new(http.Protocols)}
 		host.Protocols.SetUnencryptedHTTP2(true)
 		served := make(chan error, 1)
 		go func() { served <- host.Serve(l) }()
-		w.link = &http.Transport{Protocols: host.Protocols, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return l.dial() }}
+		w.link = &http.Transport{Protocols: host.Protocols, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}
 		defer func() {
 			must.Do(t, pool.Close(context.Background()))
 			servers.Wait()
@@ -76,34 +77,6 @@ func run(t *testing.T, o lentports.Options, port term.LentPort, test func(t *tes
 		w.child.End(0)
 	})
 }
-
-type listener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *listener) dial() (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case l.conns <- there:
-		return here, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.conns:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *listener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *listener) Addr() net.Addr { return &net.IPAddr{} }
 
 // request is a request of bob's, unless headers say otherwise.
 func (w *world) request(method, path string, body io.Reader, headers ...string) *http.Request {
@@ -161,26 +134,16 @@ func says(answer string) func(net.Conn, *bufio.Reader) {
 // handles is a dev server of net/http.
 func handles(h http.HandlerFunc) func(net.Conn, *bufio.Reader) {
 	return func(conn net.Conn, in *bufio.Reader) {
-		l := &listener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-		gone := &closing{Conn: conn, in: in, gone: make(chan struct{})}
-		l.conns <- gone
-		s := &http.Server{Handler: h}
-		go func() { <-gone.gone; s.Close() }()
-		_ = s.Serve(l)
+		oneconn.Serve(context.Background(), &http.Server{Handler: h}, &begun{conn, in})
 	}
 }
 
-type closing struct {
+// begun is a connection of which something was read.
+type begun struct {
 	net.Conn
-	in   io.Reader
-	once sync.Once
-	gone chan struct{}
+	in io.Reader
 }
 
-func (c *closing) Read(p []byte) (int, error) { return c.in.Read(p) }
-func (c *closing) Close() error {
-	c.once.Do(func() { close(c.gone) })
-	return c.Conn.Close()
-}
+func (c *begun) Read(p []byte) (int, error) { return c.in.Read(p) }
 
 var errRefused = errors.New("connection refused")

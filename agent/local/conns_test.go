@@ -243,12 +243,11 @@ func TestHeadsThatDoNotCome(t *testing.T) {
 			must.Get(tokens.User())(t)
 			synctest.Test(t, func(t *testing.T) {
 				server := local.NewServer(local.Options{Access: term.NewPool(term.Options{}).As, Daemon: &fakeDaemon{}, Tokens: tokens})
-				port := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+				port := pipes{testkit.NewPipes()}
 				served := make(chan error, 1)
 				go func() { served <- server.ServeTCP(port) }()
-				here, there := net.Pipe()
+				here := must.Get(port.Dial())(t)
 				defer here.Close()
-				port.conns <- there
 				began := time.Now()
 				for i, piece := range sent {
 					if i > 0 { // once the one before is answered

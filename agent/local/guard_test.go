@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/term"
+	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
@@ -188,27 +188,9 @@ func FuzzBody(f *testing.F) {
 
 // pipes is a port to which the test connects by pipes, whose deadlines are in the time of
 // a bubble.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+type pipes struct{ *testkit.Pipes }
 
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.conns:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1234} }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1234} }
 
 // Who announces a body and does not send it holds a connection for a moment, not for
 // ever, also without a token: the others could not come in any more.
@@ -222,12 +204,11 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 			token := must.Get(tokens.User())(t)
 			synctest.Test(t, func(t *testing.T) {
 				server := local.NewServer(local.Options{Access: term.NewPool(term.Options{}).As, Daemon: &fakeDaemon{}, Tokens: tokens})
-				port := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+				port := pipes{testkit.NewPipes()}
 				served := make(chan error, 1)
 				go func() { served <- server.ServeTCP(port) }()
-				here, there := net.Pipe()
+				here := must.Get(port.Dial())(t)
 				defer here.Close()
-				port.conns <- there
 				must.Do(t, here.SetDeadline(time.Now().Add(time.Minute)))
 				request := "POST /v1/terminals HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n" + c.auth + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 				must.Get(io.WriteString(here, strings.ReplaceAll(request, "TOKEN", token)))(t)

@@ -80,7 +80,10 @@ func (a *agentTerminals) Unseen() (all []agenttools.UnseenPort) {
 		return nil
 	}
 	for _, p := range ports {
-		one := agenttools.UnseenPort{Port: p.Port, Program: strings.Join(p.Command, " "), Cwd: p.Directory, Checkout: p.Checkout}
+		one := agenttools.UnseenPort{Port: p.Port, Program: strings.Join(p.Command, " "), Cwd: p.Directory}
+		if p.Checkout != nil {
+			one.Branch = p.Checkout.Branch
+		}
 		if p.Adopt != "" {
 			one.Adopt = "tether adopt " + p.Adopt
 		}

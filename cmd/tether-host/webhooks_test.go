@@ -165,10 +165,10 @@ func TestEventsAtAHost(t *testing.T) {
 		t.Errorf("it prints %s, %v", line, err)
 	}
 
-	c = s.command("tether-host", "events", "--url", "ws://127.0.0.1:"+port, "--token-file", agent, "--pattern", "^error")
+	mute := s.command("tether-host", "events", "--url", "ws://127.0.0.1:"+port, "--token-file", agent, "--pattern", "^error")
 	var said bytes.Buffer
-	c.Stdout, c.Stderr = unwritable(t), &said
-	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.HasPrefix(said.String(), "tether-host: write to standard output: ") {
+	mute.Stdout, mute.Stderr = unwritable(t), &said
+	if err := mute.Run(); mute.ProcessState.ExitCode() != exitFailure || !strings.HasPrefix(said.String(), "tether-host: write to standard output: ") {
 		t.Errorf("without a place for the events: %v, %s", err, said.String())
 	}
 }

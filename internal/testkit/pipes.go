@@ -20,11 +20,19 @@ func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(ch
 // Dial blocks until the connection is accepted, and fails once the listener is closed.
 func (p *Pipes) Dial() (net.Conn, error) {
 	near, far := net.Pipe()
+	if err := p.Give(far); err != nil {
+		return nil, err
+	}
+	return near, nil
+}
+
+// Give blocks until the connection is accepted, and fails once the listener is closed.
+func (p *Pipes) Give(c net.Conn) error {
 	select {
-	case p.conns <- far:
-		return near, nil
+	case p.conns <- c:
+		return nil
 	case <-p.done:
-		return nil, net.ErrClosed
+		return net.ErrClosed
 	}
 }
 
