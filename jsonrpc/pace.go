@@ -23,10 +23,10 @@ const (
 // A pacer decides how much of a stream may be on its way. It is guarded by the lock of
 // beside.
 //
-// It is another rule than that of a terminal's output (package uplink, pace.go), which is
-// told how fast the host records it: there, a window of some milliseconds of that rate is
-// right on any way, because a gap costs only time. A download needs the whole way filled,
-// 50 ms of it, and must not queue before the echoes: only the delay tells these apart.
+// It is another rule than that of a terminal's output (package uplink, pace.go). There
+// the window is what the host records in some milliseconds, at most 256 KiB: 5 MB/s at a
+// round trip of 50 ms. A download is to have at least 10 there, so its window must follow
+// the way. For output, time that the host needs to record would pass for a longer way.
 type pacer struct {
 	window int64
 	grows  bool          // it has not shrunk yet, so it doubles
