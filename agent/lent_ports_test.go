@@ -20,6 +20,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/localapi"
 	"tether/host"
+	"tether/host/ports"
 	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -75,7 +76,7 @@ func TestLentPorts(t *testing.T) {
 		if len(lent) == 0 {
 			return false
 		}
-		if _, err := h.Port(rights.Principal{}, lent[0].URI, port+1); !errors.Is(err, host.ErrPortNotLent) && !errors.Is(err, host.ErrPortAway) {
+		if _, err := h.Port(rights.Principal{}, lent[0].URI, port+1); !errors.Is(err, ports.ErrNotLent) && !errors.Is(err, ports.ErrAway) {
 			t.Errorf("a port that is not lent: %v", err)
 		}
 		var err error
@@ -123,7 +124,7 @@ func TestLentPorts(t *testing.T) {
 		t.Error("the stream goes on")
 	}
 	again, err := ask("GET", "/")
-	if !errors.Is(err, host.ErrPortNotLent) { // the host may not know it yet, and its machine refuses
+	if !errors.Is(err, ports.ErrNotLent) { // the host may not know it yet, and its machine refuses
 		if got := text(again, err); !strings.HasPrefix(got, "403 ") {
 			t.Errorf("afterwards: %q", got)
 		}

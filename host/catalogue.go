@@ -225,7 +225,7 @@ func (t *terminal) describeLocked(from int64) agenttools.Info {
 	}
 	i.NoPorts = t.remote() && !t.creator.ports
 	for _, p := range t.openPortsLocked() {
-		i.LentPorts = append(i.LentPorts, agenttools.LentPort{Port: int(p.Port), Write: p.Write})
+		i.LentPorts = append(i.LentPorts, p.LentPort)
 	}
 	if c := t.input.checkout; c != (vocab.Checkout{}) {
 		i.Checkout = &c

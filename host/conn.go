@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/ports"
 	"tether/host/rights"
 	"tether/jsonrpc"
 )
@@ -65,7 +66,7 @@ type conn struct {
 	// client without the mutex.
 	client  *client // nil before the handshake
 	closing bool
-	ports   *portsWay                // nil before its first request
+	ports   *ports.Machine           // nil before its first request
 	subs    map[string]*subscription // by URI
 	out     *channel.Outbox
 	later   []*later // replies with snapshots

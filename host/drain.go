@@ -19,6 +19,7 @@ var errGoingAway = jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away"
 // the host ends, or when ctx ends. Call Close then.
 func (h *Host) Drain(ctx context.Context) {
 	h.draining.Store(true)
+	h.ports.Close()
 	h.mu.Lock()
 	conns := slices.Collect(maps.Keys(h.conns))
 	var shells []shells.Process

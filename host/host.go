@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"tether/host/channel"
 	"tether/host/login"
 	"tether/host/page"
+	"tether/host/ports"
 	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/runs"
@@ -34,19 +34,16 @@ type Host struct {
 	draining atomic.Bool  // see Drain
 	rights   atomic.Int32 // see SetRights
 
-	checks    *admission.Checks // in front of all doors; set once
-	page      *page.Page        // set once; has the table of the doors
-	creates   bounded.Rates     // limits new terminals of machines, by name
-	agents    mcp.Servers       // for each principal that has connected
-	logins    *login.Table      // set once
-	messages  *messageMemory
-	asks      bounded.Slots // of requests under way at the doors for agents and people, by name
-	runs      *runs.Runs
-	fetches   bounded.Slots     // of pages that agents fetch, by reader and by machine
-	portAsks  bounded.Slots     // of requests for lent ports, by reader and by port
-	between   *http.Transport   // to other nodes; nil if there are none
-	portLooks looks             // of principals, at lent ports
-	previews  *preview.Previews // nil without; set once
+	checks   *admission.Checks // in front of all doors; set once
+	page     *page.Page        // set once; has the table of the doors
+	creates  bounded.Rates     // limits new terminals of machines, by name
+	agents   mcp.Servers       // for each principal that has connected
+	logins   *login.Table      // set once
+	messages *messageMemory
+	asks     bounded.Slots // of requests under way at the doors for agents and people, by name
+	runs     *runs.Runs
+	ports    *ports.Ports
+	previews *preview.Previews // nil without; set once
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
@@ -102,8 +99,6 @@ func New(o Options) *Host {
 		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
 		messages:   newMessageMemory(o.ArrivalTime),
 		asks:       bounded.Slots{Each: mostPerName(o)},
-		fetches:    bounded.Slots{Each: fetchesAtOnce},
-		portAsks:   bounded.Slots{Each: portsAtOnce},
 		terminals:  make(map[string]*terminal),
 		byID:       make(map[string]*terminal),
 		clients:    make(map[string]*client),
@@ -125,11 +120,8 @@ func New(o Options) *Host {
 	h.logins = login.New(login.Options{Store: o.Logins, Shared: shared, Token: o.Token, Log: h.log})
 	h.checks = admission.New(admission.Options{Token: o.Token, Access: o.Access, Logins: h.logins, Guest: h.knownGuest, Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
 	h.runs = runs.New(runs.Options{Machines: runsMachines{h}, Nodes: o.Nodes, Log: h.log})
-	h.openPreviews()
+	h.openPorts()
 	h.page = page.New(h.pageOptions())
-	if o.Nodes != nil {
-		h.between = newBetween(o.Nodes)
-	}
 	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
 	h.root = h.envelopes.NewChannel(ahp.RootURI)
 	h.root.Whole = true
@@ -178,9 +170,7 @@ func (h *Host) Close() {
 	h.agents.Close()
 	h.page.Close()
 	h.logins.Close()
-	if h.between != nil {
-		h.between.CloseIdleConnections()
-	}
+	h.ports.Close()
 	h.work.Wait()
 }
 

@@ -18,6 +18,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/ports"
 	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -118,16 +119,16 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 	}{
 		"the owner's agent":           {s.of["agent.helper.ann"], `{"names":["agent:helper","everyone"],"owner":true}`, 3000, nil},
 		"somebody who may watch":      {s.of["agent.ci.bob"], `{"names":["agent:ci","everyone"]}`, 3000, nil},
-		"somebody who may not":        {s.of["observer.screen.bob"], "", 3000, host.ErrPortUnseen},
-		"an administrator":            {s.of["admin.root.cyd"], "", 3000, host.ErrPortUnseen},
-		"another machine":             {s.of["machine.tower.bob"], "", 3000, host.ErrPortUnseen},
+		"somebody who may not":        {s.of["observer.screen.bob"], "", 3000, ports.ErrUnseen},
+		"an administrator":            {s.of["admin.root.cyd"], "", 3000, ports.ErrUnseen},
+		"another machine":             {s.of["machine.tower.bob"], "", 3000, ports.ErrUnseen},
 		"the machine itself":          {s.of["machine.laptop.ann"], `{"names":["ann","everyone"],"owner":true}`, 3000, nil},
-		"a port that is not lent":     {s.of["agent.helper.ann"], "", 3001, host.ErrPortNotLent},
-		"likewise, unseen":            {s.of["observer.other.cyd"], "", 3001, host.ErrPortUnseen},
-		"a guest":                     {s.of["guest.web"], "", 8080, host.ErrPortUnseen},
+		"a port that is not lent":     {s.of["agent.helper.ann"], "", 3001, ports.ErrNotLent},
+		"likewise, unseen":            {s.of["observer.other.cyd"], "", 3001, ports.ErrUnseen},
+		"a guest":                     {s.of["guest.web"], "", 8080, ports.ErrUnseen},
 		"a guest of a port":           {withPort, `{"guest":"AbCdEfGh"}`, 8080, nil},
-		"a guest of another port":     {withPort, "", 3000, host.ErrPortUnseen},
-		"a guest of another terminal": {s.of["guest.another"], "", 8080, host.ErrPortUnseen},
+		"a guest of another port":     {withPort, "", 3000, ports.ErrUnseen},
+		"a guest of another terminal": {s.of["guest.another"], "", 8080, ports.ErrUnseen},
 	} {
 		way, err := h.Port(c.p, webURI, c.port)
 		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
@@ -148,10 +149,10 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 			t.Errorf("%s: the machine is told %s and %s, want %s and %s", name, got, r.Header.Get(ahp.PortsReader), want, c.reader)
 		}
 	}
-	if _, err := h.Port(s.of["agent.helper.ann"], "ahp-terminal:/none", 3000); !errors.Is(err, host.ErrPortUnseen) {
+	if _, err := h.Port(s.of["agent.helper.ann"], "ahp-terminal:/none", 3000); !errors.Is(err, ports.ErrUnseen) {
 		t.Errorf("a terminal that does not exist: %v", err)
 	}
-	if ports := h.Lent()[0].Ports; fmt.Sprint(ports) != "[{3000 false 0 3} {8080 false 0 1}]" {
+	if ports := h.Lent()[0].Ports; fmt.Sprint(ports) != "[{{3000 false} 0 3} {{8080 false} 0 1}]" {
 		t.Errorf("listed as %+v", ports)
 	}
 	l.opens(ahp.LentPort{Port: 8080, Write: true}, ahp.LentPort{Port: 8081, GuestsOnly: true})
@@ -176,14 +177,14 @@ func TestPortsEndWithTheRight(t *testing.T) {
 		end  func(s *staff, h *host.Host, l *lender)
 		want error
 	}{
-		"the token is revoked": {func(s *staff, _ *host.Host, _ *lender) { s.ends["agent.ci.bob"](errors.New("revoked")) }, host.ErrPortUnseen},
+		"the token is revoked": {func(s *staff, _ *host.Host, _ *lender) { s.ends["agent.ci.bob"](errors.New("revoked")) }, ports.ErrUnseen},
 		"the grant ends": {func(_ *staff, _ *host.Host, l *lender) {
 			l.call(ahp.MethodAudience, ahp.AudienceParams{Channel: webURI})
-		}, host.ErrPortUnseen},
-		"an administrator ends it": {func(_ *staff, h *host.Host, _ *lender) { h.EndGrant(host.IDOf(webURI), "everyone") }, host.ErrPortUnseen},
-		"the port is closed":       {func(_ *staff, _ *host.Host, l *lender) { l.opens(lent(8080)...) }, host.ErrPortNotLent},
-		"it is for guests alone":   {func(_ *staff, _ *host.Host, l *lender) { l.opens(ahp.LentPort{Port: 3000, GuestsOnly: true}) }, host.ErrPortNotLent},
-		"the program has exited":   {func(_ *staff, _ *host.Host, l *lender) { l.exit() }, host.ErrPortNotLent},
+		}, ports.ErrUnseen},
+		"an administrator ends it": {func(_ *staff, h *host.Host, _ *lender) { h.EndGrant(host.IDOf(webURI), "everyone") }, ports.ErrUnseen},
+		"the port is closed":       {func(_ *staff, _ *host.Host, l *lender) { l.opens(lent(8080)...) }, ports.ErrNotLent},
+		"it is for guests alone":   {func(_ *staff, _ *host.Host, l *lender) { l.opens(ahp.LentPort{Port: 3000, GuestsOnly: true}) }, ports.ErrNotLent},
+		"the program has exited":   {func(_ *staff, _ *host.Host, l *lender) { l.exit() }, ports.ErrNotLent},
 		"the terminal is withdrawn": {func(_ *staff, _ *host.Host, l *lender) {
 			l.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: webURI})
 		}, nil},

@@ -154,7 +154,7 @@ func (h *Host) sayMirrorLocked(t *terminal, m *mirror, e NodeEntry, on bool, a r
 	if !slices.Equal(t.state.Meta.Ports, e.Meta.Ports) {
 		where = inCatalogue
 	}
-	t.state.Meta, t.ports.fetched, t.creator.ports = e.Meta, e.Fetched, e.Ports
+	t.state.Meta, t.ports.Asked, t.creator.ports = e.Meta, e.Fetched, e.Ports
 	t.withdrawn = nil
 	for _, g := range e.Over {
 		kind := []rune(g.Kind)

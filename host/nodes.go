@@ -288,7 +288,7 @@ func (h *Host) nodeEntryLocked(t *terminal) NodeEntry {
 	s, cl, i := t.state, t.creator, t.infoLocked(0)
 	e := NodeEntry{URI: t.uri, Client: cl.id, Epoch: cl.epoch, Machine: cl.machine, Name: cl.principal.Name, Role: cl.principal.Role, Owner: cl.principal.Owner,
 		Announced: t.name, feedState: t.feedStateLocked(),
-		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.fetched), Created: t.created, Away: t.isAway(), Holds: t.channel.Holds,
+		Meta: ahp.TerminalMeta{Former: s.Meta.Former, Missing: s.Meta.Missing, Adopted: s.Meta.Adopted, Picture: s.Meta.Picture, Ports: s.Meta.Ports}, Ports: cl.ports, Fetched: maps.Clone(t.ports.Asked), Created: t.created, Away: t.isAway(), Holds: t.channel.Holds,
 		Running: head(i.Running), Printed: t.printed, Start: i.Start, End: i.End, Commands: t.out.Ended(), Watching: t.observersLocked(),
 		Audience: t.audience.Said, Told: t.audience.Declared, Unsaid: t.audience.Unsaid}
 	if in := &t.input; in.Input != "" || in.Ready != "" || in.checkout != (vocab.Checkout{}) {

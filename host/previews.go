@@ -6,13 +6,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/ports"
 	"tether/host/preview"
 	"tether/host/rights"
 	"tether/internal/jsonspan"
@@ -21,8 +22,15 @@ import (
 // A preview is a lent port in the browser of a person who sees the terminal, or of a
 // guest with a link for this port. Package preview serves it; here is who may see it.
 
-// openPreviews makes the previews that the options describe.
-func (h *Host) openPreviews() {
+// openPorts makes the ways to lent ports, and the previews that the options describe.
+func (h *Host) openPorts() {
+	ways := ports.Options{Terminals: portTerminals{h}, Log: h.log, Audit: func(kind string, p rights.Principal, terminal, detail string) {
+		h.audit(kind, remote{principal: p}, rights.AuditEvent{Terminal: terminal, Detail: detail})
+	}}
+	if h.opts.Nodes != nil {
+		ways.Unlapsed, ways.Dial = h.unlapsed, h.opts.Nodes.Dial
+	}
+	h.ports = ports.New(ways)
 	o := h.opts.Previews
 	if o.Domain == "" {
 		return
@@ -37,6 +45,10 @@ func (h *Host) openPreviews() {
 		h.opts.NoPreviews = err.Error()
 	}
 }
+
+// ServeNode serves the requests of another node for lent ports of machines here, until
+// the stream or ctx ends.
+func (h *Host) ServeNode(ctx context.Context, stream net.Conn) { h.ports.ServeNode(ctx, stream) }
 
 // ServesPreview reports whether a request is for a preview, and so for none of the host's
 // own doors.
@@ -87,43 +99,14 @@ func (h *Host) browserVisitor(r *http.Request) (visitor string, p rights.Princip
 	return visitor, p, nil
 }
 
-// lentAt is a lent port of a terminal.
-type lentAt struct {
-	uri, terminal string // terminal is its name for people
-	port          ahp.LentPort
-}
-
-// labelLocked returns the label of a lent port, the same at all nodes. A terminal keeps
-// its id while its machine is away, and gets another client's never.
-func (h *Host) labelLocked(t *terminal, l *ahp.LentPort) string {
-	return h.previews.Label(int(l.Port), t.creator.id, t.id, strconv.FormatInt(l.SinceMs, 10))
-}
-
-// lentAs returns the lent port with a label.
-func (h *Host) lentAs(label string) (at lentAt, ok bool) {
-	port := preview.PortOf(label)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for t := range h.everyLocked() {
-		if l := t.lentPort(port); l != nil && h.labelLocked(t, l) == label {
-			return lentAt{t.uri, t.creator.machineLocked() + "/" + t.name, *l}, true
-		}
-	}
-	return at, false
-}
-
 // Problems of a visitor whose cookie is right.
 var (
-	errVisitorOver   = &preview.Problem{Status: http.StatusForbidden, Text: "Your login, or the link, has ended. Open the preview again at the host's page, or with another link.", Lasts: true}
-	errPreviewUnseen = &preview.Problem{Status: http.StatusForbidden, Text: "You may not see this terminal any more.", Lasts: true}
-	errPreviewOver   = &preview.Problem{Status: http.StatusNotFound, Text: "This port is not lent any more, or the machine has not come back yet."}
-	errPreviewAway   = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "The machine is away: its link to the host is cut."}
-	errPreviewOld    = &preview.Problem{Status: http.StatusNotImplemented, Text: "The machine's tether is too old for previews.", Lasts: true}
-	errHostOver      = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "The host is going away."}
-	errHostLapsed    = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "This node does not reach its cluster."}
+	errVisitorOver = &preview.Problem{Status: http.StatusForbidden, Text: "Your login, or the link, has ended. Open the preview again at the host's page, or with another link.", Lasts: true}
+	errHostOver    = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "The host is going away."}
+	errHostLapsed  = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "This node does not reach its cluster."}
 )
 
-// findPreview returns the way to a lent port for a visitor. It is preview.Options.Find.
+// findPreview returns a lent port for a visitor. It is preview.Options.Find.
 func (h *Host) findPreview(_ context.Context, visitor, label string) (*preview.Port, error) {
 	switch {
 	case h.draining.Load() || h.ctx.Err() != nil:
@@ -135,42 +118,7 @@ func (h *Host) findPreview(_ context.Context, visitor, label string) (*preview.P
 	if !ok {
 		return nil, errVisitorOver
 	}
-	at, ok := h.lentAs(label)
-	if !ok {
-		return nil, errPreviewOver
-	}
-	way, err := h.Port(p, at.uri, int(at.port.Port))
-	if err != nil {
-		return nil, previewProblem(err)
-	}
-	return &preview.Port{Number: int(at.port.Port), Write: at.port.Write, Name: at.terminal, Live: p.Life(), Way: previewWay{way}}, nil
-}
-
-// previewWay is a way to a port whose errors are for people.
-type previewWay struct{ inner http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (w previewWay) RoundTrip(r *http.Request) (*http.Response, error) {
-	a, err := w.inner.RoundTrip(r)
-	if err != nil {
-		return nil, previewProblem(err)
-	}
-	return a, nil
-}
-
-// previewProblem says for people what is wrong with the way to a port.
-func previewProblem(err error) error {
-	switch {
-	case errors.Is(err, ErrPortUnseen):
-		return errPreviewUnseen
-	case errors.Is(err, ErrPortNotLent):
-		return errPreviewOver
-	case errors.Is(err, ErrPortAway):
-		return errPreviewAway
-	case errors.Is(err, ErrPortOld):
-		return errPreviewOld
-	}
-	return err
+	return h.ports.Preview(h.previews, p, label)
 }
 
 var (
@@ -240,7 +188,7 @@ func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p 
 		return errNoPreview
 	}
 	if _, err := h.findPreview(r.Context(), visitor, label); err != nil {
-		if problem, ok := errors.AsType[*preview.Problem](err); ok && problem != errPreviewUnseen {
+		if problem, ok := errors.AsType[*preview.Problem](err); ok && problem != ports.ErrPreviewUnseen {
 			return &admission.Refusal{Status: problem.Status, Text: problem.Text, Quiet: true}
 		}
 		return errNoPreview
@@ -253,14 +201,10 @@ func (h *Host) invite(w http.ResponseWriter, r *http.Request, visitor string, p 
 
 // labelOf returns the label of a terminal's lent port, "" if there is none.
 func (h *Host) labelOf(asked wanted) (uri, label string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.byID[asked.Terminal]
-	if t == nil {
-		return "", ""
-	}
-	if l := t.lentPort(asked.Port); l != nil {
-		return t.uri, h.labelLocked(t, l)
+	for _, l := range (portTerminals{h}).Lendings(asked.Port) {
+		if l.ID == asked.Terminal {
+			return l.URI, l.Label(h.previews)
+		}
 	}
 	return "", ""
 }

@@ -7,6 +7,7 @@ import (
 	"tether/ahp"
 	"tether/host/channel"
 	"tether/host/output"
+	"tether/host/ports"
 	"tether/host/rights"
 	"tether/internal/change"
 )
@@ -32,7 +33,7 @@ type terminal struct {
 
 	unwatched time.Time // when an agent last began or ended watching, or a subscription last ended
 
-	ports openPorts
+	ports ports.Lent
 
 	audience  rights.Audience
 	subject   *rights.Subject  // see publishLocked; never nil

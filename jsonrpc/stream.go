@@ -74,9 +74,10 @@ func (p *Peer) Stream() (net.Conn, error) {
 	return b.beginLocked(p), nil
 }
 
-// beside is the streams of a peer, of which at most one is open. It stands here, although
-// bytes are no JSON-RPC, because one writer decides what leaves next: a message or bytes. An empty message ends
-// one. It has a lock of its own, which is taken after the peer's.
+// beside is the streams of a peer, of which at most one is open. An empty message ends
+// one. It has a lock of its own, which is taken after the peer's. It stands here,
+// although bytes are no JSON-RPC, because one writer decides whether a message or bytes
+// leave next.
 type beside struct {
 	mu   sync.Mutex
 	room sync.Cond // out has shrunk, or the stream has ended

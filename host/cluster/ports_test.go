@@ -15,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/ports"
 	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -144,7 +145,7 @@ func TestPortsAtOtherNodes(t *testing.T) {
 	must.Do(t, m.conn.Peer().Call(t.Context(), ahp.MethodLentPorts, ahp.LentPortsParams{Channel: lent, Ports: []ahp.LentPort{}}, nil))
 	testkit.Eventually(t, patience, "the port is closed at the other node", func() bool {
 		_, err := askAt(t, b, "/", nil)
-		return errors.Is(err, host.ErrPortNotLent)
+		return errors.Is(err, ports.ErrNotLent)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"tether/agenttools"
 	"tether/host/admission"
 	"tether/host/rights"
 	"tether/vocab"
@@ -117,8 +118,7 @@ func (pg *Page) events(w http.ResponseWriter, r *http.Request, p rights.Principa
 
 // OpenPort is a lent port as lists show it.
 type OpenPort struct {
-	Port    int64 `json:"port"`
-	Write   bool  `json:"write,omitempty"`
+	agenttools.LentPort
 	Until   int64 `json:"until,omitempty"` // Unix time in ms; 0: for as long as the terminal is lent
 	Fetched int64 `json:"fetched"`         // requests so far
 }

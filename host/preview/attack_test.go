@@ -101,7 +101,7 @@ func TestOddRequests(t *testing.T) {
 		w.Header().Set("X-Read", string(rune('0'+n)))
 	})
 	s.finds(func(string, string) (*preview.Port, error) {
-		return &preview.Port{Number: 3000, Write: true, Way: s.machine}, nil
+		return lent(preview.Port{Write: true}, s.machine), nil
 	})
 	cookie := s.enter("v1")
 	host := s.label + ".localhost:" + s.port()
@@ -175,10 +175,10 @@ func TestEndlessHeaders(t *testing.T) {
 func TestSlowBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := must.Get(preview.New(preview.Options{Domain: "preview.example", Secure: true, Find: func(context.Context, string, string) (*preview.Port, error) {
-			return &preview.Port{Number: 3000, Write: true, Way: &machine{say: func(r *http.Request) *http.Response {
+			return lent(preview.Port{Write: true}, &machine{say: func(r *http.Request) *http.Response {
 				_, _ = io.Copy(io.Discard, r.Body)
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}
-			}}}, nil
+			}}), nil
 		}}))(t)
 		label := p.Label(3000)
 		target, code := p.Invite("v1", label, "https://host.test", "/")

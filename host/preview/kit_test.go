@@ -132,12 +132,41 @@ func newStage(t *testing.T, devServer http.HandlerFunc) *stage {
 		if label != s.label {
 			return nil, &preview.Problem{Status: http.StatusNotFound, Text: "not lent any more"}
 		}
-		return &preview.Port{Number: 3000, Name: "laptop/dev", Way: s.machine}, nil
+		return lent(preview.Port{Name: "laptop/dev"}, s.machine), nil
 	}
 	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
 }
+
+// lent is port 3000 with a way to its dev server.
+func lent(p preview.Port, way http.RoundTripper) *preview.Port {
+	return lentWhile(context.Background(), p, way)
+}
+
+// lentWhile is lent until live ends.
+func lentWhile(live context.Context, p preview.Port, way http.RoundTripper) *preview.Port {
+	p.Number = 3000
+	p.Begin = func(ctx context.Context) (preview.Request, error) {
+		ctx, end := context.WithCancelCause(ctx)
+		context.AfterFunc(live, func() { end(context.Cause(live)) })
+		return &watched{way, ctx, end}, nil
+	}
+	return &p
+}
+
+// watched is a request under way.
+type watched struct {
+	http.RoundTripper
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// Context implements preview.Request.
+func (w *watched) Context() context.Context { return w.ctx }
+
+// End implements preview.Request.
+func (w *watched) End() { w.end(nil) }
 
 // node returns Previews that find what the stage finds.
 func (s *stage) node(o preview.Options) *preview.Previews {

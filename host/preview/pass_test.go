@@ -117,7 +117,7 @@ func TestReadingAndWriting(t *testing.T) {
 		t.Errorf("a GET with a body: %s", a.Status)
 	}
 	s.finds(func(string, string) (*preview.Port, error) {
-		return &preview.Port{Number: 3000, Write: true, Way: s.machine}, nil
+		return lent(preview.Port{Write: true}, s.machine), nil
 	})
 	const size = 4 << 20
 	if a := s.ask("POST", s.origin()+"/", io.LimitReader(neverEnding('x'), size), "Cookie", cookie, "Origin", s.origin()); a.text != fmt.Sprint("POST", size, nil) {
@@ -327,18 +327,14 @@ func TestRightsEnd(t *testing.T) {
 	})
 	cookie := s.enter("v1")
 	for what, end := range map[string]func(stop context.CancelCauseFunc){
-		"the visitor's": func(stop context.CancelCauseFunc) {
+		"with a reason": func(stop context.CancelCauseFunc) {
 			stop(&preview.Problem{Status: http.StatusForbidden, Text: "logged out"})
 		},
-		"the audience": func(context.CancelCauseFunc) {
-			s.finds(func(string, string) (*preview.Port, error) {
-				return nil, &preview.Problem{Status: http.StatusForbidden, Text: "not for you"}
-			})
-		},
+		"without one": func(stop context.CancelCauseFunc) { stop(nil) },
 	} {
 		live, stop := context.WithCancelCause(context.Background())
 		s.finds(func(string, string) (*preview.Port, error) {
-			return &preview.Port{Number: 3000, Way: s.machine, Live: live}, nil
+			return lentWhile(live, preview.Port{}, s.machine), nil
 		})
 		r := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.origin()+"/large", nil))(t)
 		r.Header.Set("Cookie", cookie)

@@ -12,7 +12,6 @@ package preview
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httputil"
 	"strings"
@@ -30,8 +29,7 @@ type Options struct {
 	// Key signs names, codes and cookies.
 	Key [32]byte
 	// Find returns the port with a label for a visitor, or why there is none; a *Problem
-	// is shown to the visitor as it is. It is called at each request, and again while one
-	// lasts.
+	// is shown to the visitor as it is. It is called at each request.
 	Find func(ctx context.Context, visitor, label string) (*Port, error)
 	// Used notes used codes; nil means in memory, for one node alone.
 	Used Used
@@ -45,12 +43,21 @@ type Port struct {
 	Number int
 	Write  bool   // for more than reading
 	Name   string // of the terminal, as people read it
-	// Live ends when the visitor may not see the port any more, with a cause.
-	Live context.Context
-	// Way leads to the dev server. An answer with ahp.PortsError does not come from it,
-	// but from the machine, which says why. A redirect to the dev server itself comes
-	// without its name.
-	Way http.RoundTripper
+	// Begin begins a request of the visitor's to the dev server. A *Problem is shown as
+	// it is.
+	Begin func(ctx context.Context) (Request, error)
+}
+
+// Request is a request under way. An answer with ahp.PortsError does not come from the
+// dev server, but from the machine, which says why. A redirect to the dev server itself
+// comes without its name.
+type Request interface {
+	// RoundTrip sends it, with Context or one below that.
+	http.RoundTripper
+	// Context ends with the visitor's right to see the port.
+	Context() context.Context
+	// End is called once, after the answer.
+	End()
 }
 
 // Problem is shown to a visitor in place of the preview.
@@ -64,9 +71,9 @@ type Problem struct {
 func (p *Problem) Error() string { return p.Text }
 
 const (
-	// lookEvery is how often it is asked whether the visitor of a request under way may
-	// still see the port.
-	lookEvery = 500 * time.Millisecond
+	// breakEvery is how often a write that waits for the browser is ended, when it may
+	// not go on.
+	breakEvery = 50 * time.Millisecond
 	// moveTime is how long a browser may take for each moveStep of a body that it sends,
 	// and for reading each piece of what a WebSocket brings.
 	moveTime = 30 * time.Second
@@ -155,17 +162,17 @@ func (p *Previews) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := allowed(r, port); err != nil {
 		return err
 	}
-	ctx, stop := p.within(r.Context(), port, func(ctx context.Context) error {
-		_, err := p.opts.Find(ctx, visitor, label)
+	q, err := port.Begin(r.Context())
+	if err != nil {
 		return err
-	})
-	defer stop()
-	out := newAnswer(ctx, w)
+	}
+	defer q.End()
+	out := newAnswer(q.Context(), w)
 	defer out.close()
 	if r.ContentLength != 0 {
 		r.Body = &slowBody{ReadCloser: r.Body, conn: http.NewResponseController(w)}
 	}
-	p.pass(out, r.WithContext(ctx), port, own)
+	p.pass(out, r.WithContext(q.Context()), port, q, own)
 	return nil
 }
 
@@ -211,49 +218,14 @@ func isUpgrade(r *http.Request) bool {
 	return strings.EqualFold(strings.TrimSpace(r.Header.Get("Upgrade")), "websocket")
 }
 
-// within returns a context for a request, which ends with the visitor's right to the
-// port. The caller must call stop.
-func (p *Previews) within(ctx context.Context, port *Port, look func(context.Context) error) (_ context.Context, stop func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	over := func() {}
-	if port.Live != nil {
-		unwatch := context.AfterFunc(port.Live, func() { end(context.Cause(port.Live)) })
-		over = func() { unwatch() }
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		every := time.NewTicker(lookEvery)
-		defer every.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-every.C:
-			}
-			if err := look(ctx); err != nil {
-				end(err)
-				return
-			}
-		}
-	}()
-	return ctx, func() { over(); end(nil); <-done }
-}
-
 // pass sends the request to the dev server, and its answer to the browser.
-func (p *Previews) pass(w http.ResponseWriter, r *http.Request, port *Port, own string) {
+func (p *Previews) pass(w http.ResponseWriter, r *http.Request, port *Port, q Request, own string) {
 	proxy := httputil.ReverseProxy{
 		Rewrite:        func(out *httputil.ProxyRequest) { p.rewrite(out, port, own) },
-		Transport:      way{port.Way},
+		Transport:      way{q},
 		ModifyResponse: func(a *http.Response) error { return p.clean(a, port) },
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if problem, ok := errors.AsType[*Problem](err); ok {
-				p.answer(w, r, problem)
-				return
-			}
-			p.answer(w, r, errors.Join(context.Cause(r.Context()), err))
-		},
-		ErrorLog: quiet,
+		ErrorHandler:   p.answer,
+		ErrorLog:       quiet,
 	}
 	proxy.ServeHTTP(w, r)
 }

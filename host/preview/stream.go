@@ -17,7 +17,7 @@ import (
 // quiet drops what the proxy would log: broken streams are no news.
 var quiet = stdlog.New(io.Discard, "", 0)
 
-// way is Port.Way with WebSockets as a proxy of HTTP/1.1 expects them.
+// way is a Request with WebSockets as a proxy of HTTP/1.1 expects them.
 type way struct{ inner http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper. Trailers are dropped: no page can read them.
@@ -116,7 +116,7 @@ func (a *answer) breakOff() {
 		return
 	case <-a.ctx.Done():
 	}
-	again := time.NewTicker(lookEvery / 10) // a write that begins meanwhile sets a deadline of its own
+	again := time.NewTicker(breakEvery) // a write that begins meanwhile sets a deadline of its own
 	defer again.Stop()
 	for {
 		if a.began.Load() {

@@ -70,9 +70,9 @@ func TestCodeAtAnotherNode(t *testing.T) {
 				if visitor != "v1" {
 					return nil, &preview.Problem{Status: http.StatusForbidden, Text: visitor}
 				}
-				return &preview.Port{Number: 3000, Way: &machine{say: func(*http.Request) *http.Response {
+				return lent(preview.Port{}, &machine{say: func(*http.Request) *http.Response {
 					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}
-				}}}, nil
+				}}), nil
 			}}))(t)
 	}
 	label := nodes[0].Label(3000, "laptop")

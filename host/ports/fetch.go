@@ -1,4 +1,4 @@
-package host
+package ports
 
 import (
 	"bytes"
@@ -38,39 +38,38 @@ func (e fetchError) Error() string { return string(e) }
 
 const (
 	errManyFetches = fetchError("too many pages are being fetched at a time: try again")
-	errShellPorts  = fetchError("the terminal is a shell of the host, which lends no ports")
 	errBadFetch    = fetchError("the machine gave no usable answer")
 )
 
-// FarFetch implements agenttools.FarFetcher.
-func (w *watched) FarFetch(ctx context.Context, id string, port int, args json.RawMessage, shows int) (*agenttools.FetchAnswer, *agenttools.Blob, error) {
-	h := w.h
-	at, ok := catalogue{h, &w.p}.find(id)
-	if !ok {
-		return nil, nil, agenttools.ErrNotFound
-	}
-	i := at.Info()
-	h.mu.Lock()
-	uri, machine, lent := at.t.uri, at.t.creator.id, at.t.remote()
-	h.mu.Unlock()
-	if !lent {
-		return nil, nil, errShellPorts
-	}
-	port, err := choosePort(&i, port)
+// A Fetch is a call of the tool fetch_page by an agent at the host.
+type Fetch struct {
+	Agent   rights.Principal
+	URI     string // of the lent terminal
+	Machine string // client id of its machine
+	Info    agenttools.Info
+	Port    int // 0: the only one that is lent
+	Args    json.RawMessage
+	Shows   int // bytes of the answer that the agent gets
+}
+
+// Fetch has the machine carry out a call. Errors are for the model.
+func (p *Ports) Fetch(ctx context.Context, f Fetch) (*agenttools.FetchAnswer, *agenttools.Blob, error) {
+	port, err := choosePort(&f.Info, f.Port)
 	if err != nil {
 		return nil, nil, err
 	}
-	done, ok := h.fetches.Try("reader "+w.p.Key(), "machine "+machine)
+	done, ok := p.fetches.Try("reader "+f.Agent.Key(), "machine "+f.Machine)
 	if !ok {
 		return nil, nil, errManyFetches
 	}
 	defer done()
-	h.audit(rights.AuditCalled, remote{principal: w.p}, rights.AuditEvent{Terminal: uri, Detail: fmt.Sprintf("fetch_page, port %d", port)})
+	p.opts.Audit(rights.AuditCalled, f.Agent, f.URI, fmt.Sprintf("fetch_page, port %d", port))
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	r, err := (&portTransport{h: h, p: w.p, uri: uri, port: port, call: ahp.CallFetch}).fetch(ctx, ahp.FetchParams{Arguments: args, Shows: int64(min(shows, ahp.MaxFetchAnswer))})
+	w := &Way{of: p, p: f.Agent, uri: f.URI, port: port, call: ahp.CallFetch}
+	r, err := w.fetch(ctx, ahp.FetchParams{Arguments: f.Args, Shows: int64(min(f.Shows, ahp.MaxFetchAnswer))})
 	if err != nil {
-		return nil, nil, fetchWhy(&i, port, err)
+		return nil, nil, fetchWhy(&f.Info, port, err)
 	}
 	a, blob, err := decodeFetch(r)
 	if err == nil && blob != nil {
@@ -95,7 +94,7 @@ func choosePort(i *agenttools.Info, port int) (int, error) {
 	case n == 0 && i.Away.IsZero() && !i.NoPorts:
 		return 0, notLent(i, port, "")
 	}
-	return port, nil // Port says why not
+	return port, nil // Route says why not
 }
 
 // notLent tells an agent how it gets a port.
@@ -132,13 +131,13 @@ func portList(i *agenttools.Info) string {
 // fetchWhy returns an error of the way to a port in the words of the tools.
 func fetchWhy(i *agenttools.Info, port int, err error) error {
 	switch {
-	case errors.Is(err, ErrPortUnseen):
+	case errors.Is(err, ErrUnseen):
 		return agenttools.ErrNotFound
-	case errors.Is(err, ErrPortNotLent):
+	case errors.Is(err, ErrNotLent):
 		return notLent(i, port, "")
-	case errors.Is(err, ErrPortAway):
+	case errors.Is(err, ErrAway):
 		return fetchError(screen.Clean(cmp.Or(i.AwayWhy, "the machine is away") + ": " + i.Machine + " can be asked when it is back"))
-	case errors.Is(err, ErrPortOld):
+	case errors.Is(err, ErrOld):
 		return fetchError(screen.Clean("tether on " + i.Machine + " is too old to lend ports: ask the person to update it"))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fetchError(fmt.Sprintf("the machine has not answered within %v", fetchTime))
@@ -147,7 +146,7 @@ func fetchWhy(i *agenttools.Info, port int, err error) error {
 }
 
 // fetch sends a call of fetch_page, and returns the machine's answer.
-func (w *portTransport) fetch(ctx context.Context, p ahp.FetchParams) (r ahp.FetchResult, err error) {
+func (w *Way) fetch(ctx context.Context, p ahp.FetchParams) (r ahp.FetchResult, err error) {
 	body, err := json.Marshal(p)
 	if err == nil {
 		err = p.Validate()

@@ -1,4 +1,4 @@
-package host
+package ports
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // Requests for lent ports of machines at other nodes go to those nodes, as HTTP/2 over a
-// stream of bytes (Nodes.Dial). The node at which somebody asks has decided that they
+// stream of bytes (Options.Dial). The node at which somebody asks has decided that they
 // may; the machine decides once more.
 
 // Bounds of HTTP/2 between two nodes.
@@ -36,7 +36,7 @@ func betweenHTTP2() (*http.HTTP2Config, *http.Protocols) {
 
 // newBetween returns the way to other nodes, whose names are those of the servers in
 // requests. It opens a stream to each when the first request goes there.
-func newBetween(nodes Nodes) *http.Transport {
+func newBetween(dial func(ctx context.Context, node string) (net.Conn, error)) *http.Transport {
 	config, protocols := betweenHTTP2()
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, node string) (net.Conn, error) {
@@ -44,7 +44,7 @@ func newBetween(nodes Nodes) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			return nodes.Dial(ctx, node)
+			return dial(ctx, node)
 		},
 		Protocols: protocols, HTTP2: config, IdleConnTimeout: betweenIdle, DisableCompression: true, MaxResponseHeaderBytes: betweenHead,
 	}
@@ -52,49 +52,33 @@ func newBetween(nodes Nodes) *http.Transport {
 
 // ServeNode serves the requests of another node for lent ports of machines here, until
 // the stream or ctx ends.
-func (h *Host) ServeNode(ctx context.Context, stream net.Conn) {
+func (p *Ports) ServeNode(ctx context.Context, stream net.Conn) {
 	config, protocols := betweenHTTP2()
-	s := &http.Server{Handler: http.HandlerFunc(h.servePort), Protocols: protocols, HTTP2: config, MaxHeaderBytes: betweenHead, ErrorLog: log.New(h.log, "", 0)}
+	s := &http.Server{Handler: http.HandlerFunc(p.passOn), Protocols: protocols, HTTP2: config, MaxHeaderBytes: betweenHead, ErrorLog: log.New(p.opts.Log, "", 0)}
 	oneconn.Serve(ctx, s, stream)
 }
 
-// servePort passes another node's request on to its machine.
-func (h *Host) servePort(w http.ResponseWriter, r *http.Request) {
-	by := h.machineHere(r.Header.Get(ahp.PortsTerminal), r.Header.Get(ahp.PortsPort))
+// passOn passes another node's request on to its machine.
+func (p *Ports) passOn(w http.ResponseWriter, r *http.Request) {
 	refuse := func(w http.ResponseWriter, _ *http.Request, err error) {
-		w.Header().Set(ahp.PortsError, ErrPortAway.Error())
-		http.Error(w, ErrPortAway.Error(), http.StatusBadGateway)
+		w.Header().Set(ahp.PortsError, ErrAway.Error())
+		http.Error(w, ErrAway.Error(), http.StatusBadGateway)
 		if err != nil {
-			h.log.Debug().Err(err).Msg("a request of another node for a lent port")
+			p.opts.Log.Debug().Err(err).Msg("a request of another node for a lent port")
 		}
 	}
-	if by == nil {
+	port, err := strconv.Atoi(r.Header.Get(ahp.PortsPort))
+	if err != nil {
+		refuse(w, r, nil)
+		return
+	}
+	machine := p.opts.Terminals.Here(r.Header.Get(ahp.PortsTerminal), port)
+	if machine == nil {
 		refuse(w, r, nil)
 		return
 	}
 	(&httputil.ReverseProxy{
 		Rewrite:   func(p *httputil.ProxyRequest) { p.Out.URL.Scheme, p.Out.URL.Host = "http", "machine" },
-		Transport: by, FlushInterval: -1, ErrorHandler: refuse, ErrorLog: log.New(h.log, "", 0),
+		Transport: machine, FlushInterval: -1, ErrorHandler: refuse, ErrorLog: log.New(p.opts.Log, "", 0),
 	}).ServeHTTP(w, r)
-}
-
-// machineHere returns the way to the machine of a terminal of this node, nil if there is
-// none, and counts a request to a port of it.
-func (h *Host) machineHere(uri, port string) http.RoundTripper {
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.terminals[uri]
-	if t == nil || t.mirror() != nil || t.bound() == nil || t.lentPort(number) == nil {
-		return nil
-	}
-	by, err := t.creator.portsLocked()
-	if err != nil {
-		return nil
-	}
-	h.countPortLocked(t, int64(number))
-	return by
 }
