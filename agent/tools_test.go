@@ -22,6 +22,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/host/sessions"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -145,7 +146,7 @@ func (h *toolHost) saidOf(words ...string) []string {
 }
 
 // session makes a session in which an agent works.
-func (h *toolHost) session() *host.Session {
+func (h *toolHost) session() *sessions.Caller {
 	h.t.Helper()
 	return must.Get(h.NewSession("fix the tests"))(h.t)
 }
@@ -214,14 +215,14 @@ type called struct {
 }
 
 // call has an agent call a tool, once the host has heard of it.
-func (l *laptop) call(s *host.Session, tool, args string) chan called {
+func (l *laptop) call(s *sessions.Caller, tool, args string) chan called {
 	l.t.Helper()
 	var state ahp.SessionState
 	l.host.await(s.URI(), "the tools", &state, func() bool { return len(state.ActiveClients) == 1 })
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	l.t.Cleanup(cancel)
 	done := make(chan called, 1)
-	request := host.ToolRequest{ClientID: l.clientID(), Name: tool, Arguments: json.RawMessage(args), Agent: "helper"}
+	request := sessions.ToolRequest{ClientID: l.clientID(), Name: tool, Arguments: json.RawMessage(args), Agent: "helper"}
 	go func() {
 		r, err := s.CallTool(ctx, request)
 		done <- called{r, err}
@@ -230,7 +231,7 @@ func (l *laptop) call(s *host.Session, tool, args string) chan called {
 }
 
 // answer waits for a result that is a success.
-func (l *laptop) answer(s *host.Session, tool, args string) (text string, terminal *ahp.TerminalBlock) {
+func (l *laptop) answer(s *sessions.Caller, tool, args string) (text string, terminal *ahp.TerminalBlock) {
 	l.t.Helper()
 	return l.good(<-l.call(s, tool, args))
 }
@@ -420,7 +421,7 @@ func TestToolsAreOffByDefault(t *testing.T) {
 	if got := h.saidOf(words...); len(got) != 0 {
 		t.Errorf("it said %q", got)
 	}
-	if _, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: l.clientID(), Name: "list_terminals"}); !errors.Is(err, host.ErrNoTool) {
+	if _, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: l.clientID(), Name: "list_terminals"}); !errors.Is(err, sessions.ErrNoTool) {
 		t.Errorf("a call: %v", err)
 	}
 
@@ -435,8 +436,8 @@ func TestToolsAreOffByDefault(t *testing.T) {
 	if got := l.status("off", func(s localapi.Status) bool { return !s.Hosts[0].Tools.On }); got.Hosts[0].Tools.Calls != 1 {
 		t.Errorf("status %+v", got.Hosts[0].Tools)
 	}
-	for _, s := range []*host.Session{s, third} {
-		if _, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: l.clientID(), Name: "list_terminals"}); !errors.Is(err, host.ErrNoTool) {
+	for _, s := range []*sessions.Caller{s, third} {
+		if _, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: l.clientID(), Name: "list_terminals"}); !errors.Is(err, sessions.ErrNoTool) {
 			t.Errorf("a call after that: %v", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -93,4 +94,15 @@ func CheckClientID(s string) error {
 func printable(s string) bool {
 	control := func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
 	return utf8.ValidString(s) && strings.IndexFunc(s, control) < 0
+}
+
+// CleanTitle returns s without characters that would disturb a list of titles: control
+// characters and changes of the writing direction.
+func CleanTitle(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
 }

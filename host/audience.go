@@ -36,7 +36,7 @@ func (c *conn) showsLocked(s *subscription) bool {
 	case s.term != nil:
 		return c.seesLocked(s.term)
 	}
-	return s.session == nil || c.seesChannelLocked(s.session, s.ch)
+	return s.session == nil || s.session.Sees(c, s.ch.URI())
 }
 
 // fromLocked returns the position from which on c sees the text of t.
@@ -197,7 +197,7 @@ func (c *conn) setAudience(r *jsonrpc.Request) error {
 		return invalid(err)
 	}
 	if !c.may(rights.Lend) {
-		return c.denied("lend terminals")
+		return c.Denied("lend terminals")
 	}
 	h := c.h
 	m := h.understand(p.Audience)

@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host/output"
 	"tether/host/rights"
+	"tether/host/sessions"
 	"tether/internal/change"
 	"tether/screen"
 	"tether/vocab"
@@ -103,12 +104,8 @@ func (c ownCatalogue) List() []agenttools.Info {
 	all := c.catalogue.List()
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	s := c.h.agentSessions[c.agent]
-	if s == nil {
-		return all
-	}
-	for _, t := range c.h.heldLocked(s) {
-		if i := slices.IndexFunc(all, func(info agenttools.Info) bool { return info.ID == t.id }); i >= 0 {
+	for _, t := range c.h.callers.Held(c.agent) {
+		if i := slices.IndexFunc(all, func(info agenttools.Info) bool { return info.ID == idOf(t.URI()) }); i >= 0 {
 			all[i].Owner = agenttools.OwnerAgent
 		}
 	}
@@ -169,17 +166,14 @@ func idOf(uri string) string {
 	return "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
 }
 
-// maxMachine bounds the name that a client gives its machine, in bytes.
-const maxMachine = 64
-
-// machineLocked returns the name of a client's machine: its token's name, else the name
+// Machine returns the name of a client's machine: its token's name, else the name
 // that it gives itself, else its id.
-func (c *client) machineLocked() string {
+func (c *client) Machine() string {
 	name := c.principal.Name
 	if name == "" {
-		name = strings.ReplaceAll(screen.Clean(cleanTitle(c.machine)), "/", "-")
+		name = strings.ReplaceAll(screen.Clean(ahp.CleanTitle(c.machine)), "/", "-")
 	}
-	if name == "" || len(name) > maxMachine {
+	if name == "" || len(name) > sessions.MaxMachine {
 		name = c.id[:min(len(c.id), 8)]
 	}
 	return name
@@ -200,7 +194,7 @@ func (t *terminal) infoLocked(from int64) agenttools.Info {
 // recorded parts would have to be examined.
 func (t *terminal) describeLocked(from int64) agenttools.Info {
 	s := t.state
-	machine := t.creator.machineLocked()
+	machine := t.creator.Machine()
 	if !t.remote() {
 		machine = hostMachine
 	}

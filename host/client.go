@@ -140,5 +140,5 @@ func (h *Host) attachLocked(c *conn, cl *client) {
 	}
 	cl.conn, c.client = c, cl
 	c.out.Party, c.out.Old = cl.party, cl.old()
-	c.knowSessionsLocked()
+	c.news.Begin()
 }

@@ -13,6 +13,7 @@ import (
 	"tether/host/channel"
 	"tether/host/ports"
 	"tether/host/rights"
+	"tether/host/sessions"
 	"tether/jsonrpc"
 )
 
@@ -81,8 +82,7 @@ type conn struct {
 	due    notices[[]*terminal] // terminals whose notices are to be sent here
 	echoes *rate.Limiter        // limits refusals and other echoes without effect
 
-	announced   map[*Session]bool     // sessions of which its client was told
-	dueSessions map[*Session]struct{} // sessions with news for its client
+	news *sessions.News // about sessions
 
 	looks      looks         // the terminals that it has watched before; has a lock of its own
 	denials    *rate.Limiter // limits audit records of requests that the role does not allow
@@ -99,6 +99,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c.out = channel.NewOutbox(c)
 	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
 		ControlBytes: maxReplies, Taken: ahp.MethodTaken})
+	c.news = h.sessions.NewNews(c)
 	c.pulse.limit, c.pulse.epoch, c.pulse.sending = h.opts.SilenceTime, h.epoch, func() bool { return c.peer.Sending() > 0 }
 	c.pulse.gone = func() { c.close(closeSilent, "the client sent nothing for too long") }
 	c.pulse.ch, _ = ch.(pinged)
@@ -166,6 +167,7 @@ func (h *Host) leave(c *conn, cause error) {
 	h.mu.Lock()
 	c.closing = true
 	c.doneLocked()
+	c.news.End()
 	delete(h.conns, c)
 	h.countLocked(c.remote.principal, -1, 0)
 	for _, s := range c.subs {
@@ -286,12 +288,12 @@ func (c *conn) pull() (msg []byte, more bool) {
 		msg = c.nextNoticeLocked()
 	}
 	if msg == nil {
-		msg = c.nextSessionLocked()
+		msg = c.news.Next()
 	}
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.due[noticeCount])+len(c.due[noticeWatchers])+len(c.dueSessions) > 0 || c.out.More()
+	more = len(c.due[noticeCount])+len(c.due[noticeWatchers])+c.news.Due() > 0 || c.out.More()
 	if msg == nil && !more && len(c.later) == 0 {
 		c.drainedLocked()
 	}
@@ -338,9 +340,9 @@ var methods = map[string]method{
 	ahp.MethodInitialize:      {serve: (*conn).initialize, early: true},
 	ahp.MethodReconnect:       {serve: (*conn).reconnect, early: true},
 	ahp.MethodSubscribe:       {serve: (*conn).subscribe},
-	ahp.MethodListSessions:    {serve: (*conn).listSessions},
-	ahp.MethodCreateSession:   {serve: (*conn).createSession},
-	ahp.MethodDisposeSession:  {serve: (*conn).disposeSession},
+	ahp.MethodListSessions:    {serve: func(c *conn, r *jsonrpc.Request) error { return c.h.sessions.List(c, r) }},
+	ahp.MethodCreateSession:   {serve: func(c *conn, r *jsonrpc.Request) error { return c.h.sessions.Create(c, r) }},
+	ahp.MethodDisposeSession:  {serve: func(c *conn, r *jsonrpc.Request) error { return c.h.sessions.Remove(c, r) }},
 	ahp.MethodCreateTerminal:  {serve: (*conn).createTerminal},
 	ahp.MethodDisposeTerminal: {serve: (*conn).disposeTerminal},
 	ahp.MethodAudience:        {serve: (*conn).setAudience},
@@ -397,9 +399,9 @@ func (c *conn) notified(r *jsonrpc.Request) {
 
 func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
 
-// denied returns the error for a request that the role of the connection does not allow.
+// Denied returns the error for a request that the role of the connection does not allow.
 // It writes an audit record, at a limited rate.
-func (c *conn) denied(what string) error {
+func (c *conn) Denied(what string) error {
 	c.h.mu.Lock()
 	tell := c.denials.Allow()
 	c.h.mu.Unlock()

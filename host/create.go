@@ -2,9 +2,7 @@ package host
 
 import (
 	"cmp"
-	"strings"
 	"time"
-	"unicode"
 
 	"tether/ahp"
 	"tether/host/channel"
@@ -29,21 +27,18 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
 		return invalid(err)
 	}
-	p.Name = cleanTitle(p.Name)
+	p.Name = ahp.CleanTitle(p.Name)
 	if p.Channel == ahp.RootURI {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "channel: %q is not a terminal", p.Channel)
 	}
 	if p.ExecutionTarget != ahp.TargetClient {
 		if !c.may(rights.Shells) {
-			return c.denied("start shells of the host")
-		}
-		if err := c.grant(&p.Claim); err != nil {
-			return err
+			return c.Denied("start shells of the host")
 		}
 		return c.createServer(r, p)
 	}
 	if !c.may(rights.Lend) {
-		return c.denied("lend terminals")
+		return c.Denied("lend terminals")
 	}
 	if !p.Claim.HeldBy(c.client.id) {
 		return errNotOurs
@@ -77,7 +72,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) erro
 	switch {
 	case c.closing:
 		return errClosing
-	case t == nil && (h.starting[p.Channel] || h.sessions[p.Channel] != nil):
+	case t == nil && (h.starting[p.Channel] || h.sessions.Session(p.Channel) != nil):
 		return errExists
 	case t == nil:
 		if err := h.admitTerminalLocked(c.client); err != nil {
@@ -198,7 +193,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
 	case t.creator != c.client && !c.may(rights.Dispose):
 		h.mu.Unlock()
-		return c.denied("dispose of others' terminals")
+		return c.Denied("dispose of others' terminals")
 	case t.mirror() != nil:
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodePermissionDenied, "this terminal is at node %s: dispose of it there", t.mirror().node)
@@ -246,15 +241,4 @@ func (h *Host) disposeLocked(t *terminal, by *conn) {
 		owner.directLocked(exit)
 	}
 	h.removeLocked(t)
-}
-
-// cleanTitle returns s without characters that would disturb a list: control characters
-// and changes of the writing direction.
-func cleanTitle(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -214,16 +214,3 @@ func TestMarker(t *testing.T) {
 		}
 	})
 }
-
-func TestCleanTitle(t *testing.T) {
-	for in, want := range map[string]string{
-		"make run":                   "make run",
-		"a\x1b]0;b\x07c\r\nd\u0085e": "a]0;bcde",
-		"ev\u202eil\u2066":           "evil",
-		"日本":                         "日本",
-	} {
-		if got := host.CleanTitle(in); got != want {
-			t.Errorf("CleanTitle(%q) = %q, want %q", in, got, want)
-		}
-	}
-}

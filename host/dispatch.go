@@ -133,13 +133,17 @@ func (c *conn) act(d *ahp.Dispatch) {
 	a, err := decodeAction(d)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.actSessionLocked(d, a, err) {
+	if s := h.sessions.Session(d.Channel); s != nil {
+		if reason := s.Dispatch(c, d, a, err, c.origin(d)); reason != "" {
+			c.refuseLocked(d, reason)
+			s.Refused(c, d, a, reason)
+		}
 		return
 	}
 	t := c.terminalLocked(d.Channel)
 	reason := c.forbidsLocked(t, d.Kind)
 	if reason == "" && err == nil && !t.remote() {
-		a, reason = c.claimedLocked(t, a)
+		a, reason = h.sessions.Judge(c, t.state.Claim, a)
 	}
 	switch {
 	case reason != "":
@@ -227,8 +231,8 @@ func (h *Host) channelLocked(uri string) topic {
 	if t := h.terminals[uri]; t != nil {
 		return topic{ch: t.channel, term: t}
 	}
-	if s := h.sessions[uri]; s != nil {
-		return topic{ch: s.at(uri), session: s}
+	if s := h.sessions.Session(uri); s != nil {
+		return topic{ch: s.Channel(uri), session: s}
 	}
 	return topic{}
 }
@@ -237,7 +241,7 @@ func (h *Host) channelLocked(uri string) topic {
 // see.
 func (c *conn) visibleLocked(uri string) topic {
 	at := c.h.channelLocked(uri)
-	if at.term != nil && !c.seesLocked(at.term) || at.session != nil && !c.seesChannelLocked(at.session, at.ch) {
+	if at.term != nil && !c.seesLocked(at.term) || at.session != nil && !at.session.Sees(c, uri) {
 		return topic{}
 	}
 	return at
@@ -253,7 +257,7 @@ const (
 // printable returns a without control characters in the texts that lists show.
 func printable(a ahp.Action) ahp.Action {
 	if t, ok := a.(ahp.TerminalTitleChanged); ok {
-		t.Title = cleanTitle(t.Title)
+		t.Title = ahp.CleanTitle(t.Title)
 		return t
 	}
 	return a

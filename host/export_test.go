@@ -19,9 +19,6 @@ import (
 	"tether/jsonrpc"
 )
 
-// CleanTitle is cleanTitle.
-func CleanTitle(s string) string { return cleanTitle(s) }
-
 // ServeAs is ServeChannel for a principal.
 func ServeAs(h *Host, ch jsonrpc.Channel, p rights.Principal) error {
 	return h.serve(context.Background(), ch, remote{name: "test", principal: p})
@@ -74,15 +71,6 @@ func (f *Feed) Lend(a ahp.Audience) {
 	defer f.h.mu.Unlock()
 	f.h.setAudienceLocked(f.t, f.h.resolveLocked(m, f.t))
 }
-
-// Vacant is why no command can be run there, nil if one can.
-func (f *Feed) Vacant() error { return vacant(lookedAt{h: f.h, t: f.t}) }
-
-// ToolName is toolName.
-func ToolName(machine, tool string) string { return toolName(machine, tool) }
-
-// ResultText is resultText.
-func ResultText(r ahp.ToolResult) (string, error) { return resultText(r, idOf) }
 
 // IDOf is idOf.
 func IDOf(uri string) string { return idOf(uri) }

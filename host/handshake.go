@@ -202,9 +202,9 @@ func (c *conn) snapshotLocked(of topic, limit int) snapshot {
 			s.shows = t.out.Behind(t.out.Oldest())
 		}
 	} else if of.session != nil {
-		s.talk = of.session.showsLocked(of.ch, c, limit)
+		s.talk = of.session.Snapshot(of.ch.URI(), c, limit)
 	} else {
-		s.root = &ahp.RootState{Agents: c.agents(), Terminals: c.hold.l.infosLocked()}
+		s.root = &ahp.RootState{Agents: c.h.sessions.Agents(), Terminals: c.hold.l.infosLocked()}
 	}
 	return s
 }

@@ -17,6 +17,8 @@ import (
 	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/runs"
+	"tether/host/sessions"
+	"tether/host/shells"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
 	"tether/mcp"
@@ -77,15 +79,14 @@ type Host struct {
 	lapsed context.Context // ends when rights have lapsed; replaced when they are good again
 	lapse  context.CancelFunc
 
-	nodes     nodeBook
-	elsewhere nodeTools
-	shares    map[string]*sharedLink // by id
-	keeping   sync.Mutex             // held while shares are changed
-	edits     []shareEdit            // changes of the shares that are not stored yet; guarded by keeping
+	nodes   nodeBook
+	shares  map[string]*sharedLink // by id
+	keeping sync.Mutex             // held while shares are changed
+	edits   []shareEdit            // changes of the shares that are not stored yet; guarded by keeping
 
-	sessions      map[string]*Session // by the URIs of their channels, two for each
-	agentSessions map[string]*Session // those of agents, by their names
-	toolsMoved    bool                // agents are about to be told of other tools
+	sessions   *sessions.Book
+	callers    *sessions.Agents // set once
+	shellTools *shells.Tools    // set once; nil: agents use no shells
 }
 
 // New returns a host that serves the connections of ServeHTTP and ServeChannel. Close it.
@@ -95,7 +96,7 @@ func New(o Options) *Host {
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(),
 		rowVersion: 1, // 0 means that a client has no version yet
-		agents:     mcp.Servers{Max: maxAgents},
+		agents:     mcp.Servers{Max: sessions.MaxAgents},
 		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
 		messages:   newMessageMemory(o.ArrivalTime),
 		asks:       bounded.Slots{Each: mostPerName(o)},
@@ -110,7 +111,7 @@ func New(o Options) *Host {
 		forgot:     time.Now(),
 		roster:     rights.NewDirectory(&rights.Roster{}), holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
-		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
+		shares: make(map[string]*sharedLink),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	shared, _ := o.Logins.(rights.SharedLogins)
@@ -124,6 +125,7 @@ func New(o Options) *Host {
 	h.page = page.New(h.pageOptions())
 	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
 	h.root = h.envelopes.NewChannel(ahp.RootURI)
+	h.openSessions()
 	h.root.Whole = true
 	if shared != nil {
 		h.work.Go(func() { h.every(lookEvery, h.logins.FollowShared) })
@@ -159,6 +161,7 @@ func (h *Host) Close() {
 	for c := range h.conns {
 		c.closeLocked(closeGoingAway, "the host is going away")
 	}
+	h.sessions.Close()
 	for t := range h.everyLocked() {
 		t.stopTimersLocked()
 	}

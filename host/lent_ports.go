@@ -102,7 +102,7 @@ func (x portTerminals) Lendings(port int) (all []ports.Lending) {
 	defer h.mu.Unlock()
 	for t := range h.everyLocked() {
 		if l := ports.Number(t.state.Meta.Ports, port); l != nil {
-			all = append(all, ports.Lending{LentPort: *l, URI: t.uri, Terminal: t.creator.machineLocked() + "/" + t.name, Client: t.creator.id, ID: t.id})
+			all = append(all, ports.Lending{LentPort: *l, URI: t.uri, Terminal: t.creator.Machine() + "/" + t.name, Client: t.creator.id, ID: t.id})
 		}
 	}
 	return all
@@ -148,7 +148,7 @@ func (c *conn) lentPorts(r *jsonrpc.Request) error {
 		return invalid(err)
 	}
 	if !c.may(rights.Lend) {
-		return c.denied("lend ports")
+		return c.Denied("lend ports")
 	}
 	h := c.h
 	h.mu.Lock()

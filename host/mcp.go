@@ -14,6 +14,8 @@ import (
 	"tether/events"
 	"tether/host/admission"
 	"tether/host/rights"
+	"tether/host/sessions"
+	"tether/host/shells"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
@@ -24,9 +26,6 @@ const maxWebhooks = 64
 
 // maxPushStreams is the same for the notifications of one person's eight browsers.
 const maxPushStreams = 40
-
-// maxAgents bounds the principals with MCP sessions at a time.
-const maxAgents = 1024
 
 var (
 	errNoAgent    = &admission.Refusal{Status: http.StatusForbidden, Text: "this token is not for agents: its role allows no MCP"}
@@ -50,10 +49,13 @@ func (h *Host) agent(p rights.Principal) (*mcp.Server, *admission.Refusal) {
 		var terminals agenttools.Terminals = catalogue{h, &p}
 		if h.opts.Sessions && p.May(rights.Sessions) {
 			terminals = ownCatalogue{catalogue{h, &p}, p.Name}
-			own := h.shellTools(p)
-			o.Extra, o.Guide = func() []mcp.Extra { return slices.Concat(own, h.machineTools(p)) }, callerGuide
+			var own []mcp.Extra
+			if h.shellTools != nil {
+				own = h.shellTools.For(p)
+			}
+			o.Extra, o.Guide = func() []mcp.Extra { return slices.Concat(own, h.callers.Tools(p)) }, sessions.Guide
 			if own != nil {
-				o.Guide += "\n" + shellGuide
+				o.Guide += "\n" + shells.Guide
 			}
 		}
 		seen := &watched{Terminals: terminals, h: h, p: p}
@@ -155,7 +157,7 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p rights.Principa
 		return
 	}
 	if r.Method == http.MethodPost {
-		h.agentSession(p)
+		h.callers.Here(p)
 		if r.Header.Get(mcpSession) == "" && !(mcp.Stateless(r) && h.agentWasAt(p, r.RemoteAddr)) {
 			h.audit(rights.AuditConnected, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Detail: "MCP over HTTP"})
 		}
@@ -207,7 +209,7 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p rights.Princip
 		_ = ch.CloseReason(closePolicy, context.Cause(p.Life()).Error()) // it ends either way
 		cancel()
 	})()
-	if err := s.ServeMessages(ctx, &agentConn{Lines: NewLines(ctx, ch), all: h.messages, name: p.Name, tell: func() { h.agentSession(p) }}); err != nil {
+	if err := s.ServeMessages(ctx, &agentConn{Lines: NewLines(ctx, ch), all: h.messages, name: p.Name, tell: func() { h.callers.Here(p) }}); err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("mcp session")
 	}
 	h.audit(rights.AuditEnded, from, rights.AuditEvent{Detail: "MCP over WebSocket"})

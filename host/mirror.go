@@ -59,7 +59,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	switch {
 	case h.closed:
 		return errGoingAway
-	case t != nil && (t.creator.id != e.Client || !t.remote()) || h.sessions[e.URI] != nil || h.starting[e.URI]:
+	case t != nil && (t.creator.id != e.Client || !t.remote()) || h.sessions.Session(e.URI) != nil || h.starting[e.URI]:
 		return fmt.Errorf("%s has another owner here", e.URI)
 	case t == nil && len(h.order) >= allTerminals*h.opts.MaxConnections:
 		return fmt.Errorf("more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
@@ -88,7 +88,7 @@ func (h *Host) Mirror(node string, on bool, e NodeEntry) error {
 	if t == nil {
 		m = &mirror{}
 		t = h.addTerminalLocked(e.URI, cl, m, state, a)
-		t.name, t.created = cleanTitle(e.Announced), plausible(e.Created, time.Time{})
+		t.name, t.created = ahp.CleanTitle(e.Announced), plausible(e.Created, time.Time{})
 	} else if m = t.mirror(); m == nil {
 		m = &mirror{wanted: time.Now()}
 		t.followNode(m)
@@ -201,7 +201,7 @@ func (t *terminal) placeGrantsLocked(a *rights.Audience) {
 // makes no mark: marks come with the text.
 func (h *Host) setMirrorStateLocked(t *terminal, e NodeEntry) {
 	before, s := *t.state, t.state
-	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = cleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
+	s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle = ahp.CleanTitle(e.Title), e.Cwd, e.Cols, e.Rows, e.Detection, e.Lifecycle
 	t.exited = e.Exited
 	if t.subscribed() {
 		t.state.Lifecycle = before.Lifecycle // readers get the exit after the text
@@ -252,7 +252,7 @@ func (h *Host) MirrorsOf(node string) (uris []string) {
 // NodeSilent is called when a node has gone silent or has announced that it stops. Its
 // terminals are away until a node lists them again.
 func (h *Host) NodeSilent(node string) {
-	h.agentsOf(node, nil)
+	h.callers.Forget(node)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.nodes.conns, node)

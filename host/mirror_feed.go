@@ -140,7 +140,7 @@ func (h *Host) mirrorStateLocked(t *terminal, m *mirror, data []byte) error {
 	if len(s.Title) > ahp.MaxTitle || len(s.Cwd) > ahp.MaxCwd || s.Cols < 0 || s.Cols > ahp.MaxSize || s.Rows < 0 || s.Rows > ahp.MaxSize {
 		return errFeed
 	}
-	h.updateLocked(t, ahp.TerminalState{Title: cleanTitle(s.Title), Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows})
+	h.updateLocked(t, ahp.TerminalState{Title: ahp.CleanTitle(s.Title), Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows})
 	if s.Detection && !t.state.SupportsCommandDetection {
 		h.applyLocked(t, ahp.TerminalCommandDetectionAvailable{}, nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/rights"
+	"tether/host/sessions"
 	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/jsonrpc"
@@ -75,7 +76,7 @@ const (
 var ErrNotOwner = errors.New("host: this node is not the terminal's owner")
 
 // ErrNoNode means that the node is gone.
-var ErrNoNode = errors.New("host: there is no such node")
+var ErrNoNode = sessions.ErrNoNode
 
 // NodeEntry describes a terminal to the other nodes.
 type NodeEntry struct {

@@ -179,7 +179,7 @@ func (h *Host) entriesOf(p rights.Principal, all []rights.Entry) []rights.Entry 
 	for t := range h.everyLocked() {
 		if v.Administers() {
 			owner := &t.creator.principal
-			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.out.End() - t.out.Oldest()})
+			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.id, Name: t.creator.Machine() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.out.End() - t.out.Oldest()})
 		}
 		lent[t.creator.principal.Name]++
 	}

@@ -280,7 +280,7 @@ func (c *conn) park(r *jsonrpc.Request) error {
 		return invalid(err)
 	}
 	if !c.may(rights.Lend) {
-		return c.denied("lend terminals")
+		return c.Denied("lend terminals")
 	}
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -302,7 +302,7 @@ func (c *conn) listParked(r *jsonrpc.Request) error {
 		if !c.seesLocked(t) {
 			continue
 		}
-		one := ahp.Parked{Channel: t.uri, ID: t.id, Machine: screen.Clean(t.creator.machineLocked()), Name: screen.Clean(t.name), Title: screen.Clean(t.state.Title), Dropped: p.dropped,
+		one := ahp.Parked{Channel: t.uri, ID: t.id, Machine: screen.Clean(t.creator.Machine()), Name: screen.Clean(t.name), Title: screen.Clean(t.state.Title), Dropped: p.dropped,
 			AwayMs: max(0, time.Since(p.since).Milliseconds()), LeftMs: max(0, time.Until(p.until).Milliseconds()), Own: t.lentBy(c.client)}
 		if one.Own {
 			own = append(own, one)

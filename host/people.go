@@ -105,7 +105,7 @@ func (h *Host) regroupLocked() {
 		}
 		c.closeLocked(closeGoingAway, "who sees what has changed: connect again")
 	}
-	h.toolsChangedLocked()
+	h.callers.ToolsChanged()
 }
 
 // ownedAnewLocked is called when a client connects as p, which may have another owner

@@ -60,7 +60,7 @@ func (h *Host) holderLocked(claim ahp.Claim) string {
 		return string(claim.Kind)
 	}
 	if c := h.clients[claim.ClientID]; c != nil {
-		return c.machineLocked()
+		return c.Machine()
 	}
 	return screen.Clean(claim.ClientID[:min(len(claim.ClientID), 8)])
 }

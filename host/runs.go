@@ -46,7 +46,7 @@ func (m runsMachines) Asked(q *runs.Question) (all []runs.Machine) {
 		if cl.conn == nil || cl.conn.closing || !cl.runs || q.Terminal != "" && cl != about {
 			continue
 		}
-		all = append(all, runs.Machine{ID: id, Name: cl.machineLocked(), Peer: cl.conn.peer, Reader: h.readerLocked(&v, &cl.principal, withdrawn[cl])})
+		all = append(all, runs.Machine{ID: id, Name: cl.Machine(), Peer: cl.conn.peer, Reader: h.readerLocked(&v, &cl.principal, withdrawn[cl])})
 	}
 	return all
 }
@@ -58,7 +58,7 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 	defer h.mu.Unlock()
 	v := h.roster.Viewer(readerOf(q))
 	for t := range h.everyLocked() {
-		if name := t.creator.machineLocked(); t.isAway() && !slices.Contains(away, name) {
+		if name := t.creator.Machine(); t.isAway() && !slices.Contains(away, name) {
 			if _, ok := v.Sees(t.subject, h.roster); ok {
 				away = append(away, name)
 			}

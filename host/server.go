@@ -17,16 +17,39 @@ const maxServerTerminals = 256
 // createServer starts a server-executed terminal and answers when it runs.
 func (c *conn) createServer(r *jsonrpc.Request, p ahp.CreateTerminalParams) error {
 	h := c.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var err error
+	if p.Claim, err = h.sessions.Grant(c, p.Claim); err != nil {
+		return invalid(err)
+	}
+	return h.startServerLocked(c.client, p, func(_ *terminal, err error) {
+		if err != nil {
+			_ = r.ReplyError(err) // fails only with the connection
+			return
+		}
+		_ = r.Reply(nil) // likewise
+	})
+}
+
+// startServerLocked starts a server-executed terminal, calls started without the lock
+// when it runs or cannot, and follows it to its end.
+func (h *Host) startServerLocked(creator *client, p ahp.CreateTerminalParams, started func(*terminal, error)) error {
 	if h.opts.Runner == nil {
 		return errNoRunner
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.admitServerLocked(c.client, p.Channel); err != nil {
+	if err := h.admitServerLocked(creator, p.Channel); err != nil {
 		return err
 	}
 	h.starting[p.Channel] = true
-	h.work.Go(func() { h.runServer(r, c.client, p) })
+	h.work.Go(func() {
+		t, err := h.startServer(creator, p)
+		started(t, err)
+		if err == nil {
+			defer t.proc().Kill()
+			h.follow(t, t.proc())
+		}
+	})
 	return nil
 }
 
@@ -40,24 +63,12 @@ func (h *Host) admitServerLocked(cl *client, uri string) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
-	case h.terminals[uri] != nil || h.byID[idOf(uri)] != nil || h.starting[uri] || h.sessions[uri] != nil:
+	case h.terminals[uri] != nil || h.byID[idOf(uri)] != nil || h.starting[uri] || h.sessions.Session(uri) != nil:
 		return errExists
 	case servers >= maxServerTerminals:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", maxServerTerminals)
 	}
 	return h.admitTerminalLocked(cl)
-}
-
-// runServer starts the process, answers, and follows the terminal to its end.
-func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTerminalParams) {
-	t, err := h.startServer(creator, p)
-	if err != nil {
-		_ = r.ReplyError(err) // fails only with the connection
-		return
-	}
-	_ = r.Reply(nil) // likewise
-	defer t.proc().Kill()
-	h.follow(t, t.proc())
 }
 
 // startServer starts a process for a terminal that is listed in Host.starting. The error
@@ -76,7 +87,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		h.log.Warn().Err(err).Msg("starting a terminal failed")
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the terminal could not be started")
 	}
-	if err := h.heldStillLocked(p.Claim); err != nil {
+	if err := h.sessions.Stands(p.Claim); err != nil {
 		h.mu.Unlock()
 		proc.Kill()
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/sessions"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -62,7 +63,7 @@ func TestSessionsAreReplayed(t *testing.T) {
 	s := opened(t, h, sessionURI)
 	answered := make(chan ahp.ToolResult, 1)
 	go func() {
-		r, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"})
+		r, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run"})
 		check.OK(t, err)
 		answered <- r
 	}()
@@ -123,15 +124,15 @@ func TestBoundsOfCalls(t *testing.T) {
 	laptop.join(sessionURI, "run")
 	s := opened(t, h, sessionURI)
 	for name, tt := range map[string]struct {
-		r    host.ToolRequest
+		r    sessions.ToolRequest
 		want string
 	}{
-		"nobody":          {host.ToolRequest{ClientID: "desk", Name: "run"}, "no such tool"},
-		"no tool":         {host.ToolRequest{ClientID: "laptop", Name: "walk"}, "no such tool"},
-		"a list":          {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`[]`)}, "not a JSON object"},
-		"null":            {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`null`)}, "not a JSON object"},
-		"nonsense":        {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":`)}, "not a JSON object"},
-		"large arguments": {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":"` + strings.Repeat("a", 64<<10) + `"}`)}, "at most 65536 are allowed"},
+		"nobody":          {sessions.ToolRequest{ClientID: "desk", Name: "run"}, "no such tool"},
+		"no tool":         {sessions.ToolRequest{ClientID: "laptop", Name: "walk"}, "no such tool"},
+		"a list":          {sessions.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`[]`)}, "not a JSON object"},
+		"null":            {sessions.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`null`)}, "not a JSON object"},
+		"nonsense":        {sessions.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":`)}, "not a JSON object"},
+		"large arguments": {sessions.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":"` + strings.Repeat("a", 64<<10) + `"}`)}, "at most 65536 are allowed"},
 	} {
 		if _, err := s.CallTool(t.Context(), tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
@@ -144,31 +145,31 @@ func TestBoundsOfCalls(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 16 {
 		calls.Go(func() {
-			if _, err := s.CallTool(ctx, host.ToolRequest{ClientID: "laptop", Name: "run"}); err != context.Canceled {
+			if _, err := s.CallTool(ctx, sessions.ToolRequest{ClientID: "laptop", Name: "run"}); err != context.Canceled {
 				t.Error(err)
 			}
 		})
 	}
 	laptop.await("all calls", func() bool { return len(laptop.talks[sessionURI].session.InputNeeded) == 16 })
-	if _, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}); err == nil || !strings.Contains(err.Error(), "too many tool calls") {
+	if _, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run"}); err == nil || !strings.Contains(err.Error(), "too many tool calls") {
 		t.Errorf("one more: %v", err)
 	}
 	cancel()
 	calls.Wait()
 	laptop.await("none", func() bool { return laptop.talks[sessionURI].session.InputNeeded == nil })
-	if _, err := s.Begin(host.CallInfo{Name: "x", Input: []byte(`7`)}); err == nil {
+	if _, err := s.Begin(sessions.CallInfo{Name: "x", Input: []byte(`7`)}); err == nil {
 		t.Error("an input that is no object is taken")
 	}
-	call := must.Get(s.Begin(host.CallInfo{Name: "x"}))(t)
+	call := must.Get(s.Begin(sessions.CallInfo{Name: "x"}))(t)
 	if _, err := call.Open(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "no terminals of its own") {
 		t.Errorf("a terminal without a runner: %v", err)
 	}
 	s.Dispose()
-	if err := call.End(ahp.ToolResult{}); err != host.ErrDetached {
+	if err := call.End(ahp.ToolResult{}); err != sessions.ErrDetached {
 		t.Errorf("a call ends twice: %v", err)
 	}
-	for _, err := range []error{second(s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"})), second(s.Begin(host.CallInfo{}))} {
-		if err != host.ErrNoSession {
+	for _, err := range []error{second(s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run"})), second(s.Begin(sessions.CallInfo{}))} {
+		if err != sessions.ErrNoSession {
 			t.Errorf("in a session that is over: %v", err)
 		}
 	}
@@ -191,7 +192,7 @@ func TestOldTurnsGiveWay(t *testing.T) {
 				return done(r, ahp.TextContent(fmt.Sprint(n)+strings.Repeat(".", tt.bytes)))
 			})
 			for i := range tt.calls {
-				if r, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}); err != nil || !r.Success {
+				if r, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run"}); err != nil || !r.Success {
 					t.Fatalf("call %d: %+v, %v", i, r.Error, err)
 				}
 			}
@@ -222,7 +223,7 @@ func TestManyChatsInOneAnswer(t *testing.T) {
 			return done(r, ahp.TextContent(fmt.Sprint(n)+strings.Repeat(".", 200<<10)))
 		})
 		for range 5 {
-			must.Get(s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}))(t)
+			must.Get(s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run"}))(t)
 		}
 	}
 	all := connect(t, h, "all", viewOptions{subs: chats})
@@ -255,7 +256,7 @@ func TestSlowInASession(t *testing.T) {
 		slow.mu.Lock() // it reads no further than one message
 		s := opened(t, h, sessionURI)
 		for range 20 {
-			if _, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}); err != nil {
+			if _, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -389,7 +390,10 @@ func FuzzSessionDispatch(f *testing.F) {
 		s := opened(t, h, sessionURI)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); _, _ = s.CallTool(ctx, host.ToolRequest{ClientID: "laptop", Name: "run"}) }()
+		go func() {
+			defer close(ended)
+			_, _ = s.CallTool(ctx, sessions.ToolRequest{ClientID: "laptop", Name: "run"})
+		}()
 		turn := laptop.work(sessionURI).TurnID
 		if !onChat {
 			uri = sessionURI
@@ -404,7 +408,7 @@ func FuzzSessionDispatch(f *testing.F) {
 		}
 		laptop.join(sessionURI, "again")
 		laptop.execute(sessionURI, func(_ int, r ahp.InputRequest) ahp.Action { return done(r) })
-		if r, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "again"}); err != nil || !r.Success {
+		if r, err := s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "again"}); err != nil || !r.Success {
 			t.Errorf("the next call: %+v, %v", r, err)
 		}
 	})

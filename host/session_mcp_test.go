@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/rights"
+	"tether/host/sessions"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
@@ -115,40 +115,6 @@ func TestWhoIsOfferedMachinesTools(t *testing.T) {
 	}
 }
 
-func TestMachineToolNames(t *testing.T) {
-	for _, tt := range []struct{ machine, tool, want string }{
-		{"laptop", "run", "laptop__run"},
-		{"ann's laptop/2", "read.it", "ann-s-laptop-2__read_it"},
-		{"größe", "run", "gr--e__run"},
-		{strings.Repeat("m", 80), "run", strings.Repeat("m", 59) + "__run"},
-		{"laptop", strings.Repeat("t", 128), "__" + strings.Repeat("t", 62)},
-	} {
-		if got := host.ToolName(tt.machine, tt.tool); got != tt.want || len(got) > 64 {
-			t.Errorf("%s %s: got %s, want %s", tt.machine, tt.tool, got, tt.want)
-		}
-	}
-}
-
-func TestResultText(t *testing.T) {
-	failed := &ahp.ToolError{Message: "no"}
-	for name, tt := range map[string]struct {
-		result     ahp.ToolResult
-		text, fail string
-	}{
-		"text":           {ahp.ToolResult{Success: true, Content: []ahp.ToolContent{ahp.TextContent("a"), {Type: "resource", Raw: []byte(`{}`)}, ahp.TextContent("b")}}, "a\nb", ""},
-		"structured":     {ahp.ToolResult{Success: true, StructuredContent: json.RawMessage(`{"a":1}`)}, `{"a":1}`, ""},
-		"nothing":        {ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "did it"}}, "did it", ""},
-		"failed":         {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("why")}}, "", "no\nwhy"},
-		"failed twice":   {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("no")}}, "", "no"},
-		"failed somehow": {ahp.ToolResult{}, "", "the tool failed"},
-	} {
-		text, err := host.ResultText(tt.result)
-		if text != tt.text || (err != nil) != (tt.fail != "") || err != nil && err.Error() != tt.fail {
-			t.Errorf("%s: got %q, %v", name, text, err)
-		}
-	}
-}
-
 // auditLog keeps a record.
 type auditLog struct {
 	mu     sync.Mutex
@@ -201,7 +167,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 			if left := listSessions(t, person); len(left) != 0 {
 				t.Errorf("an agent that has left has %+v", left)
 			}
-			if _, err := h.Session(first); err != host.ErrNoSession {
+			if _, err := h.Session(first); err != sessions.ErrNoSession {
 				t.Errorf("the first one: %v", err)
 			}
 		})

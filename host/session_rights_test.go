@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/sessions"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -85,7 +86,7 @@ func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	b.join(s.URI(), "run")
 	o := as(t, url, "operator-o", "o", viewOptions{subs: []string{s.URI()}})
 	_, seen := b.received()
-	go func() { _, _ = s.CallTool(t.Context(), host.ToolRequest{ClientID: "a", Name: "secret_tool"}) }()
+	go func() { _, _ = s.CallTool(t.Context(), sessions.ToolRequest{ClientID: "a", Name: "secret_tool"}) }()
 	call := a.work(s.URI())
 	o.await("the call", func() bool { return len(o.talks[s.URI()].session.InputNeeded) == 1 })
 	// b can neither answer it, nor tell whether it is there.
@@ -208,7 +209,7 @@ func TestHostileMachineInASession(t *testing.T) {
 	as(t, url, "machine-b", "b", viewOptions{}).create("ahp-terminal:/b")
 	a.join(sessionURI, "run")
 	go func() {
-		_, _ = opened(t, h, sessionURI).CallTool(t.Context(), host.ToolRequest{ClientID: "a", Name: "run"})
+		_, _ = opened(t, h, sessionURI).CallTool(t.Context(), sessions.ToolRequest{ClientID: "a", Name: "run"})
 	}()
 	call := a.work(sessionURI)
 	id := fmt.Sprintf(`"turnId":%q,"toolCallId":"call-1"`, call.TurnID)

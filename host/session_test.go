@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/sessions"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -139,7 +140,7 @@ func done(r ahp.InputRequest, contents ...ahp.ToolContent) ahp.Action {
 }
 
 // opened returns a host's session of that URI.
-func opened(t *testing.T, h *host.Host, uri string) *host.Session {
+func opened(t *testing.T, h *host.Host, uri string) *sessions.Caller {
 	t.Helper()
 	return must.Get(h.Session(uri))(t)
 }
@@ -149,7 +150,7 @@ func opened(t *testing.T, h *host.Host, uri string) *host.Session {
 type flow struct {
 	t       *testing.T
 	h       *host.Host
-	session *host.Session
+	session *sessions.Caller
 	runner  *fakeRunner
 	person  *viewer
 	chatURI string
@@ -167,15 +168,15 @@ func newFlow(t *testing.T) *flow {
 }
 
 // begin begins a call that uses a terminal and returns both, with the person subscribed.
-func (f *flow) begin() (*host.Call, string) {
+func (f *flow) begin() (*sessions.Call, string) {
 	f.t.Helper()
-	call := must.Get(f.session.Begin(host.CallInfo{Name: "run", Message: "run make", Agent: "bot"}))(f.t)
+	call := must.Get(f.session.Begin(sessions.CallInfo{Name: "run", Message: "run make", Agent: "bot"}))(f.t)
 	uri := must.Get(call.Open(f.t.Context(), "make", ""))(f.t)
 	must.Do(f.t, f.person.subscribe(uri))
 	return call, uri
 }
 
-func (f *flow) end(call *host.Call) {
+func (f *flow) end(call *sessions.Call) {
 	f.t.Helper()
 	must.Do(f.t, call.End(ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "ran"}}))
 }
@@ -268,7 +269,7 @@ func agentStartsAServer(f *flow) {
 	if f.person.state(uri).Lifecycle.Exited() {
 		f.t.Error("the server has ended with its call")
 	}
-	if err := call.Input(uri, "x"); err != host.ErrDetached {
+	if err := call.Input(uri, "x"); err != sessions.ErrDetached {
 		f.t.Errorf("a call that has ended types: %v", err)
 	}
 }
@@ -281,7 +282,7 @@ func clientDetaches(f *flow) {
 	foreign.Chat = "ahp-chat:/another"
 	f.says(uri, ahp.TerminalClaimed{Claim: foreign}, "no such chat")
 	f.says(uri, ahp.TerminalClaimed{Claim: ahp.Claim{Kind: ahp.ClaimSession, Session: sessionURI}}, "") // as before 0.9
-	if err := call.Wait(f.t.Context(), uri); err != host.ErrDetached {
+	if err := call.Wait(f.t.Context(), uri); err != sessions.ErrDetached {
 		f.t.Errorf("the agent is told %v", err)
 	}
 	f.awaitClaim(uri, f.background())
@@ -302,8 +303,8 @@ func clientInteracts(f *flow) {
 	f.says(uri, ahp.TerminalInput{Data: "ls\r\n"}, "")
 	f.person.awaitText(uri, "ls\r\n")
 	f.awaitClaim(uri, ahp.ClientClaim("person"))
-	again := must.Get(f.session.Begin(host.CallInfo{Name: "run"}))(f.t)
-	if err := again.Claim(uri); err != host.ErrDetached {
+	again := must.Get(f.session.Begin(sessions.CallInfo{Name: "run"}))(f.t)
+	if err := again.Claim(uri); err != sessions.ErrDetached {
 		f.t.Errorf("an agent takes what a person holds: %v", err)
 	}
 }
@@ -311,7 +312,7 @@ func clientInteracts(f *flow) {
 func sessionReclaims(f *flow) {
 	call, uri := f.begin()
 	f.end(call)
-	again := must.Get(f.session.Begin(host.CallInfo{Name: "check", Title: "Check\x1b[31m"}))(f.t)
+	again := must.Get(f.session.Begin(sessions.CallInfo{Name: "check", Title: "Check\x1b[31m"}))(f.t)
 	if err := again.Claim(uri); err != nil {
 		f.t.Fatalf("reclaim: %v", err)
 	}
@@ -340,7 +341,7 @@ func terminalsAreCleanedUp(f *flow) {
 	waited := make(chan error, 1)
 	go func() { waited <- call.Wait(f.t.Context(), used) }()
 	must.Do(f.t, f.person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: sessionURI}, nil))
-	if err := <-waited; err != host.ErrDetached {
+	if err := <-waited; err != sessions.ErrDetached {
 		f.t.Errorf("who waits in a session that is disposed of: %v", err)
 	}
 	<-f.runner.procs[used].killed
@@ -348,7 +349,7 @@ func terminalsAreCleanedUp(f *flow) {
 		return len(f.person.root.Terminals) == 1 && f.person.root.Terminals[0].Resource == kept
 	})
 	f.person.await("the removal", func() bool { return slices.Contains(f.person.notices, "root/sessionRemoved "+sessionURI) })
-	if _, err := f.h.Session(sessionURI); err != host.ErrNoSession {
+	if _, err := f.h.Session(sessionURI); err != sessions.ErrNoSession {
 		f.t.Errorf("the session is there: %v", err)
 	}
 	for _, uri := range []string{sessionURI, f.chatURI, used} {
@@ -381,7 +382,7 @@ func clientGives(f *flow) {
 	must.Do(f.t, f.person.subscribe(shellURI))
 	f.says(shellURI, ahp.TerminalClaimed{Claim: f.background()}, "")
 	f.awaitClaim(shellURI, f.background())
-	again := must.Get(f.session.Begin(host.CallInfo{Name: "check"}))(f.t)
+	again := must.Get(f.session.Begin(sessions.CallInfo{Name: "check"}))(f.t)
 	if err := again.Claim(shellURI); err != nil {
 		f.t.Errorf("an agent takes what it was given: %v", err)
 	}
@@ -398,7 +399,7 @@ func TestClientTool(t *testing.T) {
 	result := make(chan ahp.ToolResult, 1)
 	var failure sync.WaitGroup
 	failure.Go(func() {
-		r, err := opened(t, h, sessionURI).CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"argv":["make"]}`), Agent: "bot"})
+		r, err := opened(t, h, sessionURI).CallTool(t.Context(), sessions.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"argv":["make"]}`), Agent: "bot"})
 		check.OK(t, err)
 		result <- r
 	})
@@ -475,7 +476,7 @@ func TestCallsThatFail(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan string, 1)
 				go func() {
-					r, err := opened(t, h, sessionURI).CallTool(ctx, host.ToolRequest{ClientID: "laptop", Name: "run"})
+					r, err := opened(t, h, sessionURI).CallTool(ctx, sessions.ToolRequest{ClientID: "laptop", Name: "run"})
 					switch {
 					case err != nil:
 						ended <- err.Error()

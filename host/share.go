@@ -102,7 +102,7 @@ func (c *conn) share(r *jsonrpc.Request) error {
 	}
 	h := c.h
 	if h.opts.NoShares || !c.may(rights.Lend) {
-		return c.denied("share terminals by links")
+		return c.Denied("share terminals by links")
 	}
 	if now := time.Now(); !now.Before(p.ExpiresAt) || p.ExpiresAt.After(now.Add(ahp.MaxShareTime)) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expiresAt must be in the future, by at most 30 days"}
@@ -157,7 +157,7 @@ func (c *conn) shareOf(p *ahp.ShareParams) (one Share, err error) {
 	if own >= maxSharesOfOne || len(h.shares) >= maxShares || len(h.edits) >= maxEdits {
 		return one, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there are too many shared links; end some"}
 	}
-	return Share{ID: p.ID, Channel: p.Channel, Port: int(p.Port), Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.machineLocked() + "/" + t.name,
+	return Share{ID: p.ID, Channel: p.Channel, Port: int(p.Port), Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.Machine() + "/" + t.name,
 		Created: time.Now().UTC(), Until: p.ExpiresAt, Once: p.Once}, nil
 }
 

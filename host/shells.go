@@ -63,15 +63,10 @@ func (h *Host) shells(p rights.Principal) []shells.Shell {
 
 // starterLocked names the starter of a shell.
 func (h *Host) starterLocked(t *terminal) string {
-	if s := h.sessions[t.creator.id]; s != nil {
-		for agent, of := range h.agentSessions {
-			if of == s {
-				return agent
-			}
-		}
-		return s.state.Title
+	if name, ok := h.sessions.Name(t.creator.id); ok {
+		return name
 	}
-	return t.creator.machineLocked()
+	return t.creator.Machine()
 }
 
 // administrator decides which administrator a request is from, by token.

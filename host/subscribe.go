@@ -65,21 +65,23 @@ func (c *conn) unsubscribe(params []byte) {
 	defer c.h.mu.Unlock()
 	if s := c.subs[p.Channel]; s != nil {
 		s.endLocked()
-		if of := s.session; of != nil && s.ch == of.channel {
-			of.leaveLocked(c.client, nil) // a client without a subscription is not a member of the session
+		if s.session != nil {
+			s.session.Unsubscribed(c.client, p.Channel)
 		}
 	}
 }
 
 // catchUpLocked resynchronises a subscription whose position was dropped from the log.
 // For a terminal it sends terminal/cleared, the number of missed bytes, the tail of the
-// recorded text and the rest of the state, and delivery continues from there. For a
-// session, it reports that entries were lost. Only the writer calls it, when the
-// socket can take more, so nothing is built for a client that does not read.
+// recorded text and the rest of the state, and delivery continues from there. AHP has no
+// way to replace the state of a session, so its client has to come back for a snapshot.
+// Only the writer calls it, when the socket can take more, so nothing is built for a
+// client that does not read.
 func (s *subscription) catchUpLocked() {
 	t := s.term
 	if t == nil {
-		s.lostLocked()
+		s.endLocked()
+		s.conn.closeLocked(closeStalled, "this client fell behind in a session: reconnect")
 		return
 	}
 	r := resync{h: s.conn.h, t: t, uri: s.ch.URI()}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/host/channel"
+	"tether/host/sessions"
 )
 
 // topic is a channel and what it is about: a terminal, a session, or neither for the
@@ -12,7 +13,7 @@ import (
 type topic struct {
 	ch      *channel.Channel // nil: there is no such channel
 	term    *terminal
-	session *Session // of which it is one of the two channels
+	session *sessions.Session // of which it is one of the two channels
 }
 
 // isRoot reports whether the channel is the root.
@@ -56,7 +57,7 @@ func (s *subscription) judgeLocked() {
 	case s.term != nil:
 		from = s.conn.fromLocked(s.term)
 	case s.session != nil:
-		all = s.session.open(s.conn)
+		all = s.session.Open(s.conn)
 	}
 	s.Judge(from, all, s.conn.h.sight)
 }

@@ -8,6 +8,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/rights"
+	"tether/jsonrpc"
 )
 
 // watchersPace is the shortest time between two notifications of who watches a terminal.
@@ -48,7 +49,7 @@ func (t *terminal) watchersNoticeLocked(c *conn) []byte {
 	if t.channel.Ended() {
 		return nil
 	}
-	msg := notification(ahp.MethodWatchers, t.watchersParamsLocked())
+	msg, _ := jsonrpc.EncodeNotification(ahp.MethodWatchers, t.watchersParamsLocked()) // values made here can be encoded
 	brief := len(w.brief) > 0
 	w.brief = nil
 	if w.conn == c && w.last == string(msg) {

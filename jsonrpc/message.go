@@ -155,6 +155,12 @@ func encodeRequest(id int64, method string, params any) ([]byte, error) {
 	return append(msg, '}'), nil
 }
 
+// EncodeNotification returns a notification, for [Options.Source] and [Peer.SendRaw]. nil
+// params are left out.
+func EncodeNotification(method string, params any) ([]byte, error) {
+	return encodeRequest(0, method, params)
+}
+
 // encodeReply returns the reply to the request with the id, null if nil. kind is "result"
 // or "error", value its encoded value.
 func encodeReply(id []byte, kind string, value []byte) []byte {

@@ -259,7 +259,7 @@ func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
 // unchanged, nil is left out. Notify blocks while the control queue is full, until ctx is
 // done.
 func (p *Peer) Notify(ctx context.Context, method string, params any) error {
-	msg, err := encodeRequest(0, method, params)
+	msg, err := EncodeNotification(method, params)
 	if err != nil {
 		return err
 	}

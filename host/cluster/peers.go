@@ -11,6 +11,7 @@ import (
 
 	"tether/host"
 	"tether/host/runs"
+	"tether/host/sessions"
 	"tether/internal/retry"
 )
 
@@ -64,8 +65,8 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 		n.streams = h.ServeNode
 	}
 	n.mu.Unlock()
-	n.Answer(host.AboutTools, h.AnswerTools)
-	n.Answer(host.AboutCall, h.AnswerCall)
+	n.Answer(sessions.AboutTools, h.AnswerTools)
+	n.Answer(sessions.AboutCall, h.AnswerCall)
 	n.Answer(runs.About, h.AnswerRuns)
 	var subs []*nats.Subscription
 	handlers := map[string]nats.MsgHandler{

@@ -39,7 +39,7 @@ var rawDecoders = map[string]string{
 	"host/leader/":                "messages of the host's nodes",
 	"host/mirror_feed.go":         "messages of the host's nodes",
 	"host/output/follow.go":       "messages of the host's nodes",
-	"host/session_nodes.go":       "messages of the host's nodes",
+	"host/sessions/nodes.go":      "messages of the host's nodes",
 	"host/feed.go":                "messages that the host has encoded",
 	"host/oidc/seal.go":           "what the provider's part has sealed itself",
 	"installer/service.go":        "the record in a service's file",

@@ -102,6 +102,8 @@ const layers = `
 	host/output < host;
 	NONE < host/web, host/webpush;
 	ahp, internal/retry, screen < host/shells;
+	agenttools, host/channel, host/rights, jsonrpc, mcp < host/sessions;
+	host/sessions < host/shells;
 	host/shells < host;
 	ahp, internal/bounded, internal/jsonspan < host/preview;
 	host/rights, internal/bounded, internal/loopback < host/admission;

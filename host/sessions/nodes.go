@@ -1,4 +1,4 @@
-package host
+package sessions
 
 import (
 	"cmp"
@@ -15,7 +15,6 @@ import (
 
 	"tether/ahp"
 	"tether/host/rights"
-	"tether/host/shells"
 	"tether/internal/change"
 	"tether/internal/retry"
 	"tether/mcp"
@@ -38,11 +37,13 @@ const (
 	// none, and askSlack how much longer an answer may take.
 	toolsHold = 5 * time.Second
 	askSlack  = time.Second
+	// askEvery is the shortest time between two questions to one node.
+	askEvery = 50 * time.Millisecond
 	// callLost is after how long a call ends for which its node does not ask any more,
 	// and after which a node that does not answer is given up.
 	callLost = 15 * time.Second
-	// maxNodeAnswer bounds what a node answers about tools, and maxNodeCalls how many
-	// calls of other nodes' agents are under way.
+	// maxNodeAnswer bounds what a node answers, in bytes, and maxNodeCalls how many calls
+	// of other nodes' agents are under way.
 	maxNodeAnswer = 900 << 10
 	maxNodeCalls  = 1024
 	// maxNodeID bounds the names of nodes and of calls, in bytes.
@@ -55,34 +56,38 @@ var errNodeCall = errors.New("the machine's node does not answer: it is not know
 // arrives late does not begin it anew.
 const callKept = time.Minute
 
-// nodeTools are the agents and tools at other nodes, as this node knows them. Guarded by
-// the host's mutex.
-type nodeTools struct {
-	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
+// Nodes are the other nodes of the host.
+type Nodes interface {
+	// ID is the name of this node.
+	ID() string
+	// Ask asks a node about a subject, and returns its answer. The error is ErrNoNode if
+	// there is no such node any more.
+	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
+}
+
+// ErrNoNode means that the node is gone.
+var ErrNoNode = errors.New("host: there is no such node")
+
+// elsewhere has the agents and tools at other nodes, as this node knows them.
+type elsewhere struct {
 	moved  change.Signal          // agents or tools here have changed
-	agents map[string][]NodeAgent // at other nodes, by these
+	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
+	agents map[string][]Agent     // at other nodes, by these
 	tools  map[string][]nodeOffer // likewise
 	calls  map[string]*nodeCall   // of agents at other nodes, by their node and id
 }
 
-// NodeAgent is an operator's agent as nodes tell it.
-type NodeAgent struct {
-	Name  string      `json:"name,omitempty"` // empty: the host's own token
-	Role  rights.Role `json:"role"`
-	Owner string      `json:"owner,omitempty"`
-}
-
-func (a NodeAgent) principal() rights.Principal {
-	return rights.Principal{Name: a.Name, Role: a.Role, Owner: a.Owner}
+func newElsewhere() elsewhere {
+	return elsewhere{lapse: map[string]*time.Timer{}, agents: map[string][]Agent{}, tools: map[string][]nodeOffer{}, calls: map[string]*nodeCall{}}
 }
 
 // toolsQuestion states which agents a node has, and asks for the tools of machines that
 // those may call.
 type toolsQuestion struct {
-	From   string      `json:"from"`
-	Agents []NodeAgent `json:"agents,omitempty"`
-	Has    string      `json:"has,omitempty"` // version of the answer that it has
-	Hold   int64       `json:"hold"`          // ms for which to wait for another one
+	From   string  `json:"from"`
+	Agents []Agent `json:"agents,omitempty"`
+	Has    string  `json:"has,omitempty"` // version of the answer that it has
+	Hold   int64   `json:"hold"`          // ms for which to wait for another one
 }
 
 // toolsAnswer lists what machines offer. Equal lists of tools are there once.
@@ -94,11 +99,11 @@ type toolsAnswer struct {
 
 // nodeOffer is a machine whose tools an agent may call.
 type nodeOffer struct {
-	Agent   NodeAgent `json:"agent"`
-	Client  string    `json:"client"`
-	Machine string    `json:"machine"`
-	Owner   string    `json:"owner,omitempty"` // of the machine
-	List    int       `json:"list"`
+	Agent   Agent  `json:"agent"`
+	Client  string `json:"client"`
+	Machine string `json:"machine"`
+	Owner   string `json:"owner,omitempty"` // of the machine
+	List    int    `json:"list"`
 
 	tools []ahp.ToolDefinition
 }
@@ -107,7 +112,7 @@ type nodeOffer struct {
 type callQuestion struct {
 	From   string          `json:"from"`
 	ID     string          `json:"id"`
-	Agent  NodeAgent       `json:"agent"`
+	Agent  Agent           `json:"agent"`
 	Client string          `json:"client"`
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args,omitempty"`
@@ -131,18 +136,18 @@ type nodeCall struct {
 	lost   *time.Timer
 }
 
-// FollowTools tells a node which agents are here and asks it for the tools that they may
+// Follow tells a node which agents are here and asks it for the tools that they may
 // call, until ctx ends.
-func (h *Host) FollowTools(ctx context.Context, node string) {
-	if !h.opts.Sessions {
+func (g *Agents) Follow(ctx context.Context, node string) {
+	if g.b.o.Max == 0 {
 		return
 	}
-	defer h.toolsOf(node, nil)
+	defer g.toolsOf(node, nil)
 	for has := ""; ctx.Err() == nil; {
-		h.mu.Lock()
-		q := toolsQuestion{From: h.opts.Nodes.ID(), Agents: h.agentsHereLocked(), Has: has, Hold: toolsHold.Milliseconds()}
-		moved := h.elsewhere.moved.Next()
-		h.mu.Unlock()
+		g.b.o.Lock.Lock()
+		q := toolsQuestion{From: g.o.Nodes.ID(), Agents: g.here(), Has: has, Hold: toolsHold.Milliseconds()}
+		moved := g.moved.Next()
+		g.b.o.Lock.Unlock()
 		asking, cancel := context.WithTimeout(ctx, toolsHold+askSlack)
 		var changes sync.WaitGroup
 		changes.Go(func() {
@@ -153,17 +158,17 @@ func (h *Host) FollowTools(ctx context.Context, node string) {
 			}
 		})
 		var a toolsAnswer
-		data, err := h.askNode(asking, node, AboutTools, q)
+		data, err := g.askNode(asking, node, AboutTools, q)
 		if err == nil {
 			err = json.Unmarshal(data, &a)
 		}
 		failed := err != nil && asking.Err() == nil
 		cancel()
 		changes.Wait()
-		if err == nil && a.Version != has && h.toolsOf(node, &a) {
+		if err == nil && a.Version != has && g.toolsOf(node, &a) {
 			has = a.Version
 		}
-		pause := listedEvery
+		pause := askEvery
 		if failed { // it does not know the question, or NATS is not reached
 			pause = askSlack
 		}
@@ -171,122 +176,115 @@ func (h *Host) FollowTools(ctx context.Context, node string) {
 	}
 }
 
-func (h *Host) askNode(ctx context.Context, node, about string, question any) ([]byte, error) {
+func (g *Agents) askNode(ctx context.Context, node, about string, question any) ([]byte, error) {
 	data, err := json.Marshal(question)
 	if err != nil {
 		return nil, err
 	}
-	return h.opts.Nodes.Ask(ctx, node, about, data)
+	return g.o.Nodes.Ask(ctx, node, about, data)
 }
 
 // toolsOf takes over what a node offers to agents here; nil if it is gone.
-func (h *Host) toolsOf(node string, a *toolsAnswer) (ok bool) {
+func (g *Agents) toolsOf(node string, a *toolsAnswer) (ok bool) {
 	var offers []nodeOffer
 	if a != nil {
 		for _, o := range a.Offers {
-			if o.List < 0 || o.List >= len(a.Lists) || len(o.Client) > ahp.MaxClientID || len(o.Machine) > maxMachine {
+			if o.List < 0 || o.List >= len(a.Lists) || len(o.Client) > ahp.MaxClientID || len(o.Machine) > MaxMachine {
 				return false
 			}
 			o.tools = a.Lists[o.List]
 			offers = append(offers, o)
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.elsewhere.tools == nil {
-		h.elsewhere.tools = map[string][]nodeOffer{}
+	g.b.o.Lock.Lock()
+	defer g.b.o.Lock.Unlock()
+	if g.tools[node] = offers; a == nil {
+		delete(g.tools, node)
 	}
-	if h.elsewhere.tools[node] = offers; a == nil {
-		delete(h.elsewhere.tools, node)
-	}
-	h.tellToolsLocked()
+	g.sync()
 	return true
 }
 
-// agentsHereLocked are the agents that use this node.
-func (h *Host) agentsHereLocked() (all []NodeAgent) {
-	for _, s := range h.agentSessions {
+// here are the agents that use this node.
+func (g *Agents) here() (all []Agent) {
+	for _, s := range g.sessions {
 		if s.unhook != nil {
 			all = append(all, s.agent)
 		}
 	}
-	slices.SortFunc(all, func(a, b NodeAgent) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Agent) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
+// Forget is called when a node is gone: its agents have ended.
+func (g *Agents) Forget(node string) { g.agentsOf(node, nil) }
+
 // agentsOf takes over which agents another node has: each gets a session here, which ends
 // when no node has the agent any more.
-func (h *Host) agentsOf(node string, agents []NodeAgent) {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
+func (g *Agents) agentsOf(node string, agents []Agent) {
+	g.b.o.Lock.Lock()
+	if g.b.closed {
+		g.b.o.Lock.Unlock()
 		return
 	}
-	if h.elsewhere.agents == nil {
-		h.elsewhere.agents = map[string][]NodeAgent{}
+	if g.agents[node] = agents; len(agents) == 0 {
+		delete(g.agents, node)
 	}
-	if h.elsewhere.agents[node] = agents; len(agents) == 0 {
-		delete(h.elsewhere.agents, node)
-	}
-	stated := map[NodeAgent]bool{}
-	for _, all := range h.elsewhere.agents {
+	stated := map[Agent]bool{}
+	for _, all := range g.agents {
 		for _, a := range all {
 			stated[a] = true
 		}
 	}
-	var procs []shells.Process
-	for _, s := range h.agentSessions {
+	var killed []Shell
+	for _, s := range g.sessions {
 		if s.unhook == nil && !stated[s.agent] {
-			procs = append(procs, s.disposeLocked("the agent has gone")...)
+			killed = append(killed, s.dispose("the agent has gone")...)
 		}
 	}
 	for _, a := range agents {
-		if p := a.principal(); h.agentSessions[a.Name] == nil && p.May(rights.Sessions) {
-			h.addAgentSessionLocked(p)
+		if p := a.principal(); g.sessions[a.Name] == nil && p.May(rights.Sessions) {
+			g.add(p)
 		}
 	}
-	h.mu.Unlock()
-	kill(procs)
+	g.b.o.Lock.Unlock()
+	Kill(killed)
 }
 
 // lapseAgents forgets the agents of a node unless it states them again: one that goes
 // away may still have asked after its last word.
-func (h *Host) lapseAgents(node string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := &h.elsewhere
-	switch t := n.lapse[node]; {
+func (g *Agents) lapseAgents(node string) {
+	g.b.o.Lock.Lock()
+	defer g.b.o.Lock.Unlock()
+	switch t := g.lapse[node]; {
 	case t != nil:
 		t.Reset(callLost)
-	case !h.closed && len(n.agents[node]) > 0:
-		if n.lapse == nil {
-			n.lapse = map[string]*time.Timer{}
-		}
-		n.lapse[node] = time.AfterFunc(callLost, func() {
-			h.mu.Lock()
-			delete(n.lapse, node)
-			h.mu.Unlock()
-			h.agentsOf(node, nil)
+	case !g.b.closed && len(g.agents[node]) > 0:
+		g.lapse[node] = time.AfterFunc(callLost, func() {
+			g.b.o.Lock.Lock()
+			delete(g.lapse, node)
+			g.b.o.Lock.Unlock()
+			g.agentsOf(node, nil)
 		})
 	}
 }
 
 // AnswerTools answers another node's toolsQuestion.
-func (h *Host) AnswerTools(ctx context.Context, question []byte) []byte {
+func (g *Agents) AnswerTools(ctx context.Context, question []byte) []byte {
 	var q toolsQuestion
-	if json.Unmarshal(question, &q) != nil || len(q.From) > maxNodeID || len(q.Agents) > maxAgents {
+	if json.Unmarshal(question, &q) != nil || len(q.From) > maxNodeID || len(q.Agents) > MaxAgents {
 		return nil
 	}
-	if h.opts.Sessions {
-		h.agentsOf(q.From, q.Agents)
-		h.lapseAgents(q.From)
+	if g.b.o.Max > 0 {
+		g.agentsOf(q.From, q.Agents)
+		g.lapseAgents(q.From)
 	}
 	late := time.NewTimer(time.Duration(min(max(q.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
 	for {
-		h.mu.Lock()
-		offers, moved := h.toolsForLocked(q.Agents), h.elsewhere.moved.Next()
-		h.mu.Unlock()
+		g.b.o.Lock.Lock()
+		offers, moved := g.toolsFor(q.Agents), g.moved.Next()
+		g.b.o.Lock.Unlock()
 		a := listTools(offers)
 		data := a.encode()
 		if a.Version == q.Has {
@@ -322,16 +320,16 @@ func (a *toolsAnswer) encode() []byte {
 	}
 }
 
-// toolsForLocked are the tools of machines here that agents at another node may call.
+// toolsFor are the tools of machines here that agents at another node may call.
 // Nobody changes the lists of tools.
-func (h *Host) toolsForLocked(agents []NodeAgent) (all []nodeOffer) {
+func (g *Agents) toolsFor(agents []Agent) (all []nodeOffer) {
 	for _, agent := range agents {
 		p := agent.principal()
-		for _, o := range h.offersLocked(&p) {
-			if o.cl.conn == nil || len(o.cl.id) > ahp.MaxClientID {
+		for _, o := range g.offers(&p) {
+			if o.cl.Conn() == nil || len(o.cl.ID()) > ahp.MaxClientID {
 				continue // it may be at another node by now
 			}
-			all = append(all, nodeOffer{Agent: agent, Client: o.cl.id, Machine: o.cl.machineLocked(), Owner: o.cl.principal.Owner, tools: o.tools})
+			all = append(all, nodeOffer{Agent: agent, Client: o.cl.ID(), Machine: o.cl.Machine(), Owner: o.cl.Principal().Owner, tools: o.tools})
 		}
 	}
 	return all
@@ -354,20 +352,20 @@ func listTools(offers []nodeOffer) (a toolsAnswer) {
 	return a
 }
 
-// extrasElsewhereLocked are the tools of machines at other nodes for an agent here.
-func (h *Host) extrasElsewhereLocked(p rights.Principal) (all []mcp.Extra) {
-	for _, node := range slices.Sorted(maps.Keys(h.elsewhere.tools)) { // of tools with equal names, always the same
-		for _, o := range h.elsewhere.tools[node] {
-			if o.Agent.Name != p.Name || o.Agent.Owner != p.Owner || h.roster.On && o.Owner != p.Owner {
+// extrasElsewhere are the tools of machines at other nodes for an agent here.
+func (g *Agents) extrasElsewhere(p rights.Principal) (all []mcp.Extra) {
+	for _, node := range slices.Sorted(maps.Keys(g.tools)) { // of tools with equal names, always the same
+		for _, o := range g.tools[node] {
+			if o.Agent.Name != p.Name || o.Agent.Owner != p.Owner || g.b.o.Audiences() && o.Owner != p.Owner {
 				continue
 			}
 			for _, t := range o.tools {
 				q := callQuestion{Agent: o.Agent, Client: o.Client, Tool: t.Name}
 				all = append(all, extra(o.Machine, t, func(ctx context.Context, args json.RawMessage) (string, error) {
-					h.audit(rights.AuditCalled, remote{principal: p}, rights.AuditEvent{Client: q.Client, Detail: q.Tool})
+					g.b.o.Audit(rights.AuditCalled, p, rights.AuditEvent{Client: q.Client, Detail: q.Tool})
 					q := q
 					q.Args = args
-					return h.callAt(ctx, node, q)
+					return g.callAt(ctx, node, q)
 				}))
 			}
 		}
@@ -377,26 +375,26 @@ func (h *Host) extrasElsewhereLocked(p rights.Principal) (all []mcp.Extra) {
 
 // callAt has another node carry out a call, and waits for the result, until ctx ends:
 // then the call does.
-func (h *Host) callAt(ctx context.Context, node string, q callQuestion) (string, error) {
+func (g *Agents) callAt(ctx context.Context, node string, q callQuestion) (string, error) {
 	if err := checkArguments(q.Args); err != nil {
 		return "", err
 	}
-	q.From, q.ID, q.Hold = h.opts.Nodes.ID(), rand.Text(), toolsHold.Milliseconds()
+	q.From, q.ID, q.Hold = g.o.Nodes.ID(), rand.Text(), toolsHold.Milliseconds()
 	for heard := time.Now(); ; {
 		asking, cancel := context.WithTimeout(ctx, toolsHold+askSlack)
-		answer, err := h.askNode(asking, node, AboutCall, q)
+		answer, err := g.askNode(asking, node, AboutCall, q)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			q.Cancel, q.Args = true, nil
-			telling, cancel := context.WithTimeout(h.ctx, askSlack)
+			telling, cancel := context.WithTimeout(g.b.o.Context, askSlack)
 			defer cancel()
-			_, _ = h.askNode(telling, node, AboutCall, q) // else it ends when nobody asks for it
+			_, _ = g.askNode(telling, node, AboutCall, q) // else it ends when nobody asks for it
 			return "", context.Cause(ctx)
 		case errors.Is(err, ErrNoNode) || err != nil && time.Since(heard) > callLost-toolsHold-askSlack:
 			return "", errNodeCall
 		case err != nil:
-			retry.Wait(ctx, listedEvery)
+			retry.Wait(ctx, askEvery)
 			continue
 		case len(answer) == 0:
 			return "", ErrNoTool
@@ -412,12 +410,12 @@ func (h *Host) callAt(ctx context.Context, node string, q callQuestion) (string,
 }
 
 // AnswerCall answers another node's callQuestion.
-func (h *Host) AnswerCall(ctx context.Context, question []byte) []byte {
+func (g *Agents) AnswerCall(ctx context.Context, question []byte) []byte {
 	var q callQuestion
-	if json.Unmarshal(question, &q) != nil || len(q.ID) > maxNodeID || len(q.From) > maxNodeID || !h.opts.Sessions {
+	if json.Unmarshal(question, &q) != nil || len(q.ID) > maxNodeID || len(q.From) > maxNodeID || g.b.o.Max == 0 {
 		return nil
 	}
-	c := h.nodeCall(&q)
+	c := g.nodeCall(&q)
 	if c == nil {
 		return append([]byte{callFailed}, ErrNoTool.Error()...)
 	}
@@ -434,11 +432,11 @@ func (h *Host) AnswerCall(ctx context.Context, question []byte) []byte {
 
 // nodeCall is the call that a question is about, which is begun if it is new; nil if it
 // cannot be.
-func (h *Host) nodeCall(q *callQuestion) *nodeCall {
+func (g *Agents) nodeCall(q *callQuestion) *nodeCall {
 	key, p := q.From+" "+q.ID, q.Agent.principal()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.elsewhere.calls[key]
+	g.b.o.Lock.Lock()
+	defer g.b.o.Lock.Unlock()
+	c := g.calls[key]
 	switch {
 	case c != nil && q.Cancel:
 		c.cancel()
@@ -448,36 +446,33 @@ func (h *Host) nodeCall(q *callQuestion) *nodeCall {
 			c.lost.Reset(callLost)
 		}
 		return c
-	case q.Cancel || h.closed || len(h.elsewhere.calls) >= maxNodeCalls || !slices.Contains(h.elsewhere.agents[q.From], q.Agent) || !p.May(rights.Sessions):
+	case q.Cancel || g.b.closed || len(g.calls) >= maxNodeCalls || !slices.Contains(g.agents[q.From], q.Agent) || !p.May(rights.Sessions):
 		return nil
 	}
 	var call func(context.Context, json.RawMessage) (string, error)
-	for _, o := range h.offersLocked(&p) {
+	for _, o := range g.offers(&p) {
 		for _, t := range o.tools {
-			if o.cl.id == q.Client && t.Name == q.Tool && call == nil {
-				call = h.caller(o, t, p)
+			if o.cl.ID() == q.Client && t.Name == q.Tool && call == nil {
+				call = g.caller(o, t, p)
 			}
 		}
 	}
 	if call == nil {
 		return nil
 	}
-	if h.elsewhere.calls == nil {
-		h.elsewhere.calls = map[string]*nodeCall{}
-	}
-	ctx, cancel := context.WithCancel(h.ctx)
+	ctx, cancel := context.WithCancel(g.b.o.Context)
 	c = &nodeCall{done: make(chan struct{}), cancel: cancel}
 	c.lost = time.AfterFunc(callLost, func() {
 		cancel()
 		time.AfterFunc(callKept, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			delete(h.elsewhere.calls, key)
+			g.b.o.Lock.Lock()
+			defer g.b.o.Lock.Unlock()
+			delete(g.calls, key)
 		})
 	})
-	h.elsewhere.calls[key] = c
+	g.calls[key] = c
 	args := q.Args
-	h.work.Go(func() {
+	g.b.o.Go(func() {
 		defer cancel()
 		text, err := call(ctx, args)
 		if c.answer = append([]byte{callDone}, text...); err != nil {

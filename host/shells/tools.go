@@ -1,4 +1,4 @@
-package host
+package shells
 
 import (
 	"context"
@@ -12,22 +12,23 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/rights"
+	"tether/host/sessions"
 	"tether/mcp"
 )
 
-// shellGuide is for models that may run commands at the host.
-const shellGuide = `run_command, write_terminal and kill_terminal are about shells of this host itself that belong to your session (owner "agent" in list_terminals). run_command starts one and runs a command line in it, or in one that you already have; with "background": true a server runs on, and wait_terminal waits for its output. People at the host see these shells and may take one over: then only they can type until they give it back.`
+// Guide is for models that may run commands at the host.
+const Guide = `run_command, write_terminal and kill_terminal are about shells of this host itself that belong to your session (owner "agent" in list_terminals). run_command starts one and runs a command line in it, or in one that you already have; with "background": true a server runs on, and wait_terminal waits for its output. People at the host see these shells and may take one over: then only they can type until they give it back.`
 
 // Bounds of agents' shells.
 const (
-	maxShells        = 8    // that one session holds, running or exited
-	maxShellLine     = 4000 // bytes of a command: a terminal whose shell does not edit lines takes no more than 4095
-	maxShellInput    = 64 << 10
-	defaultShellWait = 30 * time.Second
-	maxShellWait     = 10 * time.Minute
-	// shellQuiet is how long a shell that does not report its commands must be silent for
+	maxShells   = 8    // that one session holds, running or exited
+	maxLine     = 4000 // bytes of a command: a terminal whose shell does not edit lines takes no more than 4095
+	maxInput    = 64 << 10
+	defaultWait = 30 * time.Second
+	maxWait     = 10 * time.Minute
+	// quiet is how long a shell that does not report its commands must be silent for
 	// a command to count as done.
-	shellQuiet = 2 * time.Second
+	quiet = 2 * time.Second
 )
 
 var (
@@ -36,59 +37,74 @@ var (
 	errCallEnded      = errors.New("the call was cancelled, or its session was disposed of; list_terminals shows what is left")
 )
 
-// shellTool is one of the tools by which agents use shells of the host's.
-type shellTool struct {
-	name, title, description, schema string
-	// prepare reads the arguments and returns the message for people, and the work.
-	prepare func(args json.RawMessage) (message string, do shellWork, err error)
+// Tools are the tools by which agents use shells of the host, each agent in its session,
+// so that viewers of its chat can follow the calls.
+type Tools struct {
+	Agents *sessions.Agents
+	// View returns the terminals as a principal sees them.
+	View func(rights.Principal) agenttools.Terminals
+	// IDOf and URIOf translate names of terminals. URIOf returns "" if there is no such
+	// terminal.
+	IDOf, URIOf func(string) string
+	// Audit writes a record.
+	Audit func(kind string, p rights.Principal, ev rights.AuditEvent)
 }
 
-// shellWork carries out a call; its answer is encoded as JSON.
-type shellWork func(ctx context.Context, c *Call) (answer any, err error)
+// tool is one of the tools.
+type tool struct {
+	name, title, description, schema string
+	// prepare reads the arguments and returns the message for people, and the work.
+	prepare func(args json.RawMessage) (message string, do work, err error)
+}
 
-// shellTools are those tools for a principal: none unless the host was started so and the
-// role allows it.
-func (h *Host) shellTools(p rights.Principal) (all []mcp.Extra) {
-	if !h.opts.AgentShells || h.opts.Runner == nil || !p.May(rights.Commands) {
+// work carries out a call; its answer is encoded as JSON.
+type work func(ctx context.Context, c *call) (answer any, err error)
+
+// call is a call under way.
+type call struct {
+	*sessions.Call
+	tools *Tools
+}
+
+// For returns the tools for a principal: none if the role does not allow them.
+func (x *Tools) For(p rights.Principal) (extras []mcp.Extra) {
+	if !p.May(rights.Commands) {
 		return nil
 	}
-	for _, t := range []shellTool{runTool, writeTool, killTool} {
-		all = append(all, mcp.Extra{
+	for _, t := range []tool{runTool, writeTool, killTool} {
+		extras = append(extras, mcp.Extra{
 			Tool: agenttools.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema)},
 			Call: func(ctx context.Context, args json.RawMessage) (string, error) {
-				return h.callShellTool(ctx, p, t, args)
+				return x.call(ctx, p, t, args)
 			},
 		})
 	}
-	return all
+	return extras
 }
 
-// callShellTool is a call in the agent's session, which viewers of its chat can follow.
-func (h *Host) callShellTool(ctx context.Context, p rights.Principal, t shellTool, args json.RawMessage) (string, error) {
+func (x *Tools) call(ctx context.Context, p rights.Principal, t tool, args json.RawMessage) (string, error) {
 	message, do, err := t.prepare(args)
 	if err != nil {
 		return "", err
 	}
-	h.mu.Lock()
-	s := h.agentSessionLocked(p)
-	h.mu.Unlock()
+	s := x.Agents.Caller(p)
 	if s == nil {
 		return "", errNoAgentSession
 	}
-	c, err := s.Begin(CallInfo{Name: t.name, Title: t.title, Message: message, Input: args, Agent: p.Name})
+	c, err := s.Begin(sessions.CallInfo{Name: t.name, Title: t.title, Message: message, Input: args, Agent: p.Name})
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = c.End(failed("the tool ran into a bug")) }() // otherwise it has ended already
-	h.audit(rights.AuditCalled, remote{principal: p}, rights.AuditEvent{Client: s.uri, Detail: t.name})
-	answer, err := do(ctx, c)
+	defer func() { _ = c.End(sessions.Failed("the tool ran into a bug")) }() // otherwise it has ended already
+	x.Audit(rights.AuditCalled, p, rights.AuditEvent{Client: s.URI(), Detail: t.name})
+	answer, err := do(ctx, &call{c, x})
 	var text []byte
 	if err == nil {
 		text, err = json.Marshal(answer)
 	}
 	result := ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "Done: " + message}, Content: []ahp.ToolContent{ahp.TextContent(string(text))}}
 	if err != nil {
-		result = failed(err.Error())
+		result = sessions.Failed(err.Error())
 	}
 	if c.End(result) != nil {
 		err = errors.Join(err, errCallEnded)
@@ -101,7 +117,7 @@ func (h *Host) callShellTool(ctx context.Context, p rights.Principal, t shellToo
 
 const shellIDSchema = `"terminalId":{"type":"string","description":"id or name of a shell that run_command started"}`
 
-var runTool = shellTool{
+var runTool = tool{
 	name: "run_command", title: "Run a command at this host",
 	description: "Run a command line in a shell of this host and wait for its end: in a new shell, or in an idle shell of yours (terminalId). Answers with the reason that ended the wait, the exit code, the newest 8 KB of output, and a cursor for read_terminal. " +
 		"Reasons: command (it has finished), timeout and background (it runs on in the background), detached (a person let it run on without you), exit (the shell has ended), idle (this shell does not report its commands, and printed nothing for 2 s). You may have 8 shells: end unneeded ones with kill_terminal.",
@@ -111,7 +127,7 @@ var runTool = shellTool{
 		`"background":{"type":"boolean","description":"do not wait: for servers and watchers"},` +
 		`"timeoutMs":{"type":"integer","minimum":1,"maximum":600000,"description":"wait at most this long, default 30000"}},` +
 		`"required":["command"],"additionalProperties":false}`,
-	prepare: func(args json.RawMessage) (string, shellWork, error) {
+	prepare: func(args json.RawMessage) (string, work, error) {
 		var in runArgs
 		err := agenttools.Decode(args, &in)
 		if err == nil {
@@ -121,29 +137,29 @@ var runTool = shellTool{
 	},
 }
 
-var writeTool = shellTool{
+var writeTool = tool{
 	name: "write_terminal", title: "Write to a shell at this host",
 	description: "Type into a shell of this host that run_command started: answer a prompt, use a REPL, press Ctrl-C. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
 	schema: `{"type":"object","properties":{` + shellIDSchema + `,"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C"},` +
 		`"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
-	prepare: func(args json.RawMessage) (string, shellWork, error) {
+	prepare: func(args json.RawMessage) (string, work, error) {
 		var in writeArgs
 		err := agenttools.Decode(args, &in)
 		if in.Enter {
 			in.Input += "\r"
 		}
-		if n := len(in.Input); err == nil && (n == 0 || n > maxShellInput) {
-			err = fmt.Errorf("input has %d bytes, it must be 1 to %d", n, maxShellInput)
+		if n := len(in.Input); err == nil && (n == 0 || n > maxInput) {
+			err = fmt.Errorf("input has %d bytes, it must be 1 to %d", n, maxInput)
 		}
 		return "Type into " + in.TerminalID, in.write, err
 	},
 }
 
-var killTool = shellTool{
+var killTool = tool{
 	name: "kill_terminal", title: "End a shell at this host",
 	description: "End a shell that run_command started, with everything that runs in it, and remove it.",
 	schema:      `{"type":"object","properties":{` + shellIDSchema + `},"required":["terminalId"],"additionalProperties":false}`,
-	prepare: func(args json.RawMessage) (string, shellWork, error) {
+	prepare: func(args json.RawMessage) (string, work, error) {
 		var in shellID
 		err := agenttools.Decode(args, &in)
 		return "End " + in.TerminalID, in.kill, err
@@ -163,14 +179,14 @@ func (in *runArgs) check() error {
 	switch {
 	case strings.TrimSpace(in.Command) == "":
 		return errors.New("command is missing")
-	case len(in.Command) > maxShellLine:
-		return fmt.Errorf("command has %d bytes, at most %d are allowed: put it into a file and run that", len(in.Command), maxShellLine)
+	case len(in.Command) > maxLine:
+		return fmt.Errorf("command has %d bytes, at most %d are allowed: put it into a file and run that", len(in.Command), maxLine)
 	case strings.ContainsFunc(in.Command, unicode.IsControl):
 		return errors.New("command must be one line without control characters: join commands by && or ; or put them into a file and run that")
 	case in.TerminalID != "" && in.Cwd != "":
 		return errors.New("cwd is only for a new shell: leave out terminalId, or begin the command with cd")
-	case in.TimeoutMs != nil && (*in.TimeoutMs < 1 || *in.TimeoutMs > maxShellWait.Milliseconds()):
-		return fmt.Errorf("timeoutMs %d is out of range, it must be 1 to %d", *in.TimeoutMs, maxShellWait.Milliseconds())
+	case in.TimeoutMs != nil && (*in.TimeoutMs < 1 || *in.TimeoutMs > maxWait.Milliseconds()):
+		return fmt.Errorf("timeoutMs %d is out of range, it must be 1 to %d", *in.TimeoutMs, maxWait.Milliseconds())
 	}
 	return nil
 }
@@ -178,7 +194,7 @@ func (in *runArgs) check() error {
 // timeout is how long the call waits.
 func (in *runArgs) timeout() time.Duration {
 	if in.TimeoutMs == nil {
-		return defaultShellWait
+		return defaultWait
 	}
 	return time.Duration(*in.TimeoutMs) * time.Millisecond
 }
