@@ -88,12 +88,12 @@ func TestInputStates(t *testing.T) {
 	}
 }
 
-// A terminal is examined three times when its output stops, and then only on request.
+// A terminal is examined five times when its output stops, and then only on request.
 func TestLooksAtInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f := startLooked(t, term.Options{}, term.Spec{})
 		time.Sleep(time.Hour)
-		if n := f.looks.Load(); n != 3 {
+		if n := f.looks.Load(); n != 5 {
 			t.Errorf("%d looks at a terminal that is silent from the start", n)
 		}
 		for range 100 { // 10 s of output
@@ -101,8 +101,8 @@ func TestLooksAtInput(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		in, changed := h.LastInput()
-		if n := f.looks.Load(); n != 3 || in.Input != vocab.InputRunning {
-			t.Errorf("%d looks while it prints; %+v", n-3, in)
+		if n := f.looks.Load(); n != 5 || in.Input != vocab.InputRunning {
+			t.Errorf("%d looks while it prints; %+v", n-5, in)
 		}
 		f.reads(true, true, keys)
 		select {
@@ -111,12 +111,12 @@ func TestLooksAtInput(t *testing.T) {
 			t.Error("the question was not found within a second")
 		}
 		time.Sleep(time.Hour)
-		if n := f.looks.Load(); n != 6 {
-			t.Errorf("%d looks after the output", n-3)
+		if n := f.looks.Load(); n != 10 {
+			t.Errorf("%d looks after the output", n-5)
 		}
 		was, changed := h.Input()
-		if was.Input != vocab.InputAwaiting || f.looks.Load() != 7 {
-			t.Errorf("asked: %+v, %d looks", was, f.looks.Load()-6)
+		if was.Input != vocab.InputAwaiting || f.looks.Load() != 11 {
+			t.Errorf("asked: %+v, %d looks", was, f.looks.Load()-10)
 		}
 		must.Do(t, h.Write(t.Context(), []byte("y")))
 		f.Print("y")
