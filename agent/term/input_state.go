@@ -104,7 +104,7 @@ type attention struct {
 	input   vocab.Keyboard
 	changed change.Signal // raised when input, or the terminal's readiness, changes
 	timer   *time.Timer   // runs attend; nil before the first output
-	armed   bool
+	armed   bool          // the timer fires soon: more output does not set it anew
 	looked  time.Time     // when the last look ended
 	late    bool          // the last look had no answer from the holder in time
 	turn    chan struct{} // 1 slot: one look at a time
@@ -184,8 +184,9 @@ func (t *Terminal) attend() {
 	defer t.mu.Unlock()
 	rest = t.restLocked()
 	for _, after := range lookAfter {
-		if after > rest {
-			t.attention.timer.Reset(after - rest)
+		if left := after - rest; left > 0 {
+			t.attention.timer.Reset(left)
+			t.attention.armed = left <= time.Second
 			return
 		}
 	}

@@ -144,6 +144,23 @@ func TestLooksAtInput(t *testing.T) {
 	})
 }
 
+// Output between two late looks is followed by looks as any other.
+func TestLooksAfterOutputBetweenLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f := startLooked(t, term.Options{}, term.Spec{})
+		f.reads(true, true, keys)
+		for _, rest := range []time.Duration{3 * time.Second, 10 * time.Second} {
+			f.Print("working\r\n")
+			time.Sleep(rest)
+			f.Print("name: ")
+			time.Sleep(600 * time.Millisecond)
+			if in, _ := h.LastInput(); in.Input != vocab.InputAwaiting {
+				t.Errorf("asked after %v: %+v", rest, in)
+			}
+		}
+	})
+}
+
 // A holder that answers no look in time, as on a busy machine, is asked until it does.
 func TestLooksAgainWhereTheHolderIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
