@@ -132,9 +132,8 @@ func (s *subscription) drawLocked() bool {
 	}
 	h := s.conn.h
 	h.mu.Unlock()
-	s.term.out.Draw(&h.mu, s.behindLocked)
+	s.term.out.Draw(&h.mu, s.behindLocked, func() { h.recordLocked(s.term) })
 	h.mu.Lock()
-	h.recordLocked(s.term) // the screen takes another amount of memory
 	return true
 }
 

@@ -126,10 +126,7 @@ func (t *terminal) settle() {
 	if t == nil {
 		return
 	}
-	t.out.Settle(&t.host.mu)
-	t.host.mu.Lock()
-	defer t.host.mu.Unlock()
-	t.host.recordLocked(t) // the screen takes another amount of memory
+	t.out.Settle(&t.host.mu, func() { t.host.recordLocked(t) })
 }
 
 // emitter passes on what is appended to a terminal's output. It implements

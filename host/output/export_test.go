@@ -103,7 +103,7 @@ func (d *Dropped) TextLocking(mu *sync.Mutex, text string) {
 	pending := d.l.Pending()
 	mu.Unlock()
 	if pending {
-		d.l.Settle(mu)
+		d.l.Settle(mu, func() {})
 	}
 }
 

@@ -193,9 +193,10 @@ func (l *Log) UnknownScreen() *ahp.Screen {
 
 // Draw draws the screen that take returns, unless that is nil, and keeps it, so that no
 // text is processed twice: others that draw one of this log wait meanwhile. lock is that
-// of the log's owner. It is held while take is called, and not while the screen is drawn;
-// the caller does not hold it.
-func (l *Log) Draw(lock sync.Locker, take func() *Behind) {
+// of the log's owner. It is held while take is called, and while kept is, after the screen
+// has taken the place of the one before, which may have been smaller; not while the screen
+// is drawn. The caller does not hold it.
+func (l *Log) Draw(lock sync.Locker, take func() *Behind, kept func()) {
 	l.drawing.Lock()
 	defer l.drawing.Unlock()
 	lock.Lock()
@@ -208,6 +209,7 @@ func (l *Log) Draw(lock sync.Locker, take func() *Behind) {
 	lock.Lock()
 	defer lock.Unlock()
 	l.keep(b)
+	kept()
 }
 
 // keep makes the screen that was drawn the oldest one, unless it was replaced meanwhile.
@@ -229,14 +231,14 @@ func (l *Log) keep(b *Behind) {
 	}
 }
 
-// Settle makes the screen process all text that was dropped. lock is as in Draw.
-func (l *Log) Settle(lock sync.Locker) {
+// Settle makes the screen process all text that was dropped. lock and kept are as in Draw.
+func (l *Log) Settle(lock sync.Locker, kept func()) {
 	l.Draw(lock, func() *Behind {
 		if !l.Pending() {
 			return nil
 		}
 		return l.Behind(l.content.oldest())
-	})
+	}, kept)
 }
 
 // decoded are buffers for one decoded run each, at most MaxOutput bytes of text.
