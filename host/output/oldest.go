@@ -193,9 +193,9 @@ func (l *Log) UnknownScreen() *ahp.Screen {
 
 // Draw draws the screen that take returns, unless that is nil, and keeps it, so that no
 // text is processed twice: others that draw one of this log wait meanwhile. lock is that
-// of the log's owner. It is held while take is called, and while kept is, after the screen
-// has taken the place of the one before, which may have been smaller; not while the screen
-// is drawn. The caller does not hold it.
+// of the log's owner, which the caller does not hold. It is held for take, and for kept,
+// which follows when the screen has taken the place of the one before and may need more
+// memory; not while the screen is drawn.
 func (l *Log) Draw(lock sync.Locker, take func() *Behind, kept func()) {
 	l.drawing.Lock()
 	defer l.drawing.Unlock()
@@ -231,7 +231,8 @@ func (l *Log) keep(b *Behind) {
 	}
 }
 
-// Settle makes the screen process all text that was dropped. lock and kept are as in Draw.
+// Settle makes the screen process all text that was dropped. lock and kept are as in
+// Draw.
 func (l *Log) Settle(lock sync.Locker, kept func()) {
 	l.Draw(lock, func() *Behind {
 		if !l.Pending() {
