@@ -21,8 +21,8 @@ var floorsScreens = []struct {
 // withoutScreens are the functions that feed dropped output to the screen, by file. If
 // they return at once, there are no screens, and everything else works as before.
 var withoutScreens = map[string]struct{ function, end string }{
-	"agent/term/oldest.go": {"func (s *stream) leave(to int64) {\n", "return\n"},
-	"host/oldest.go":       {"func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {\n", "return scratch\n"},
+	"agent/output/oldest.go": {"func (l *Log) leave(to int64) {\n", "return\n"},
+	"host/output/oldest.go":  {"func (l *Log) leave(runs []run) {\n", "return\n"},
 }
 
 // screensPart compares the programs with builds of them that keep no screens, in rounds
