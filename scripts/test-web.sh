@@ -9,4 +9,4 @@ scripts/test-tools.sh >/dev/null
 scripts/web.sh
 mkdir -p bin/screenshots
 CGO_ENABLED=0 go build -trimpath -o bin/tools/testrun ./internal/tools/testrun
-TETHER_SCREENSHOTS=$PWD/bin/screenshots exec bin/tools/testrun -again -race -vet=off -timeout 15m "$@" ./host/web
+TETHER_SCREENSHOTS=$PWD/bin/screenshots exec bin/tools/testrun -again -race -vet=off -timeout 40m "$@" ./host/web

@@ -21,4 +21,4 @@ export SHELL='C:\windows\system32\cmd.exe' GOOS=windows GOARCH=amd64 CGO_ENABLED
 # shellcheck disable=SC2046 # several words
 case " $* " in *" ./"*) ;; *) set -- "$@" ./agent/local ./agent ./host ./cmd/tether $(go list ./... | grep -v /houserules | sed "s|^tether/|./|") ;; esac
 # More packages than processors, since tests mostly wait for Wine.
-bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 4 -timeout 15m "$@" 9>&-
+bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 4 -timeout 40m "$@" 9>&-

@@ -18,7 +18,7 @@ run=$PWD/bin/tools/testrun
 export TETHER_TEST_PROGRAMS=$PWD/bin/test-programs
 # Most tests wait for processes, so more packages and tests than processors run at a time. -vet=off, because make lint vets everything.
 some() {
-	"$run" -again -race -vet=off -timeout 20m -parallel 8 "$@"
+	"$run" -again -race -vet=off -timeout 60m -parallel 8 "$@"
 }
 if [ $# != 0 ]; then
 	some -p 4 "$@" ./...
