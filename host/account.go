@@ -81,7 +81,7 @@ type NodeCounts struct {
 }
 
 const (
-	manyConns    = 8  // an eighth of what one name may have counts as many
+	manyConns    = 8  // a name has many with an eighth of what it may have
 	maxNodeNames = 64 // names in NodeCounts; fewer names can have many connections
 )
 

@@ -138,7 +138,7 @@ func handles(h http.HandlerFunc) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// begun is a connection of which something was read.
+// begun is a connection from which something was already read.
 type begun struct {
 	net.Conn
 	in io.Reader

@@ -60,7 +60,7 @@ func TestCheckoutIsSent(t *testing.T) {
 		began := time.Now()
 		want := func(what string, labels ...string) {
 			t.Helper()
-			time.Sleep(4 * time.Second) // not when a look at the terminal is due, which tells that it prints again
+			time.Sleep(4 * time.Second) // a look at the terminal is due after 2 and 5 s, and sends a state of its own
 			if got := c.labels(began); !slices.Equal(got, labels) {
 				t.Errorf("%s: %q, want %q", what, got, labels)
 			}
