@@ -14,14 +14,14 @@
 //
 // The owner of a terminal dispatches output. The host checks it and places it at its
 // offset. It appends the text, still as the escaped JSON string in which it arrived, to
-// the terminal's recorded content, and a whole encoded envelope to the log of the
-// terminal's channel. A subscription is a cursor into that log. Each connection has one
-// writer. When the socket has taken the last envelope, the writer takes the next one:
-// that with the smallest serverSeq among its subscriptions. So there are no queues of
-// data per observer: the cursors of a slow observer fall behind, which costs nothing. An
-// observer whose cursor was dropped from the log gets a correct present state, and sees
-// that it has missed something. Only an observer that reads nothing at all for a while is
-// disconnected.
+// the terminal's output (package output), and a whole encoded envelope to the log of the
+// terminal's channel (package channel). A subscription is a cursor into that log. Each
+// connection has one writer. When the socket has taken the last envelope, the writer
+// takes the next one: that with the smallest serverSeq among its subscriptions. So there
+// are no queues of data per observer: the cursors of a slow observer fall behind, which
+// costs nothing. An observer whose cursor was dropped from the log gets a correct
+// present state, and sees that it has missed something. Only an observer that reads
+// nothing at all for a while is disconnected.
 //
 // The catalogue of terminals is state, not a log: a connection that must be sent a
 // root/terminalsChanged gets the newest one.
