@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/rights"
+	"tether/host/share"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -114,11 +115,11 @@ func TestLogoutWithoutTheBucket(t *testing.T) {
 	testkit.Eventually(t, patience, "the bucket has no login any more", func() bool { return len(kept.Kept()) == 0 })
 }
 
-// shareBucket implements host.Shares.
-type shareBucket struct{ bucket[host.Share] }
+// shareBucket implements share.Store.
+type shareBucket struct{ bucket[share.Link] }
 
-func (b *shareBucket) Change(do func([]host.Share) []host.Share) error {
-	return b.change(func(all []host.Share) ([]host.Share, error) { return do(all), nil })
+func (b *shareBucket) Change(do func([]share.Link) []share.Link) error {
+	return b.change(func(all []share.Link) ([]share.Link, error) { return do(all), nil })
 }
 
 // A link that ends while the bucket is out of reach ends at all nodes once it is back;
@@ -144,10 +145,10 @@ func TestLinksWithoutTheBucket(t *testing.T) {
 	must.Do(t, machine.call(ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: shareID}, nil))
 	kept.reached(true)
 	testkit.Eventually(t, patience, "the link has ended in the bucket, too", func() bool {
-		return !slices.ContainsFunc(kept.Kept(), func(s host.Share) bool { return s.ID == shareID })
+		return !slices.ContainsFunc(kept.Kept(), func(s share.Link) bool { return s.ID == shareID })
 	})
-	if err := kept.Change(func(all []host.Share) []host.Share { // at another node
-		i := slices.IndexFunc(all, func(s host.Share) bool { return s.ID == onceID })
+	if err := kept.Change(func(all []share.Link) []share.Link { // at another node
+		i := slices.IndexFunc(all, func(s share.Link) bool { return s.ID == onceID })
 		all[i].Guests = [][sha256.Size]byte{{1}}
 		return all
 	}); err != nil {

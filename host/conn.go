@@ -113,7 +113,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	}
 	defer h.work.Done()
 	if c.may(rights.Lend) {
-		h.names.take(r.principal) // for its parked terminals
+		h.names.Known(r.principal) // for its parked terminals
 	}
 	late := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer late.Stop()

@@ -15,8 +15,8 @@ func (h *Host) Lock() (unlock func()) {
 	return h.mu.Unlock
 }
 
-// share is how much of a budget is used, in bytes, and how many wait for more.
-func share(b *budget) (used, waiting int) {
+// spent is how much of a budget is used, in bytes, and how many wait for more.
+func spent(b *budget) (used, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, n := range b.used {
@@ -27,19 +27,19 @@ func share(b *budget) (used, waiting int) {
 
 // Decoding is how many bytes decoded messages are thought to take, and how many messages
 // wait to be decoded.
-func (h *Host) Decoding() (bytes, waiting int) { return share(&h.messages.decoded) }
+func (h *Host) Decoding() (bytes, waiting int) { return spent(&h.messages.decoded) }
 
 // Receiving is the size of the receive buffers besides their first 16 KiB, and the number
 // of connections that wait for one.
 func (h *Host) Receiving() (bytes, waiting int) {
-	medium, m := share(&h.messages.medium)
-	long, l := share(&h.messages.long)
+	medium, m := spent(&h.messages.medium)
+	long, l := spent(&h.messages.long)
 	return medium + long, m + l
 }
 
 // Sending is the number of bytes that wait for slow readers, and of connections that wait
 // for room.
-func (h *Host) Sending() (bytes, waiting int) { return share(&h.messages.sending) }
+func (h *Host) Sending() (bytes, waiting int) { return spent(&h.messages.sending) }
 
 // Straggler returns what PullDirectly of another goroutine may still do once when the
 // connection has ended for which replies wait.
@@ -55,7 +55,7 @@ func (h *Host) Straggler() (pull func()) {
 }
 
 // Asked is the same of the requests of agents over HTTP.
-func (h *Host) Asked() (bytes, waiting int) { return share(&h.messages.asked) }
+func (h *Host) Asked() (bytes, waiting int) { return spent(&h.messages.asked) }
 
 // TextPath is where a terminal can be had as text.
 func (h *Host) TextPath(uri string) string {

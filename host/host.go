@@ -18,6 +18,7 @@ import (
 	"tether/host/rights"
 	"tether/host/runs"
 	"tether/host/sessions"
+	"tether/host/share"
 	"tether/host/shells"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
@@ -43,6 +44,7 @@ type Host struct {
 	logins   *login.Table      // set once
 	messages *messageMemory
 	asks     bounded.Slots // of requests under way at the doors for agents and people, by name
+	shares   *share.Book
 	runs     *runs.Runs
 	ports    *ports.Ports
 	previews *preview.Previews // nil without; set once
@@ -74,15 +76,12 @@ type Host struct {
 	former bounded.Map[string, owner] // owners of removed terminals, by their URIs, of the newest of them
 	forgot time.Time                  // when forgetLocked last looked
 	conns  map[*conn]struct{}
-	names  names
+	names  rights.Names // set once
 
 	lapsed context.Context // ends when rights have lapsed; replaced when they are good again
 	lapse  context.CancelFunc
 
-	nodes   nodeBook
-	shares  map[string]*sharedLink // by id
-	keeping sync.Mutex             // held while shares are changed
-	edits   []shareEdit            // changes of the shares that are not stored yet; guarded by keeping
+	nodes nodeBook
 
 	sessions   *sessions.Book
 	callers    *sessions.Agents // set once
@@ -105,13 +104,12 @@ func New(o Options) *Host {
 		clients:    make(map[string]*client),
 		accounts:   make(map[string]*account),
 		memory:     memory{most: o.MaxMemory},
-		names:      names{valid: o.Named},
+		names:      rights.Names{Valid: o.Named},
 		starting:   make(map[string]bool),
 		conns:      make(map[*conn]struct{}),
 		forgot:     time.Now(),
 		roster:     rights.NewDirectory(&rights.Roster{}), holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
-		shares: make(map[string]*sharedLink),
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	shared, _ := o.Logins.(rights.SharedLogins)
@@ -119,7 +117,8 @@ func New(o Options) *Host {
 		shared = nil
 	}
 	h.logins = login.New(login.Options{Store: o.Logins, Shared: shared, Token: o.Token, Log: h.log})
-	h.checks = admission.New(admission.Options{Token: o.Token, Access: o.Access, Logins: h.logins, Guest: h.knownGuest, Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
+	h.openShares()
+	h.checks = admission.New(admission.Options{Token: o.Token, Access: o.Access, Logins: h.logins, Guest: h.shares.Known, Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
 	h.runs = runs.New(runs.Options{Machines: runsMachines{h}, Nodes: o.Nodes, Log: h.log})
 	h.openPorts()
 	h.page = page.New(h.pageOptions())
@@ -131,7 +130,6 @@ func New(o Options) *Host {
 		h.work.Go(func() { h.every(lookEvery, h.logins.FollowShared) })
 	}
 	h.logins.Restore()
-	h.restoreShares()
 	if o.People != nil {
 		h.lookAtPeople()
 		h.work.Go(func() { h.every(lookEvery, func() { h.lookAtPeople() }) })
@@ -165,10 +163,8 @@ func (h *Host) Close() {
 	for t := range h.everyLocked() {
 		t.stopTimersLocked()
 	}
-	for _, s := range h.shares {
-		s.stop()
-	}
 	h.mu.Unlock()
+	h.shares.Close()
 	h.stop()
 	h.agents.Close()
 	h.page.Close()

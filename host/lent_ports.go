@@ -45,7 +45,7 @@ func (x portTerminals) Route(p *rights.Principal, uri string, port int, use *por
 	v := h.roster.Viewer(*p)
 	r = ports.Route{Reader: h.readerLocked(&v, &t.creator.principal, t.withdrawn), Since: l.SinceMs}
 	if p.Guest != "" {
-		r.Reader = ahp.Reader{Guest: strings.TrimPrefix(p.Name, page.GuestName)}
+		r.Reader = ahp.Reader{Guest: strings.TrimPrefix(p.Name, rights.GuestName)}
 	}
 	if m := t.mirror(); m != nil {
 		r.Node = m.node

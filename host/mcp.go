@@ -37,7 +37,9 @@ func (h *Host) agent(p rights.Principal) (*mcp.Server, *admission.Refusal) {
 	if !p.May(rights.MCP) {
 		return nil, errNoAgent
 	}
-	p = h.ofName(p)
+	if p.Live != nil {
+		p.Live = h.names.Lasting(p)
+	}
 	h.holdAgent(p)
 	// Sessions end with the last token of a name: a later token of the same name finds
 	// another server.
@@ -132,7 +134,7 @@ var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to th
 // StreamEvents passes to out the events that p asks for, checking p's rights at each
 // event, until ctx ends. Its errors are those of events.Engine.Stream.
 func (h *Host) StreamEvents(ctx context.Context, p rights.Principal, r *events.Request, out events.Out) error {
-	if h.Lasting(p).Err() != nil {
+	if h.names.Lasting(p).Err() != nil {
 		return errNoEvents
 	}
 	s, why := h.agent(p)

@@ -10,6 +10,7 @@ import (
 	"tether/host/page"
 	"tether/host/preview"
 	"tether/host/rights"
+	"tether/host/share"
 	"tether/host/shells"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 	// with the host. NoShares refuses links. ShareURL is the beginning of the links,
 	// before the share's id, such as https://host.example/s/#; if empty, machines use the
 	// URL by which they have paired.
-	Shares   Shares
+	Shares   share.Store
 	NoShares bool
 	ShareURL string
 	// Previews shows lent ports in browsers, at names below its Domain. Without a Domain

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"slices"
@@ -35,7 +34,7 @@ func (h *Host) pageOptions() page.Options {
 		Bug: h.toolBug, Log: h.log,
 	}
 	if !h.opts.NoShares {
-		o.Guests = guests{h}
+		o.Guests = h.shares
 	}
 	if h.previews != nil {
 		o.Previews = h.previews.Source()
@@ -64,19 +63,6 @@ func (h *Host) Sees(p rights.Principal, id string) bool {
 	_, ok := catalogue{h, &p}.find(id)
 	return ok
 }
-
-// guests implements page.Guests.
-type guests struct{ h *Host }
-
-func (g guests) Admit(id string, secret [sha256.Size]byte, before string) (p rights.Principal, token string, ok bool) {
-	return g.h.admitGuest(id, secret, before)
-}
-
-func (g guests) Await(id string) {
-	g.h.sharedSoon(func() bool { g.h.mu.Lock(); defer g.h.mu.Unlock(); return g.h.shares[id] != nil })
-}
-
-func (g guests) End(id string) bool { return g.h.endShare(id) }
 
 // shown implements page.Terminals.
 type shown struct{ h *Host }
@@ -171,7 +157,7 @@ func (h *Host) entriesOf(p rights.Principal, all []rights.Entry) []rights.Entry 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.roster.Viewer(p)
-	all = append(all, h.shareEntriesLocked()...)
+	all = append(all, h.shares.Entries()...)
 	all = slices.DeleteFunc(all, func(e rights.Entry) bool {
 		return !v.Administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == rights.EntryPerson)
 	})

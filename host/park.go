@@ -75,7 +75,7 @@ func (h *Host) everyLocked() iter.Seq[*terminal] {
 // zero time if the terminal must not be kept.
 func (h *Host) parkUntilLocked(t *terminal, o *orphaned) time.Time {
 	during := min(h.opts.Park, t.keep.during)
-	if during <= 0 || !t.creator.resume || h.names.take(t.creator.principal).Err() != nil {
+	if during <= 0 || !t.creator.resume || h.names.Known(t.creator.principal).Err() != nil {
 		return time.Time{}
 	}
 	until := o.since.Add(during)
@@ -113,7 +113,7 @@ func (h *Host) parkLocked(t *terminal, p *parked) {
 		}
 	}
 	p.timer = time.AfterFunc(max(0, time.Until(p.until)), func() { over("its time is up") })
-	p.revoked = context.AfterFunc(h.names.take(t.creator.principal), func() { over("its machine's token was revoked or has expired") })
+	p.revoked = context.AfterFunc(h.names.Known(t.creator.principal), func() { over("its machine's token was revoked or has expired") })
 	h.leaveLocked(t, p)
 	h.parked = append(h.parked, t)
 	h.trimParkedLocked(t)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -107,6 +108,9 @@ func (h *Host) regroupLocked() {
 	}
 	h.callers.ToolsChanged()
 }
+
+// Lasting is rights.Names.Lasting.
+func (h *Host) Lasting(p rights.Principal) context.Context { return h.names.Lasting(p) }
 
 // ownedAnewLocked is called when a client connects as p, which may have another owner
 // than before.

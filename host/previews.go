@@ -79,7 +79,7 @@ func (h *Host) visitorOf(visitor string) (p rights.Principal, ok bool) {
 	case visitorLogin:
 		p, ok = h.logins.FindHash(hash)
 	case visitorGuest:
-		p, ok = h.guestWith(hash)
+		p, ok = h.shares.Guest(hash)
 	}
 	return p, ok && p.May(rights.Page)
 }
@@ -169,7 +169,7 @@ func (h *Host) openGuestPreview(w http.ResponseWriter, r *http.Request) *admissi
 		return admission.ErrNoToken
 	}
 	hash := sha256.Sum256([]byte(cookie.Value))
-	p, ok := h.guestWith(hash)
+	p, ok := h.shares.Guest(hash)
 	if !ok || p.GuestPort == 0 {
 		return admission.ErrNoToken
 	}

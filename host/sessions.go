@@ -22,7 +22,7 @@ func (h *Host) openSessions() {
 	if h.opts.Sessions {
 		o.Max = h.opts.MaxSessions
 	}
-	h.sessions, h.callers = sessions.New(o, sessions.AgentOptions{Lasting: h.Lasting, NameOf: h.shortName, Nodes: h.opts.Nodes,
+	h.sessions, h.callers = sessions.New(o, sessions.AgentOptions{Lasting: h.names.Lasting, NameOf: h.shortName, Nodes: h.opts.Nodes,
 		Sync: func() { h.agents.Each((*mcp.Server).Sync) }})
 	if h.opts.AgentShells && h.opts.Runner != nil {
 		h.shellTools = &shells.Tools{Agents: h.callers, IDOf: idOf, URIOf: h.uriOf, Audit: h.auditOf,

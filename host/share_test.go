@@ -19,31 +19,32 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/rights"
+	"tether/host/share"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc/wsconn"
 )
 
-// drawer is a host.Shares in memory.
+// drawer is a share.Store in memory.
 type drawer struct {
 	away bool // nothing can be stored
 	mu   sync.Mutex
-	all  []host.Share
+	all  []share.Link
 }
 
-// Kept implements host.Shares.
-func (d *drawer) Kept() []host.Share {
+// Kept implements share.Store.
+func (d *drawer) Kept() []share.Link {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.all)
 }
 
-// Moved implements host.Shares.
+// Moved implements share.Store.
 func (d *drawer) Moved() bool { return false }
 
-// Change implements host.Shares.
-func (d *drawer) Change(do func([]host.Share) []host.Share) error {
+// Change implements share.Store.
+func (d *drawer) Change(do func([]share.Link) []share.Link) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.away {
@@ -363,7 +364,7 @@ func TestGuestsPrograms(t *testing.T) {
 // links; another machine, or an observer, does not.
 func TestLinksEndWithATerminalOfTheHostBefore(t *testing.T) {
 	for token, want := range map[string]int{"machine.laptop.ann": 0, "machine.desk.ann": 1, "machine.laptop2.bob": 1, "observer.ann.ann": 1, "admin.root.": 1} {
-		kept := &drawer{all: []host.Share{{ID: shareID, Channel: uri, Machine: "laptop", Owner: "p-ann", Created: time.Now(), Until: time.Now().Add(time.Hour)}}}
+		kept := &drawer{all: []share.Link{{ID: shareID, Channel: uri, Machine: "laptop", Owner: "p-ann", Created: time.Now(), Until: time.Now().Add(time.Hour)}}}
 		s := newStaff(true, token)
 		h, url := serve(t, host.Options{Access: s, People: s, Shares: kept})
 		v := as(t, url, token, "a", viewOptions{})
@@ -410,7 +411,7 @@ func TestLinksThatCannotBeStored(t *testing.T) {
 	must.Do(t, machine.shares(uri, ids[2], false, time.Now().Add(time.Hour)))
 	testkit.Eventually(t, patience, "the links that work are stored", func() bool {
 		all := kept.Kept()
-		slices.SortFunc(all, func(a, b host.Share) int { return strings.Compare(a.ID, b.ID) })
+		slices.SortFunc(all, func(a, b share.Link) int { return strings.Compare(a.ID, b.ID) })
 		return len(all) == 2 && all[0].ID == ids[0] && len(all[0].Guests) == 1 && all[1].ID == ids[2]
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"tether/ahp"
-	"tether/host"
+	"tether/host/share"
 )
 
 const sharesVersion = 1
 
 // Shares keeps shares in a file, with only hashes of their secrets and of guests' tokens.
-// It implements host.Shares, and is safe for concurrent use.
+// It implements share.Store, and is safe for concurrent use.
 type Shares struct{ doc Doc[sharesFile] }
 
 // keptShare is a record of the file.
@@ -48,8 +48,8 @@ func OpenShares(at Place, onError func(error)) *Shares {
 		Lost: onError, Effect: ", and links must be made again"}}
 }
 
-// Kept implements host.Shares.
-func (s *Shares) Kept() []host.Share {
+// Kept implements share.Store.
+func (s *Shares) Kept() []share.Link {
 	f, err := s.doc.Now()
 	if err != nil {
 		s.doc.Lost(err)
@@ -58,7 +58,7 @@ func (s *Shares) Kept() []host.Share {
 	return f.shares()
 }
 
-// Moved implements host.Shares.
+// Moved implements share.Store.
 func (s *Shares) Moved() bool { return s.doc.Moved() }
 
 func (f *sharesFile) check() error {
@@ -71,10 +71,10 @@ func (f *sharesFile) check() error {
 }
 
 // shares returns those that have not expired.
-func (f *sharesFile) shares() (all []host.Share) {
+func (f *sharesFile) shares() (all []share.Link) {
 	now := time.Now()
 	for _, k := range slices.Concat(f.Shares, f.Ports) {
-		one := host.Share{ID: k.ID, Channel: k.Channel, Machine: k.Machine, Owner: k.Owner, Name: k.Name, Created: k.Created, Until: k.Until, Port: k.Port, Once: k.Once}
+		one := share.Link{ID: k.ID, Channel: k.Channel, Machine: k.Machine, Owner: k.Owner, Name: k.Name, Created: k.Created, Until: k.Until, Port: k.Port, Once: k.Once}
 		one.Secret = [sha256.Size]byte(k.Secret)
 		for _, g := range k.Guests {
 			if len(g) == sha256.Size {
@@ -88,8 +88,8 @@ func (f *sharesFile) shares() (all []host.Share) {
 	return all
 }
 
-// Change implements host.Shares.
-func (s *Shares) Change(do func(all []host.Share) []host.Share) error {
+// Change implements share.Store.
+func (s *Shares) Change(do func(all []share.Link) []share.Link) error {
 	return s.doc.Change(func(f *sharesFile) error {
 		now := sharesFile{Version: f.Version}
 		now.Shares, now.Ports = keptShares(do(f.shares()))
@@ -101,7 +101,7 @@ func (s *Shares) Change(do func(all []host.Share) []host.Share) error {
 	})
 }
 
-func keptShares(all []host.Share) (kept, ports []keptShare) {
+func keptShares(all []share.Link) (kept, ports []keptShare) {
 	kept = []keptShare{}
 	for i := range all {
 		one := &all[i]

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"tether/host"
 	"tether/host/access"
+	"tether/host/share"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/secret"
@@ -24,14 +24,14 @@ func TestShares(t *testing.T) {
 		t.Errorf("of no file: %v", got)
 	}
 	now := time.Now().UTC().Round(time.Second)
-	good := host.Share{ID: "abcdefgh", Channel: "ahp-terminal:/a", Secret: sha256.Sum256([]byte("a")), Machine: "laptop", Owner: "p-ann", Name: "laptop/web", Created: now,
+	good := share.Link{ID: "abcdefgh", Channel: "ahp-terminal:/a", Secret: sha256.Sum256([]byte("a")), Machine: "laptop", Owner: "p-ann", Name: "laptop/web", Created: now,
 		Until: now.Add(time.Hour), Once: true, Guests: [][sha256.Size]byte{sha256.Sum256([]byte("g"))}}
 	web := good
 	web.ID, web.Port = "cdefghij", 3000
 	over := good
 	over.ID, over.Until = "bcdefghi", now.Add(-time.Hour)
-	must.Do(t, s.Change(func([]host.Share) []host.Share { return []host.Share{web, good, over} }))
-	check.Equal(t, "kept", []host.Share{good, web}, access.OpenShares(access.File(path), nil).Kept())
+	must.Do(t, s.Change(func([]share.Link) []share.Link { return []share.Link{web, good, over} }))
+	check.Equal(t, "kept", []share.Link{good, web}, access.OpenShares(access.File(path), nil).Kept())
 	text, err := secret.ReadFile(path) // others may not read it
 	var before struct{ Shares []struct{ ID string } }
 	if err != nil || json.Unmarshal(text, &before) != nil || len(before.Shares) != 2 { // the expired one is there, too

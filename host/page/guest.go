@@ -23,9 +23,6 @@ var (
 	errNoShares    = &admission.Refusal{Status: http.StatusNotFound, Text: "this host has no shared links", Quiet: true}
 )
 
-// GuestName begins the name of a guest's principal; the id of the share follows.
-const GuestName = "guest "
-
 // opened is the answer for a guest.
 type opened struct {
 	Share     string `json:"share"`
@@ -82,7 +79,7 @@ func (pg *Page) openShare(w http.ResponseWriter, r *http.Request) *admission.Ref
 }
 
 func (pg *Page) answerGuest(w http.ResponseWriter, p rights.Principal, token string) {
-	a := opened{Share: strings.TrimPrefix(p.Name, GuestName), Terminal: p.Guest, Port: p.GuestPort, Token: token}
+	a := opened{Share: strings.TrimPrefix(p.Name, rights.GuestName), Terminal: p.Guest, Port: p.GuestPort, Token: token}
 	if until, ok := p.Life().Deadline(); ok {
 		a.ExpiresMs = time.Until(until).Milliseconds()
 	}

@@ -60,7 +60,7 @@ type Principal struct {
 	Role Role
 	// Live ends when the token is revoked or expires, with the reason as its cause; nil
 	// means never. What the token has opened ends with it. What belongs to the name ends
-	// with its last token: see host.Lasting.
+	// with its last token: see Names.
 	Live context.Context
 	// Owner is the id of the person who owns it; for a person, their own id. Empty means
 	// the host's administrator.
@@ -75,6 +75,9 @@ type Principal struct {
 	Steward bool              // an administrator with a browser's lesser rights: owns things without an owner
 	Token   [sha256.Size]byte // hash of the token by which it was admitted; zero if unknown
 }
+
+// GuestName begins the name of a guest's principal; the id of the share follows.
+const GuestName = "guest "
 
 // May reports whether the principal has a right.
 func (p Principal) May(r Right) bool {

@@ -117,8 +117,12 @@ const layers = `
 	host/ports < host;
 	agenttools, ahp, internal/bounded, jsonrpc < host/runs;
 	host/runs < host;
-	host, pairing, platform/secret < host/access;
+	host/login, jsonrpc < host/share;
+	host/share < host;
+	host/share, internal/retry, pairing, platform/ipc < host/access;
 	host/access < host/devices, host/leader;
+	host < host/devices, host/webhook;
+	host/page < host/oidc;
 	host/leader, events, mcp, internal/deliver < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
 	pairing, host/leader < host/oidc;

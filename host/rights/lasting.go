@@ -1,19 +1,19 @@
-package host
+package rights
 
 import (
 	"context"
 	"sync"
-
-	"tether/host/rights"
 )
 
 // A token ends what was opened with it. What belongs to a name (shells and the session of
 // an agent, its cached MCP server, its webhooks, the parked terminals of a machine) lasts
 // as long as the name has a valid token, so that a token can be replaced.
 
-// names knows how long what belongs to names lasts. It is safe for concurrent use.
-type names struct {
-	valid func(name string, role rights.Role) (rights.Principal, bool) // Options.Named; set once
+// Names knows how long what belongs to names lasts. It is safe for concurrent use.
+type Names struct {
+	// Valid returns the principal of a valid token of a name and role, also of one that
+	// was not shown yet; it may read a file. nil: only tokens that were shown count.
+	Valid func(name string, role Role) (p Principal, ok bool)
 
 	mu sync.Mutex
 	of map[string]*lasting // by Principal.Key
@@ -23,32 +23,24 @@ type names struct {
 type lasting struct {
 	live   context.Context
 	end    context.CancelCauseFunc
-	tokens map[context.Context]struct{} // Principal.Live of each of its tokens that is known here; guarded by names.mu
+	tokens map[context.Context]struct{} // Principal.Live of each of its tokens that is known here; guarded by Names.mu
 }
 
 // Lasting returns a context that ends when the principal's name has no valid token any
 // more, with this role and owner. It may read a file if p's own token has ended.
-func (h *Host) Lasting(p rights.Principal) context.Context {
-	if live := h.names.take(p); live.Err() == nil {
+func (n *Names) Lasting(p Principal) context.Context {
+	if live := n.Known(p); live.Err() == nil {
 		return live
 	}
-	if next, ok := h.names.other(p); ok {
-		return h.names.take(next)
+	if next, ok := n.other(p); ok {
+		return n.Known(next)
 	}
 	return p.Life()
 }
 
-// ofName returns the principal as the holder of what belongs to its name.
-func (h *Host) ofName(p rights.Principal) rights.Principal {
-	if p.Live != nil {
-		p.Live = h.Lasting(p)
-	}
-	return p
-}
-
-// take is Lasting for a principal with a valid token, or one whose name is known. It
+// Known is Lasting for a principal with a valid token, or one whose name is known. It
 // reads no file.
-func (n *names) take(p rights.Principal) context.Context {
+func (n *Names) Known(p Principal) context.Context {
 	if p.Live == nil {
 		return p.Life()
 	}
@@ -65,7 +57,7 @@ func (n *names) take(p rights.Principal) context.Context {
 }
 
 // addLocked counts a token of a name; l may be nil.
-func (n *names) addLocked(p rights.Principal, l *lasting) *lasting {
+func (n *Names) addLocked(p Principal, l *lasting) *lasting {
 	if l == nil {
 		l = &lasting{tokens: map[context.Context]struct{}{}}
 		l.live, l.end = context.WithCancelCause(context.Background())
@@ -83,7 +75,7 @@ func (n *names) addLocked(p rights.Principal, l *lasting) *lasting {
 
 // ended is called when a token has ended. With the last one that is known here, what
 // belongs to its name ends, unless another one is valid.
-func (n *names) ended(p rights.Principal, l *lasting) {
+func (n *Names) ended(p Principal, l *lasting) {
 	n.mu.Lock()
 	delete(l.tokens, p.Live)
 	last := len(l.tokens) == 0
@@ -106,10 +98,10 @@ func (n *names) ended(p rights.Principal, l *lasting) {
 
 // other returns the principal of another valid token of a name, also of one that was not
 // shown here yet.
-func (n *names) other(p rights.Principal) (next rights.Principal, ok bool) {
-	if n.valid == nil {
+func (n *Names) other(p Principal) (next Principal, ok bool) {
+	if n.Valid == nil {
 		return next, false
 	}
-	next, ok = n.valid(p.Name, p.Role)
+	next, ok = n.Valid(p.Name, p.Role)
 	return next, ok && next.Owner == p.Owner && next.Live != nil && next.Live.Err() == nil
 }
