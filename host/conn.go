@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/channel"
+	"tether/host/link"
 	"tether/host/ports"
 	"tether/host/rights"
 	"tether/host/sessions"
@@ -31,10 +32,6 @@ const (
 // the text in snapshots has bounds of its own.
 const maxMessage = 128 << 20 // bytes
 
-// maxValues bounds the JSON values in one message from a client, since each takes memory
-// when decoded. A change of title has a dozen, the tools of a session have some thousand.
-const maxValues = 32 << 10
-
 // maxReplies bounds the replies that wait for a client to read them, besides the reply to
 // the current request. While more wait, the host reads nothing from the client.
 const maxReplies = 16 << 10 // bytes
@@ -44,10 +41,10 @@ var errTooManyConnections = errors.New("host: too many connections")
 // remote describes the other end of a connection, as far as it is known before the first
 // message.
 type remote struct {
-	name       string           // for the log
-	principal  rights.Principal // the authenticated principal
-	socket     *net.TCPConn     // its socket; nil if that is another kind
-	recvMemory *recvMemory      // its share of the receive buffers; nil if it has none of its own
+	name      string           // for the log
+	principal rights.Principal // the authenticated principal
+	socket    *net.TCPConn     // its socket; nil if that is another kind
+	receiver  *link.Receiver   // its share of the receive buffers; nil if it has none of its own
 }
 
 // conn is one connection. The peer's read goroutine handles requests. Its write goroutine
@@ -59,7 +56,7 @@ type conn struct {
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
 	hold   *hold         // of the principal's view of the catalogue; set when the connection is opened
-	pulse  pulse         // set once
+	pulse  link.Pulse    // set once
 
 	dispatched ahp.Dispatch // owned by the read goroutine
 
@@ -97,15 +94,15 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
 		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
 	c.out = channel.NewOutbox(c)
-	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
+	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: link.MaxValues,
 		ControlBytes: maxReplies, Taken: ahp.MethodTaken})
 	c.news = h.sessions.NewNews(c)
-	c.pulse.limit, c.pulse.epoch, c.pulse.sending = h.opts.SilenceTime, h.epoch, func() bool { return c.peer.Sending() > 0 }
-	c.pulse.gone = func() { c.close(closeSilent, "the client sent nothing for too long") }
-	c.pulse.ch, _ = ch.(pinged)
-	if r.recvMemory != nil {
-		r.recvMemory.late = func() { c.close(closePolicy, "a message took too long to arrive") }
-		defer r.recvMemory.Release()
+	c.pulse.Limit, c.pulse.Epoch, c.pulse.Sending = h.opts.SilenceTime, h.epoch, func() bool { return c.peer.Sending() > 0 }
+	c.pulse.Gone = func() { c.close(closeSilent, "the client sent nothing for too long") }
+	c.pulse.Channel, _ = ch.(link.Pinged)
+	if r.receiver != nil {
+		r.receiver.Late = func() { c.close(closePolicy, "a message took too long to arrive") }
+		defer r.receiver.Release()
 	}
 	if err := h.open(c); err != nil {
 		_ = c.peer.CloseReason(closePolicy, err.Error()) // the connection ends even if this fails
@@ -117,7 +114,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	}
 	late := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer late.Stop()
-	defer c.pulse.watch(ctx)()
+	defer c.pulse.Watch(ctx)()
 	live := r.principal.Life()
 	defer context.AfterFunc(live, func() { c.expel(context.Cause(live).Error()) })()
 	h.log.Info().Str("remote", r.name).Str("principal", r.principal.Name).Msg("connected")
@@ -261,7 +258,7 @@ func (c *conn) Sending() time.Duration { return c.peer.Sending() }
 
 // Direct implements channel.Receiver.
 func (c *conn) Direct(limit int) (done bool) {
-	return emptied(c.remote.socket, limit) && c.peer.PullDirectly(context.Background(), limit)
+	return link.Emptied(c.remote.socket, limit) && c.peer.PullDirectly(context.Background(), limit)
 }
 
 // pull returns the next message for the write goroutine when no short reply waits. It
@@ -355,7 +352,7 @@ var methods = map[string]method{
 
 // Handle implements jsonrpc.Handler.
 func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
-	done, err := c.decoding(ctx, r.Params)
+	done, err := c.h.messages.Decode(ctx, c.remote.principal.Name, link.DecodedSize(r.Params))
 	if err != nil {
 		return // the connection has ended
 	}

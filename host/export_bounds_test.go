@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"reflect"
-	"time"
 	"weak"
 
 	"tether/agenttools"
@@ -125,33 +124,10 @@ func (h *Host) Taken(id string) (n int64) {
 	defer h.mu.Unlock()
 	for c := range h.conns {
 		if c.client != nil && c.client.id == id {
-			n += c.pulse.ch.Written()
+			n += c.pulse.Channel.Written()
 		}
 	}
 	return n
-}
-
-// writtenTo is a channel to which so much was written.
-type writtenTo int64
-
-func (w *writtenTo) Ping(context.Context) error { return nil }
-func (w *writtenTo) Written() int64             { return int64(*w) }
-
-// PingPatience is how long a ping may take to a peer that has said nothing since it was
-// sent so much.
-func PingPatience(limit time.Duration, sent int64) time.Duration {
-	var ch writtenTo
-	p := pulse{limit: limit, epoch: time.Now(), ch: &ch}
-	p.note()
-	ch = writtenTo(sent)
-	return p.timeout()
-}
-
-// PulseDue is when a connection that was heard at a moment is looked at again, both
-// counted from the host's start.
-func PulseDue(limit, heard time.Duration) time.Duration {
-	p := pulse{limit: limit, epoch: time.Now().Add(-heard)}
-	return heard + p.wait(limit)
 }
 
 // Screen is the terminal's screen, and whether a part of it is unknown.

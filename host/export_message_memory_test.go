@@ -1,12 +1,8 @@
 package host
 
 import (
-	"context"
-	"sync/atomic"
-	"testing/synctest"
-	"time"
-
-	"tether/host/rights"
+	"reflect"
+	"sync"
 )
 
 // Lock keeps the host from doing anything until the function it returns is called.
@@ -15,31 +11,34 @@ func (h *Host) Lock() (unlock func()) {
 	return h.mu.Unlock
 }
 
-// spent is how much of a budget is used, in bytes, and how many wait for more.
-func spent(b *budget) (used, waiting int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, n := range b.used {
-		used += n
+// spent is how much of one of the budgets of the host is used, in bytes, and how many
+// wait for more.
+func (h *Host) spent(name string) (used, waiting int) {
+	b := reflect.ValueOf(h.messages).Elem().FieldByName(name)
+	mu := (*sync.Mutex)(b.FieldByName("mu").Addr().UnsafePointer())
+	mu.Lock()
+	defer mu.Unlock()
+	for all := b.FieldByName("used").MapRange(); all.Next(); {
+		used += int(all.Value().Int())
 	}
-	return used, len(b.waiting)
+	return used, b.FieldByName("waiting").Len()
 }
 
 // Decoding is how many bytes decoded messages are thought to take, and how many messages
 // wait to be decoded.
-func (h *Host) Decoding() (bytes, waiting int) { return spent(&h.messages.decoded) }
+func (h *Host) Decoding() (bytes, waiting int) { return h.spent("decoded") }
 
 // Receiving is the size of the receive buffers besides their first 16 KiB, and the number
 // of connections that wait for one.
 func (h *Host) Receiving() (bytes, waiting int) {
-	medium, m := spent(&h.messages.medium)
-	long, l := spent(&h.messages.long)
+	medium, m := h.spent("medium")
+	long, l := h.spent("long")
 	return medium + long, m + l
 }
 
 // Sending is the number of bytes that wait for slow readers, and of connections that wait
 // for room.
-func (h *Host) Sending() (bytes, waiting int) { return spent(&h.messages.sending) }
+func (h *Host) Sending() (bytes, waiting int) { return h.spent("Sending") }
 
 // Straggler returns what PullDirectly of another goroutine may still do once when the
 // connection has ended for which replies wait.
@@ -55,7 +54,7 @@ func (h *Host) Straggler() (pull func()) {
 }
 
 // Asked is the same of the requests of agents over HTTP.
-func (h *Host) Asked() (bytes, waiting int) { return spent(&h.messages.asked) }
+func (h *Host) Asked() (bytes, waiting int) { return h.spent("asked") }
 
 // TextPath is where a terminal can be had as text.
 func (h *Host) TextPath(uri string) string {
@@ -63,34 +62,3 @@ func (h *Host) TextPath(uri string) string {
 	defer h.mu.Unlock()
 	return "/terminals/" + h.terminals[uri].id + ".txt"
 }
-
-// Arrival receives a longer message that arrives after the given time, in pieces if it is
-// very long, and reports whether that was too late. It runs in a bubble.
-func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {
-	in := h.newRecvMemory(rights.Principal{Name: "m"})
-	var fired atomic.Bool
-	in.late = func() { fired.Store(true) }
-	defer in.Release()
-	_ = in.Reserve(context.Background(), 128<<10)
-	time.Sleep(after)
-	if veryLong {
-		_ = in.Reserve(context.Background(), 1<<20)
-		time.Sleep(after)
-	}
-	in.Arrived()
-	time.Sleep(time.Hour)
-	synctest.Wait()
-	return fired.Load()
-}
-
-// Budget is budget, for tests.
-type Budget struct{ b budget }
-
-// NewBudget returns one of so many bytes, of which a name may take a part.
-func NewBudget(most, part int) *Budget { return &Budget{newBudget(most, part)} }
-
-// Take is take.
-func (x *Budget) Take(ctx context.Context, name string, n int) error { return x.b.take(ctx, name, n) }
-
-// Give is give.
-func (x *Budget) Give(name string, n int) { x.b.give(name, n) }

@@ -11,6 +11,7 @@ import (
 	"tether/ahp"
 	"tether/host/admission"
 	"tether/host/channel"
+	"tether/host/link"
 	"tether/host/login"
 	"tether/host/page"
 	"tether/host/ports"
@@ -42,7 +43,7 @@ type Host struct {
 	creates  bounded.Rates     // limits new terminals of machines, by name
 	agents   mcp.Servers       // for each principal that has connected
 	logins   *login.Table      // set once
-	messages *messageMemory
+	messages *link.Memory
 	asks     bounded.Slots // of requests under way at the doors for agents and people, by name
 	shares   *share.Book
 	runs     *runs.Runs
@@ -97,7 +98,7 @@ func New(o Options) *Host {
 		rowVersion: 1, // 0 means that a client has no version yet
 		agents:     mcp.Servers{Max: sessions.MaxAgents},
 		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
-		messages:   newMessageMemory(o.ArrivalTime),
+		messages:   link.NewMemory(o.ArrivalTime),
 		asks:       bounded.Slots{Each: mostPerName(o)},
 		terminals:  make(map[string]*terminal),
 		byID:       make(map[string]*terminal),

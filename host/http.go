@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"tether/host/admission"
+	"tether/host/link"
 	"tether/host/rights"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
@@ -28,7 +29,7 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	in := h.newRecvMemory(p)
+	in := h.messages.NewReceiver(p.Name)
 	ch, err := wsconn.Accept(w, r, wsconn.Options{ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in, WriteTimeout: h.opts.StallTime})
 	if err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
@@ -36,7 +37,7 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	// Not with h.ctx: Close ends each connection with a close message, and the end of its
 	// context would come before that.
-	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, socket: boundSending(ch.Socket()), recvMemory: in}) // logged there
+	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, socket: link.BoundSending(ch.Socket()), receiver: in}) // logged there
 }
 
 // asking serves a request that may take long, unless its principal has as many of them as

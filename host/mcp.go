@@ -13,6 +13,7 @@ import (
 	"tether/agenttools"
 	"tether/events"
 	"tether/host/admission"
+	"tether/host/link"
 	"tether/host/rights"
 	"tether/host/sessions"
 	"tether/host/shells"
@@ -168,7 +169,7 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p rights.Principa
 	defer cancel()
 	defer context.AfterFunc(p.Life(), cancel)()
 	r = r.WithContext(ctx)
-	done, why := h.messages.whole(w, r, p.Name)
+	done, why := h.messages.Whole(w, r, p.Name)
 	if why != nil {
 		h.checks.Refuse(w, r, why)
 		return
@@ -193,13 +194,13 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p rights.Princip
 		h.checks.Refuse(w, r, why)
 		return
 	}
-	in := h.newRecvMemory(p)
+	in := h.messages.NewReceiver(p.Name)
 	ch, err := wsconn.Accept(w, r, wsconn.Options{ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in, WriteTimeout: h.opts.StallTime})
 	if err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
-	in.late = func() { _ = ch.CloseReason(closePolicy, "a message took too long to arrive") }
+	in.Late = func() { _ = ch.CloseReason(closePolicy, "a message took too long to arrive") }
 	from := remote{name: r.RemoteAddr, principal: p}
 	h.audit(rights.AuditConnected, from, rights.AuditEvent{Detail: "MCP over WebSocket"})
 	ctx, lapse := h.unlapsed(h.ctx)
@@ -221,7 +222,7 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p rights.Princip
 // of bytes as requests over HTTP. It implements mcp.Messages.
 type agentConn struct {
 	*Lines
-	all  *messageMemory
+	all  *link.Memory
 	name string      // of the principal
 	tell func()      // called for each message
 	free atomic.Bool // a short call that is not counted is under way
@@ -237,7 +238,7 @@ func (c *agentConn) Next() (data []byte, done func(), err error) {
 		return nil, nil, err
 	}
 	c.tell()
-	done, why := c.all.called(c.name, frame, &c.free)
+	done, why := c.all.Called(c.name, frame, &c.free)
 	if why != nil {
 		return frame, nil, why
 	}

@@ -207,21 +207,6 @@ func rawSocketAt(t *testing.T, url string) net.Conn {
 	return socket
 }
 
-// A long message has 30 s to arrive, and again as long if it is very long.
-func TestLongMessagesArriveInTime(t *testing.T) {
-	for _, c := range []struct {
-		after          time.Duration
-		veryLong, late bool
-	}{{29 * time.Second, false, false}, {31 * time.Second, false, true}, {29 * time.Second, true, false}, {31 * time.Second, true, true}} {
-		synctest.Test(t, func(t *testing.T) {
-			h := testHost(t, host.Options{})
-			if got := h.Arrival(c.after, c.veryLong); got != c.late {
-				t.Errorf("after %v, very long %v: it is too late: %v", c.after, c.veryLong, got)
-			}
-		})
-	}
-}
-
 // Connections of all kinds together make the host hold the most: messages that do not
 // end, of machines and of agents; snapshots and texts that nobody reads; and requests of
 // agents that do not end. All of it takes less than promised, everybody else is served
@@ -611,34 +596,6 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 		pull()
 		if used, _ := h.Sending(); used != 0 {
 			t.Errorf("%d bytes are never given back", used)
-		}
-	})
-}
-
-// Whoever waits for many bytes delays nobody but later messages of the same name.
-func TestNobodyWaitsBehindAnothersLargeMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := host.NewBudget(100, 60)
-		got := make(chan string, 4)
-		take := func(name string, n int) {
-			go func() {
-				if b.Take(t.Context(), name, n) == nil {
-					got <- fmt.Sprint(name, n)
-				}
-			}()
-			synctest.Wait()
-		}
-		take("a", 60)
-		take("b", 50)
-		take("c", 20)
-		take("b", 5)
-		if first, second := <-got, <-got; first != "a60" || second != "c20" || len(got) > 0 {
-			t.Errorf("%s and %s got bytes, and %d more", first, second, len(got))
-		}
-		b.Give("a", 60)
-		synctest.Wait()
-		if len(got) != 2 {
-			t.Errorf("%d of two got bytes", len(got))
 		}
 	})
 }

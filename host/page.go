@@ -27,7 +27,7 @@ func (h *Host) pageOptions() page.Options {
 		},
 		Register: h.opts.Register, Pushes: h.opts.Pushes, Provider: h.opts.Provider,
 		Scripts: web.Complete(), StallTime: h.opts.StallTime, Done: h.ctx.Done(),
-		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.send, Runs: h.pageRuns,
+		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.Send, Runs: h.pageRuns,
 		Audit: func(kind string, r *http.Request, by rights.Principal, ev rights.AuditEvent) {
 			h.audit(kind, remote{name: r.RemoteAddr, principal: by}, ev)
 		},

@@ -108,37 +108,3 @@ func TestASilentSocketIsNoticed(t *testing.T) {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))(t)
 	testkit.Eventually(t, testkit.Patience, "the host notices", func() bool { return !ended.at("").IsZero() })
 }
-
-// The wait for a ping grows with the data that may be in transit to a slow client, not
-// with all data ever sent.
-func TestAPingIsWaitedForWithinReason(t *testing.T) {
-	const limit = 30 * time.Second
-	if got := host.PingPatience(limit, 80<<10); got != limit+10*time.Second {
-		t.Errorf("behind 80 KiB: %v", got)
-	}
-	for _, sent := range []int64{1 << 30, 10 << 30, 1 << 40} {
-		if got := host.PingPatience(limit, sent); got < limit || got > time.Hour {
-			t.Errorf("after %d bytes: %v", sent, got)
-		}
-	}
-}
-
-// Connections that were heard at different moments are pinged together: an idle host
-// sleeps between.
-func TestPingsGoOutTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const limit = 30 * time.Second
-		moments := map[time.Duration]bool{}
-		for i := range 50 {
-			heard := time.Duration(i) * 311 * time.Millisecond // within 16 s
-			due := host.PulseDue(limit, heard)
-			if late := due - heard - limit; late < 0 || late >= limit/8 {
-				t.Fatalf("heard at %v it is looked at %v too late", heard, late)
-			}
-			moments[due] = true
-		}
-		if len(moments) > 6 {
-			t.Errorf("50 connections are looked at in %d moments", len(moments))
-		}
-	})
-}

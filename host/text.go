@@ -14,7 +14,7 @@ import (
 
 // shortcut handles a terminal/output that has the form of ahp.AppendOutput.
 func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) {
-	c.pulse.note() // every message comes here first
+	c.pulse.Note() // every message comes here first
 	d := &c.dispatched
 	if c.client == nil || c.h.draining.Load() || !d.CutOutput(msg) {
 		return false, nil
@@ -23,7 +23,7 @@ func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) 
 	if err != nil {
 		return false, nil
 	}
-	given, err := c.taking(ctx, len(msg))
+	given, err := c.h.messages.Decode(ctx, c.remote.principal.Name, len(msg))
 	if err != nil {
 		return true, nil // the connection has ended
 	}

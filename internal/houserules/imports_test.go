@@ -97,7 +97,7 @@ const layers = `
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/bounded < agent/local;
-	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp, platform/ipc < host;
+	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp < host;
 	agenttools, ahp, internal/jsonspan, shellint < host/output;
 	host/output < host;
 	NONE < host/web, host/webpush;
@@ -112,7 +112,8 @@ const layers = `
 	host/page < host;
 	ahp, internal/jsonspan < host/channel;
 	ahp < host/rights;
-	host/admission, host/channel, host/preview, host/rights < host;
+	host/admission, jsonrpc, mcp, platform/ipc < host/link;
+	host/channel, host/link, host/preview, host/rights < host;
 	agenttools, host/preview, host/rights, internal/oneconn, jsonrpc < host/ports;
 	host/ports < host;
 	agenttools, ahp, internal/bounded, jsonrpc < host/runs;

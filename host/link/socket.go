@@ -1,4 +1,4 @@
-package host
+package link
 
 import (
 	"net"
@@ -6,10 +6,10 @@ import (
 	"tether/platform/ipc"
 )
 
-// emptied reports whether the peer has acknowledged all but limit bytes, so that the
+// Emptied reports whether the peer has acknowledged all but limit bytes, so that the
 // socket takes as many without blocking. It returns false if there is no socket or the
 // system does not report that.
-func emptied(socket *net.TCPConn, limit int) bool {
+func Emptied(socket *net.TCPConn, limit int) bool {
 	if socket == nil {
 		return false
 	}
@@ -22,9 +22,9 @@ func emptied(socket *net.TCPConn, limit int) bool {
 // reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
 const sendBuffer = 256 << 10
 
-// boundSending bounds the send buffer of the TCP socket of a connection, which may be
+// BoundSending bounds the send buffer of the TCP socket of a connection, which may be
 // below TLS, and returns the socket. For other connections it returns nil.
-func boundSending(conn net.Conn) *net.TCPConn {
+func BoundSending(conn net.Conn) *net.TCPConn {
 	for {
 		switch c := conn.(type) {
 		case *net.TCPConn:
