@@ -15,6 +15,7 @@ type Backdrop struct {
 	gap        int64          // position of the newest text that is missing; 0: none
 	waits      []byte         // text that has left and that the screen has not processed
 	batch      int            // bound of waits, in bytes
+	cost       int            // of screen, in bytes; 0: it is not known
 }
 
 // Shown is a screen as bytes.
@@ -22,7 +23,6 @@ type Shown struct {
 	Cols, Rows int
 	Replay     []byte // makes a fresh terminal of that size the same; nil: blank, or too large
 	Exact      bool   // everything on it is known
-	Gap        int64  // position of the newest missing text behind the screen, 0 if none is
 }
 
 // NewBackdrop returns a blank screen at a position. Up to batch bytes of text wait for
@@ -35,13 +35,16 @@ func NewBackdrop(cols, rows int, at int64, batch int) Backdrop {
 // At returns the position.
 func (b *Backdrop) At() int64 { return b.at }
 
+// Gap returns the position of the newest text that is missing, or 0.
+func (b *Backdrop) Gap() int64 { return b.gap }
+
 // Blank reports whether the screen is known to be blank because nothing has left.
 func (b *Backdrop) Blank() bool { return b.screen == nil && len(b.waits) == 0 && !b.unknown }
 
 // Screen returns the screen after it has processed all text that has left. It is valid
 // until the next call of another method; the caller does not change it.
 func (b *Backdrop) Screen() *screen.Screen {
-	if b.screen == nil {
+	if b.cost = 0; b.screen == nil {
 		if b.screen = screen.NewState(b.cols, b.rows); b.unknown {
 			b.screen.Doubt()
 		}
@@ -125,12 +128,12 @@ func (b *Backdrop) Missing(at int64) {
 // Lose drops the screen and moves the position: what text before it has left is unknown.
 func (b *Backdrop) Lose(at int64) {
 	b.cols, b.rows = b.Size()
-	b.screen, b.unknown, b.waits, b.at = nil, true, nil, at
+	b.screen, b.cost, b.unknown, b.waits, b.at = nil, 0, true, nil, at
 }
 
 // Draw replaces the screen by another one, of which the backdrop becomes the owner.
 func (b *Backdrop) Draw(is *screen.Screen, at int64) {
-	b.screen, b.unknown, b.gap, b.waits, b.at = is, false, 0, nil, at
+	b.screen, b.cost, b.unknown, b.gap, b.waits, b.at = is, 0, false, 0, nil, at
 }
 
 // SetBatch changes the bound of the text that waits, in bytes.
@@ -160,16 +163,34 @@ func (b *Backdrop) Show() Shown {
 		s.Replay = is.Replay()
 		s.Exact = !is.Doubtful() && s.Replay != nil
 	}
-	if b.gap >= b.at {
-		s.Gap = b.gap
-	}
 	return s
+}
+
+// Clone returns a copy that does not depend on b: one may be advanced while the other is
+// read.
+func (b *Backdrop) Clone() Backdrop {
+	c := *b
+	if c.waits = nil; len(b.waits) > 0 {
+		c.waits = append(make([]byte, 0, cap(b.waits)), b.waits...)
+	}
+	if b.screen != nil {
+		c.screen = b.screen.Clone()
+	}
+	return c
+}
+
+// Follow makes b the same as a clone of it that was advanced meanwhile, but for what was
+// found to be missing since then.
+func (b *Backdrop) Follow(clone *Backdrop) {
+	gap, unknown := b.gap, b.unknown
+	*b = *clone
+	b.gap, b.unknown = gap, unknown
 }
 
 // Cost returns the memory that it takes, in bytes.
 func (b *Backdrop) Cost() int {
-	if b.screen == nil {
-		return cap(b.waits)
+	if b.screen != nil && b.cost == 0 {
+		b.cost = b.screen.Cost()
 	}
-	return cap(b.waits) + b.screen.Cost()
+	return cap(b.waits) + b.cost
 }

@@ -38,7 +38,13 @@ func (m *Marks[M]) Cap() int { return m.list.Cap() }
 
 // Search returns the number of the first mark at or after an offset, or End.
 func (m *Marks[M]) Search(off int64) (n int64) {
-	return m.first + int64(sort.Search(m.list.Len(), func(i int) bool { return (*m.list.At(i)).Offset() >= off }))
+	return m.Find(func(n int64) bool { return (*m.At(n)).Offset() >= off })
+}
+
+// Find returns the number of the first mark for which reached is true, or End. It must be
+// true for all later marks, too.
+func (m *Marks[M]) Find(reached func(n int64) bool) (n int64) {
+	return m.first + int64(sort.Search(m.list.Len(), func(i int) bool { return reached(m.first + int64(i)) }))
 }
 
 // Drop drops the marks before number to.

@@ -40,9 +40,10 @@ type missed struct {
 
 func (m missed) Gap() (from, to int64) { return m.from, m.to }
 
-func (l contractLog) Miss(n int64) {
+func (l contractLog) Miss(n int64) (shown string) {
 	end := l.t.log.End()
 	l.t.gap(missed{errors.New("missing"), end, end + n})
+	return ""
 }
 
 func (l contractLog) Shrink() {

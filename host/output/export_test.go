@@ -7,6 +7,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
+	"tether/record"
 	"tether/screen"
 )
 
@@ -63,15 +64,15 @@ func TakeUp(cols, rows int, begin []byte, texts [][]byte) (leapt bool, over, thr
 		runs = append(runs, run{esc: esc, size: found.Size, rows: found.Rows, styled: found.Styled})
 		end += int64(found.Size)
 	}
-	take := func(how func(*oldest, *stretch)) *screen.Screen {
+	take := func(how func(*stretch, *record.Backdrop)) *screen.Screen {
 		at := int64(len(begin))
-		o := oldest{cols: cols, rows: rows, pos: at}
-		o.begun().Write(begin)
-		how(&o, &stretch{runs: runs, at: at, end: end})
-		return o.screen
+		b := record.NewBackdrop(cols, rows, 0, 0)
+		b.Leave(begin, at)
+		how(&stretch{runs: runs, at: at, end: end}, &b)
+		return b.Screen()
 	}
-	over = take(func(o *oldest, s *stretch) { leapt = o.leap(s) })
-	through = take((*oldest).takeUp)
+	over = take(func(s *stretch, b *record.Backdrop) { leapt = s.leap(b) })
+	through = take((*stretch).takeUp)
 	return leapt, over, through
 }
 

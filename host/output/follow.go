@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tether/ahp"
+	"tether/record"
 )
 
 // What a log passes on to a log of the same terminal at another node, and what that does
@@ -56,10 +57,10 @@ func (l *Log) Reset(r *Reset, told bool) {
 	}
 	l.content.count = r.Count
 	l.applied = r.Offset
-	l.offsets.step(l.content.end, r.Offset)
+	l.offsets.step(l.content.end, r.Offset, 0)
 	l.marks.reset(r.Commands, l.content.end)
 	if r.drawn == nil {
-		l.show(oldest{cols: r.Cols, rows: r.Rows, pos: l.content.end})
+		l.show(record.NewBackdrop(r.Cols, r.Rows, l.content.end, 0))
 		return
 	}
 	l.show(r.drawn.at(l.content.end + r.Screen.After))
@@ -109,12 +110,12 @@ func (l *Log) FollowNote(end int64, action []byte) error {
 	case t.Size() > 0 && end <= l.applied:
 		return nil
 	case t.Size() > 0:
-		l.oldest.gap = l.content.end
+		l.backdrop.Missing(l.content.end)
 		l.content.appendText(t.Quoted[1:len(t.Quoted)-1], t.found, false)
 	}
 	if end > l.applied {
 		l.applied = end
-		l.offsets.step(l.content.end, end)
+		l.offsets.step(l.content.end, end, 0)
 	}
 	l.to.Note(action, l.content.end, t.Size() == 0)
 	return nil

@@ -3,6 +3,9 @@
 // machine, another node or a process feeds a [Log], which does not know which; clients,
 // nodes and agents read from it. It sends nothing itself: an [Emitter] passes on what is
 // appended.
+//
+// Marks and the screen are those of package record. Text is kept as it came in JSON, and
+// processed for the screen without the owner's lock, so both are not shared.
 package output
 
 import (
@@ -13,6 +16,7 @@ import (
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
+	"tether/record"
 )
 
 const (
@@ -48,17 +52,17 @@ type Emitter interface {
 type Log struct {
 	State ahp.TerminalState // without Content; changed by actions, or by the owner
 
-	to      Emitter
-	content content
-	marks   marks
-	offsets textOffsets
-	oldest  oldest
-	dropped stretch    // text that oldest has not processed yet
-	sized   int64      // number of the first mark whose size oldest does not have
-	shown   int64      // how often oldest was replaced
-	drawing sync.Mutex // taken before the owner's lock; held while a screen is drawn
-	strip   *stripper  // nil while the owner's text cannot be within a mark
-	applied int64      // length of the owner's text, in bytes of UTF-8, up to which it is here
+	to       Emitter
+	content  content
+	marks    marks
+	offsets  textOffsets
+	backdrop record.Backdrop // its screen never changes: clones do
+	dropped  stretch         // text that backdrop has not processed yet
+	sized    int64           // number of the first mark whose size backdrop does not have
+	shown    int64           // how often backdrop was replaced
+	drawing  sync.Mutex      // taken before the owner's lock; held while a screen is drawn
+	strip    *stripper       // nil while the owner's text cannot be within a mark
+	applied  int64           // length of the owner's text, in bytes of UTF-8, up to which it is here
 }
 
 // New returns the log of a terminal in a state. It keeps about limit bytes of text.
@@ -88,7 +92,7 @@ func (l *Log) Ended() int64 { return l.marks.ended }
 func (l *Log) SetEnded(n int64) { l.marks.ended, l.marks.base = n, n }
 
 // Blank reports whether nothing was ever recorded.
-func (l *Log) Blank() bool { return l.content.end == 0 && len(l.marks.list) == 0 && l.applied == 0 }
+func (l *Log) Blank() bool { return l.content.end == 0 && l.marks.End() == 0 && l.applied == 0 }
 
 // Fits reports whether n bytes at an offset stay within MaxPosition.
 func (l *Log) Fits(off int64, n int) bool { return max(off, l.applied) <= MaxPosition-int64(n) }
@@ -123,7 +127,7 @@ func (l *Log) Place(off int64, t Text, after *Drawn) (began, pos int64, ok bool)
 		l.endStrip()
 		l.applied = off
 		l.missing(gap)
-		l.offsets.lost += gap
+		l.offsets.step(l.content.end, off, gap)
 	}
 	end := off + int64(t.Size())
 	began, pos = l.applied, l.content.end
@@ -165,9 +169,7 @@ func (n Note) Action(line string) []byte {
 // missing shows in the text that n bytes are missing there, and counts them in the state.
 func (l *Log) missing(n int64) {
 	l.State.Meta.Missing += n
-	if l.oldest.gap = l.content.end; l.content.end == 0 {
-		l.oldest.unknown = true // the screen may not have been blank before
-	}
+	l.backdrop.Missing(l.content.end)
 	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
 	quoted := jsonspan.AppendQuoteString(nil, line)
 	l.content.appendText(quoted[1:len(quoted)-1], jsonspan.Check{Size: len(line)}, false)
@@ -225,15 +227,15 @@ func (l *Log) ToldExit() bool { return l.marks.exited() }
 
 // DropText drops all text without telling subscribers. Positions continue.
 func (l *Log) DropText() {
-	l.marks.forget(l.content.end)
+	l.marks.drop(l.marks.Search(l.content.end))
 	l.content.clear()
 	l.blank()
-	l.oldest.unknown = true
+	l.backdrop.Lose(l.content.end)
 }
 
 // Held returns the memory that the log takes, in bytes.
 func (l *Log) Held() int64 {
-	return int64(l.content.held()+l.oldest.cost) + int64(l.marks.bytes)
+	return int64(l.content.held() + l.backdrop.Cost() + l.marks.bytes)
 }
 
 // screenPart: the screen behind dropped text may take one part in this many of a
@@ -245,7 +247,8 @@ const screenPart = 8
 func (l *Log) Shrink(level, beside int64) {
 	l.marks.shrink(int(level / 3))
 	l.content.shrink(int(level - beside - int64(l.marks.bytes)))
-	if int64(l.oldest.cost) > level/screenPart {
-		l.lose()
+	if int64(l.backdrop.Cost()) > level/screenPart {
+		l.backdrop.Lose(l.backdrop.At())
+		l.shown++
 	}
 }

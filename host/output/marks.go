@@ -1,11 +1,10 @@
 package output
 
 import (
-	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
+	"tether/record"
 	"tether/vocab"
 )
 
@@ -27,15 +26,17 @@ type mark struct {
 	exited   bool
 }
 
-// marks are the marks of one terminal, by position. Mark number n is list[n-first].
+// Offset returns the mark's position.
+func (x mark) Offset() int64 { return x.pos }
+
+// marks are the marks of one terminal, by position.
 type marks struct {
-	list  []mark
-	first int64 // number of dropped marks
+	record.Marks[mark]
 	from  int64 // position up to which marks were dropped
 	ended int64 // ends of commands so far, including those unknown to the host
 	base  int64 // of these, the ends before the first mark
 	known bool  // ended is certain: it follows from a command's number
-	bytes int   // of command lines in list
+	bytes int   // of command lines
 }
 
 // cost returns the memory of a mark in addition to the struct, in bytes.
@@ -48,52 +49,42 @@ func (x *mark) cost() int {
 
 func (m *marks) add(x mark) {
 	x.ended = m.ended
-	m.list = append(m.list, x)
+	m.Add(x)
 	m.bytes += x.cost()
-	for len(m.list) > maxMarks {
-		m.drop(len(m.list) / 4)
+	if m.Len() > maxMarks {
+		m.drop(m.First() + maxMarks/4)
 	}
 	m.shrink(maxMarkBytes)
 }
 
 // shrink drops the oldest marks until the others have at most n bytes, or one is left.
 func (m *marks) shrink(n int) {
-	for m.bytes > n && len(m.list) > 1 {
-		m.drop(max(1, len(m.list)/4))
+	for m.bytes > n && m.Len() > 1 {
+		m.drop(m.First() + max(1, int64(m.Len()/4)))
 	}
 }
 
-// drop removes the n oldest marks.
-func (m *marks) drop(n int) {
-	m.from = max(m.from, m.list[n-1].pos)
-	m.base = m.list[n-1].ended
-	for i := range n {
-		m.bytes -= m.list[i].cost()
+// drop drops the marks before number to.
+func (m *marks) drop(to int64) {
+	for n := m.First(); n < to; n++ {
+		x := m.At(n)
+		m.from, m.base = max(m.from, x.pos), x.ended
+		m.bytes -= x.cost()
 	}
-	m.list = slices.Delete(m.list, 0, n)
-	m.first += int64(n)
-}
-
-// forget drops all marks before a position, because the text between them is not known
-// any more.
-func (m *marks) forget(pos int64) {
-	if n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos }); n > 0 {
-		m.drop(n)
-	}
+	m.Drop(to)
 }
 
 // trim drops marks before a position if there are many.
 func (m *marks) trim(pos int64) {
-	n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos })
-	if n > maxMarks/8 {
+	if n := m.Search(pos); n-m.First() > maxMarks/8 {
 		m.drop(n)
 	}
 }
 
 // before returns how many commands have ended before mark number n.
 func (m *marks) before(n int64) int64 {
-	if i := n - m.first; i > 0 {
-		return m.list[i-1].ended
+	if n > m.First() {
+		return m.At(n - 1).ended
 	}
 	return m.base
 }
@@ -101,11 +92,10 @@ func (m *marks) before(n int64) int64 {
 // at returns the number of the next mark for a reader at an offset, and the position of
 // the text there.
 func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
-	i := sort.Search(len(m.list), func(i int) bool { return text.at(m.list[i].pos)+m.before(m.first+int64(i)) >= off })
-	n = m.first + int64(i)
+	n = m.Find(func(n int64) bool { return text.at(m.At(n).pos)+m.before(n) >= off })
 	pos = text.pos(max(0, off-m.before(n)))
-	if i < len(m.list) {
-		pos = min(pos, m.list[i].pos)
+	if n < m.End() {
+		pos = min(pos, m.At(n).pos)
 	}
 	return pos, n
 }
@@ -121,8 +111,8 @@ func (m *marks) began(n int64, open int, pos int64) {
 		m.known = true
 		more := ended - m.ended
 		m.ended, m.base = ended, m.base+more
-		for i := range m.list {
-			m.list[i].ended += more
+		for n := m.First(); n < m.End(); n++ {
+			m.At(n).ended += more
 		}
 	case ended > m.ended:
 		m.ended = ended
@@ -143,19 +133,20 @@ func commandNumber(id string) int64 {
 	return n
 }
 
-// end returns how many marks there have ever been.
-func (m *marks) end() int64 { return m.first + int64(len(m.list)) }
-
 // exited reports whether there is a mark of an exit.
 func (m *marks) exited() bool {
-	return slices.ContainsFunc(m.list, func(x mark) bool { return x.exited })
+	n := m.First()
+	for n < m.End() && !m.At(n).exited {
+		n++
+	}
+	return n < m.End()
 }
 
 // reset makes the text at a position the first that is known. So many commands have ended
 // before.
 func (m *marks) reset(ended, pos int64) {
 	m.from, m.ended = pos, ended
-	if len(m.list) == 0 {
+	if m.Len() == 0 {
 		m.base = ended
 	} else {
 		m.add(mark{pos: pos})
@@ -163,13 +154,4 @@ func (m *marks) reset(ended, pos int64) {
 }
 
 // endedBefore returns how many commands have ended before the text at a position.
-func (m *marks) endedBefore(pos int64) int64 {
-	n := m.base
-	for i := range m.list {
-		if m.list[i].pos >= pos {
-			break
-		}
-		n = m.list[i].ended
-	}
-	return n
-}
+func (m *marks) endedBefore(pos int64) int64 { return m.before(m.Search(pos)) }

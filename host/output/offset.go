@@ -1,6 +1,6 @@
 package output
 
-import "sort"
+import "tether/record"
 
 // The offsets that readers use are the owner's: bytes of the text that it sends, from the
 // terminal's start, plus the number of commands that have ended before. So they mean the
@@ -11,9 +11,8 @@ import "sort"
 // textOffsets maps positions in the recorded text to offsets in the owner's text. Neither
 // goes back. In the zero value they are equal.
 type textOffsets struct {
-	steps []offsetStep // ascending
-	base  int64        // how far offsets are ahead of positions before the first step
-	lost  int64        // bytes that are missing before the next step
+	steps record.Marks[offsetStep]
+	base  int64 // how far offsets are ahead of positions before the first step
 }
 
 // offsetStep is a position at which the difference between offsets and positions changes.
@@ -22,34 +21,36 @@ type offsetStep struct {
 	missing    int64 // bytes that the owner has not sent before it
 }
 
+// Offset returns the step's position.
+func (s offsetStep) Offset() int64 { return s.pos }
+
 // maxSteps bounds the steps of a terminal. Beyond it the oldest steps are dropped, and
 // positions before them get inexact offsets.
 const maxSteps = 1024
 
-// step records the offset of the text at a position.
-func (o *textOffsets) step(pos, off int64) {
-	ahead := off - pos
-	n := len(o.steps)
-	switch {
-	case ahead == o.ahead() && o.lost == 0:
+// step records the offset of the text at a position, and how many bytes are missing right
+// before it.
+func (o *textOffsets) step(pos, off, missing int64) {
+	ahead, end := off-pos, o.steps.End()
+	if ahead == o.ahead(end) && missing == 0 {
 		return
-	case n > 0 && o.steps[n-1].pos == pos:
-		o.steps[n-1].ahead = ahead
-		o.steps[n-1].missing += o.lost
-		o.lost = 0
-		return
-	case n >= maxSteps:
-		o.base = o.steps[n/4-1].ahead
-		o.steps = append(o.steps[:0], o.steps[n/4:]...)
 	}
-	o.steps = append(o.steps, offsetStep{pos, ahead, o.lost})
-	o.lost = 0
+	if o.steps.Len() > 0 {
+		if last := o.steps.At(end - 1); last.pos == pos {
+			last.ahead, last.missing = ahead, last.missing+missing
+			return
+		}
+	}
+	if o.steps.Len() >= maxSteps {
+		o.drop(o.steps.First() + maxSteps/4)
+	}
+	o.steps.Add(offsetStep{pos, ahead, missing})
 }
 
-// ahead returns how far offsets are ahead of positions at the end.
-func (o *textOffsets) ahead() int64 {
-	if n := len(o.steps); n > 0 {
-		return o.steps[n-1].ahead
+// ahead returns how far offsets are ahead of positions before step number n.
+func (o *textOffsets) ahead(n int64) int64 {
+	if n > o.steps.First() {
+		return o.steps.At(n - 1).ahead
 	}
 	return o.base
 }
@@ -58,16 +59,15 @@ func (o *textOffsets) ahead() int64 {
 // ends, -1 if nowhere yet. missing is the number of bytes that are missing right before
 // the position.
 func (o *textOffsets) piece(pos int64) (ahead, end, missing int64) {
-	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos > pos })
-	ahead, end = o.base, -1
-	if i > 0 {
-		ahead = o.steps[i-1].ahead
-		if o.steps[i-1].pos == pos {
-			missing = o.steps[i-1].missing
+	n := o.steps.Search(pos + 1)
+	ahead, end = o.ahead(n), -1
+	if n > o.steps.First() {
+		if last := o.steps.At(n - 1); last.pos == pos {
+			missing = last.missing
 		}
 	}
-	if i < len(o.steps) {
-		end = o.steps[i].pos
+	if n < o.steps.End() {
+		end = o.steps.At(n).pos
 	}
 	return ahead, end, missing
 }
@@ -84,28 +84,18 @@ func (o *textOffsets) at(pos int64) int64 {
 
 // pos returns the position of an offset in available or later text.
 func (o *textOffsets) pos(off int64) int64 {
-	i := sort.Search(len(o.steps), func(i int) bool { return o.steps[i].pos+o.steps[i].ahead > off })
-	ahead := o.base
-	if i > 0 {
-		ahead = o.steps[i-1].ahead
-	}
-	at := off - ahead
-	if i < len(o.steps) {
-		at = min(at, o.steps[i].pos)
+	n := o.steps.Find(func(n int64) bool { s := o.steps.At(n); return s.pos+s.ahead > off })
+	at := off - o.ahead(n)
+	if n < o.steps.End() {
+		at = min(at, o.steps.At(n).pos)
 	}
 	return max(at, 0)
 }
 
-// trim drops steps that are not needed for a position or anything after it.
-func (o *textOffsets) trim(pos int64) {
-	n := 0
-	for n+1 < len(o.steps) && o.steps[n+1].pos <= pos {
-		n++
-	}
-	if n > 0 {
-		o.base = o.steps[n-1].ahead
-		o.steps = append(o.steps[:0], o.steps[n:]...)
-	}
+// drop drops the steps before number to.
+func (o *textOffsets) drop(to int64) {
+	o.base = o.ahead(to)
+	o.steps.Drop(to)
 }
 
 // placed records that all of the owner's text up to an offset was recorded, except for
@@ -114,9 +104,9 @@ func (l *Log) placed(from, end int64) {
 	if l.strip != nil {
 		end -= int64(len(l.strip.pending))
 	}
-	l.offsets.step(from, end-(l.content.end-from))
-	if len(l.offsets.steps) > maxSteps/8 {
-		l.offsets.trim(l.content.oldest())
+	l.offsets.step(from, end-(l.content.end-from), 0)
+	if steps := &l.offsets.steps; steps.Len() > maxSteps/8 { // those that are not needed for any text
+		l.offsets.drop(steps.Search(l.content.oldest()+1) - 1)
 	}
 }
 

@@ -9,29 +9,9 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/jsonspan"
+	"tether/record"
 	"tether/screen"
 )
-
-// oldest is the screen of a terminal at its oldest text, or behind it: the result of the
-// dropped text. It keeps nothing until text is dropped.
-type oldest struct {
-	cols, rows int            // of the screen
-	pos        int64          // of the screen, in the stream of all text
-	screen     *screen.Screen // nil: blank, of that size. It never changes: copies do
-	cost       int            // of the screen, in bytes
-	unknown    bool           // it was not blank
-	gap        int64          // position of the newest text that is missing; 0: none
-}
-
-// begun returns the screen, and makes it if there is none.
-func (o *oldest) begun() *screen.Screen {
-	if o.screen == nil {
-		if o.screen = screen.NewState(o.cols, o.rows); o.unknown {
-			o.screen.Doubt()
-		}
-	}
-	return o.screen
-}
 
 // stretch is text that the screen processes, from the position at up to end.
 type stretch struct {
@@ -40,24 +20,17 @@ type stretch struct {
 	sizes   []mark // changes of the terminal's size within it
 }
 
-// show makes o the screen, which does not depend on earlier text and changes of size.
-func (l *Log) show(o oldest) {
+// show makes b the screen, which does not depend on earlier text and changes of size.
+func (l *Log) show(b record.Backdrop) {
 	start := l.content.oldest()
-	l.oldest, l.dropped, l.sized = o, stretch{at: start, end: start}, l.marks.end()
+	l.backdrop, l.dropped, l.sized = b, stretch{at: start, end: start}, l.marks.End()
 	l.shown++
 }
 
 // blank makes the screen at the end of the text a blank one.
 func (l *Log) blank() {
 	cols, rows := l.size()
-	l.show(oldest{cols: cols, rows: rows, pos: l.content.end})
-}
-
-// lose drops the screen: its contents are unknown from now on.
-func (l *Log) lose() {
-	o := &l.oldest
-	o.screen, o.cost, o.unknown = nil, 0, true
-	l.shown++
+	l.show(record.NewBackdrop(cols, rows, l.content.end, 0))
 }
 
 // leave takes text that was dropped. The screen processes it later; see Settle.
@@ -74,9 +47,9 @@ func (l *Log) Pending() bool { return len(l.dropped.runs) > 0 }
 
 // resizes returns the changes of the terminal's size between two positions.
 func (l *Log) resizes(from, to int64) (found []mark) {
-	for i, x := range l.marks.list {
-		if x.resized != nil && x.pos >= from && x.pos < to && l.marks.first+int64(i) >= l.sized {
-			found = append(found, x)
+	for n := max(l.marks.Search(from), l.sized); n < l.marks.End() && l.marks.At(n).pos < to; n++ {
+		if x := l.marks.At(n); x.resized != nil {
+			found = append(found, *x)
 		}
 	}
 	return found
@@ -88,7 +61,7 @@ func (l *Log) resizes(from, to int64) (found []mark) {
 type Behind struct {
 	Pos int64 // of the screen
 
-	of      oldest
+	of      record.Backdrop
 	text    []stretch   // to be processed
 	missing int64       // offset of the newest text that is missing, if that is behind Pos; 0: none
 	exact   bool        // all changes of size from Pos on are known
@@ -100,55 +73,46 @@ type Behind struct {
 // Behind returns the screen at a position in the kept text, or at the first later one
 // where it is known.
 func (l *Log) Behind(pos int64) *Behind {
-	b := &Behind{Pos: max(pos, l.oldest.pos), of: l.oldest, unknown: l.UnknownScreen(), shown: l.shown}
+	b := &Behind{Pos: max(pos, l.backdrop.At()), of: l.backdrop, unknown: l.UnknownScreen(), shown: l.shown}
 	d := l.dropped
 	d.runs = d.runs[:len(d.runs):len(d.runs)]
 	b.text = append(b.text, d)
-	if b.Pos > max(d.end, l.oldest.pos) {
+	if b.Pos > max(d.end, l.backdrop.At()) {
 		kept := stretch{at: d.end, end: b.Pos, sizes: l.resizes(d.end, b.Pos)}
 		for i := range l.content.parts {
 			kept.runs = append(kept.runs, l.content.parts[i].runs...)
 		}
 		b.text = append(b.text, kept)
 	}
-	if b.of.gap >= b.Pos && b.of.gap > 0 {
-		b.missing = l.OffsetOf(b.of.gap)
+	if gap := b.of.Gap(); gap >= b.Pos && gap > 0 {
+		b.missing = l.OffsetOf(gap)
 	}
 	b.exact, b.later = l.marks.from <= b.Pos, l.resizes(b.Pos, math.MaxInt64)
 	return b
 }
 
 // Left returns how much text the screen has to process.
-func (b *Behind) Left() int64 { return max(0, b.Pos-b.of.pos) }
+func (b *Behind) Left() int64 { return max(0, b.Pos-b.of.At()) }
 
 // draw makes the screen process its text.
 func (b *Behind) draw() {
-	o := &b.of
-	if o.screen != nil && o.pos < b.Pos {
-		o.screen = o.screen.Clone()
+	if b.Left() > 0 {
+		b.of = b.of.Clone()
 	}
 	for _, s := range b.text {
-		if s.end > o.pos && !o.leap(&s) {
-			o.takeUp(&s)
+		if s.end > b.of.At() && !s.leap(&b.of) {
+			s.takeUp(&b.of)
 		}
 	}
 	b.text = nil
-	if o.screen != nil {
-		o.cols, o.rows = o.screen.Size()
-		o.cost = o.screen.Cost()
-	}
+	b.of.Cost() // not with the lock of the log's owner
 }
 
 // Show returns the screen.
 func (b *Behind) Show() agenttools.OldScreen {
 	b.draw()
-	s := agenttools.OldScreen{Cols: b.of.cols, Rows: b.of.rows, Exact: !b.of.unknown, Gap: b.missing}
-	if b.of.screen != nil {
-		s.Replay = b.of.screen.Replay()
-		s.Exact = !b.of.screen.Doubtful() && s.Replay != nil
-	}
-	s.Exact = s.Exact && b.exact
-	return s
+	s := b.of.Show()
+	return agenttools.OldScreen{Cols: s.Cols, Rows: s.Rows, Replay: s.Replay, Exact: s.Exact && b.exact, Gap: b.missing}
 }
 
 // Snapshot returns the screen for a snapshot with the text from a position on. It is nil
@@ -217,9 +181,9 @@ func (l *Log) keep(b *Behind) {
 	if l.shown != b.shown {
 		return
 	}
-	o, d := &l.oldest, &l.dropped
-	o.cols, o.rows, o.pos, o.screen, o.cost = b.of.cols, b.of.rows, b.of.pos, b.of.screen, b.of.cost
-	for len(d.runs) > 0 && d.at+int64(d.runs[0].size) <= o.pos {
+	l.backdrop.Follow(&b.of)
+	d := &l.dropped
+	for len(d.runs) > 0 && d.at+int64(d.runs[0].size) <= l.backdrop.At() {
 		d.at += int64(d.runs[0].size)
 		d.runs = d.runs[1:]
 	}
@@ -245,17 +209,17 @@ func (l *Log) Settle(lock sync.Locker, kept func()) {
 // decoded are buffers for one decoded run each, at most MaxOutput bytes of text.
 var decoded = sync.Pool{New: func() any { return new([]byte) }}
 
-// takeUp makes the screen process s. It may already be beyond the beginning of s.
-func (o *oldest) takeUp(s *stretch) {
+// takeUp makes b process s. It may already be beyond the beginning of s.
+func (s *stretch) takeUp(b *record.Backdrop) {
 	scratch := decoded.Get().(*[]byte)
 	defer decoded.Put(scratch)
 	at := s.at
 	for _, r := range s.runs {
 		from := at
-		if at += int64(r.size); at <= o.pos {
+		if at += int64(r.size); at <= b.At() {
 			continue
 		}
-		if o.pos >= s.end {
+		if b.At() >= s.end {
 			break
 		}
 		text, err := jsonspan.AppendUnescape((*scratch)[:0], r.esc)
@@ -263,56 +227,48 @@ func (o *oldest) takeUp(s *stretch) {
 			return // impossible: it was checked on arrival
 		}
 		*scratch = text
-		o.takeUpText(text[o.pos-from:min(int64(len(text)), s.end-from)], s.sizes)
+		s.takeUpText(b, text[b.At()-from:min(int64(len(text)), s.end-from)])
 	}
 }
 
-// takeUpText makes the screen process text, with the changes of the terminal's size
-// within it.
-func (o *oldest) takeUpText(text []byte, sizes []mark) {
+// takeUpText makes b process text, with the changes of the terminal's size within it.
+func (s *stretch) takeUpText(b *record.Backdrop, text []byte) {
 	for len(text) > 0 {
-		next := o.pos + int64(len(text))
-		at := o.begun()
-		for i := range sizes {
-			x := &sizes[i]
+		next := b.At() + int64(len(text))
+		for i := range s.sizes {
+			x := &s.sizes[i]
 			if x.pos >= next {
 				break
 			}
 			switch {
-			case x.pos == o.pos:
-				at.Resize(x.resized[0], x.resized[1])
-			case x.pos > o.pos:
+			case x.pos == b.At():
+				b.Resize(x.resized[0], x.resized[1])
+			case x.pos > b.At():
 				next = x.pos
 			}
 		}
-		if o.gap > 0 && o.pos <= o.gap && o.gap < next {
-			at.Doubt()
-		}
-		n := next - o.pos
-		at.Advance(text[:n])
-		text, o.pos = text[n:], next
+		n := next - b.At()
+		b.Leave(text[:n], next)
+		text = text[n:]
 	}
 }
-
-// leapLeast is the least length of text, in bytes, for which leap is tried.
-const leapLeast = 16 << 10
 
 // leapTails are the lengths of the end of the text, in escaped bytes, that leap tries:
 // usually, such an end has rows that fill a screen twice.
 var leapTails = [...]int{8 << 10, 32 << 10}
 
-// leap advances the screen over s if that is a flood. It decodes only the end of the
-// text, because the rows before that scroll away. It returns false if the screen depends
-// on more of the text; then nothing has changed.
-func (o *oldest) leap(s *stretch) bool {
+// leap advances b over s if that is a flood. It decodes only the end of the text, because
+// the rows before that scroll away. It returns false if the screen depends on more of the
+// text; then nothing has changed.
+func (s *stretch) leap(b *record.Backdrop) bool {
 	size := int64(0)
 	for _, r := range s.runs {
 		size += int64(r.size)
 	}
-	if s.at+size != s.end || s.end-o.pos < leapLeast || o.gap > 0 && o.pos <= o.gap && o.gap < s.end || !rowsFrom(s.runs, s.end-o.pos) {
+	if s.at+size != s.end || !b.Leaps(s.end) || !rowsFrom(s.runs, s.end-b.At()) {
 		return false
 	}
-	if slices.ContainsFunc(s.sizes, func(x mark) bool { return x.pos >= o.pos }) {
+	if slices.ContainsFunc(s.sizes, func(x mark) bool { return x.pos >= b.At() }) {
 		return false
 	}
 	styled := slices.ContainsFunc(s.runs, func(r run) bool { return r.styled })
@@ -320,8 +276,7 @@ func (o *oldest) leap(s *stretch) bool {
 	defer decoded.Put(scratch)
 	for _, n := range leapTails {
 		*scratch = decodeTail((*scratch)[:0], s.runs, n)
-		if len(*scratch) > 0 && int64(len(*scratch)) <= s.end-o.pos && o.begun().Leap(*scratch, styled) {
-			o.pos = s.end
+		if b.Leap(*scratch, styled, s.end) {
 			return true
 		}
 	}
@@ -377,8 +332,9 @@ func Draw(s *ahp.Screen) *Drawn {
 }
 
 // at returns d as the screen at a position.
-func (d *Drawn) at(pos int64) oldest {
-	return oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: pos, screen: d.screen, cost: d.screen.Cost()}
+func (d *Drawn) at(pos int64) (b record.Backdrop) {
+	b.Draw(d.screen, pos)
+	return b
 }
 
 // draw makes d the screen at the end of the text, for new and present viewers.

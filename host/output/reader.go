@@ -88,22 +88,18 @@ func (r *Reader) event(since int64) (ev agenttools.Event, ok bool) {
 	m := &r.l.marks
 	if start := max(r.l.readable(), since); r.pos < start {
 		from := r.offset()
-		r.pos, r.mark = start, max(r.mark, m.first)
-		for r.mark < m.end() && m.list[r.mark-m.first].pos < start {
-			r.mark++
-		}
-		r.reported = r.pos
+		r.pos, r.mark, r.reported = start, max(r.mark, m.Search(start)), start
 		return agenttools.Event{Lost: max(1, r.offset()-from), Off: r.offset()}, true
 	}
-	r.mark = max(r.mark, m.first)
+	r.mark = max(r.mark, m.First())
 	if _, _, missing := r.l.offsets.piece(r.pos); missing > 0 && r.reported < r.pos {
 		r.reported = r.pos
 		return agenttools.Event{Missing: missing, Off: r.offset()}, true
 	}
-	if r.mark == m.end() {
+	if r.mark == m.End() {
 		return agenttools.Event{}, false
 	}
-	next := &m.list[r.mark-m.first]
+	next := m.At(r.mark)
 	if next.pos > r.pos {
 		return agenttools.Event{}, false
 	}
@@ -116,8 +112,8 @@ func (r *Reader) event(since int64) (ev agenttools.Event, ok bool) {
 func (r *Reader) find(room int) {
 	c, m := &r.l.content, &r.l.marks
 	end := c.end
-	if r.mark < m.end() {
-		end = m.list[r.mark-m.first].pos
+	if r.mark < m.End() {
+		end = m.At(r.mark).pos
 	}
 	ended := m.before(r.mark)
 	ahead, next, _ := r.l.offsets.piece(r.pos)

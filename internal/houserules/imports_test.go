@@ -98,7 +98,7 @@ const layers = `
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/bounded < agent/local;
 	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp < host;
-	agenttools, ahp, internal/jsonspan, shellint < host/output;
+	agenttools, ahp, internal/jsonspan, record, shellint < host/output;
 	host/output < host;
 	NONE < host/web, host/webpush;
 	ahp, internal/retry, screen < host/shells;

@@ -15,7 +15,9 @@ import (
 type Log interface {
 	Append(text string) // adds text, which is valid UTF-8 without sequences
 	Mark(n int)         // adds a mark; n is never the same again
-	Miss(n int64)       // n bytes of the source are missing here
+	// Miss records that n bytes of the source are missing here. It returns what the log
+	// shows instead, which is shorter.
+	Miss(n int64) (shown string)
 	Shrink()            // drops much of the oldest text
 	Clear()             // drops all text
 	Start() int64       // offset of the oldest text that is kept
@@ -34,15 +36,16 @@ type Reader interface {
 // Event is one of text, a mark, a gap, and a loss of the reader's place.
 type Event struct {
 	Text   string
-	At     int64 // offset of Text, or behind the loss
+	At     int64 // offset of Text, or behind the loss or what was missing
 	Mark   int   // 0: none
 	Missed bool  // text was missing at the reader's place when it was recorded
 	Moved  bool  // the reader's place was dropped, and it goes on at At
 	Lost   int64 // with Moved: what it lost, in its own counting
 }
 
-// leastSize is the least size of Reader.Next, in bytes.
-const leastSize = 64
+// leastSize is the least size of Reader.Next, and leastMissing the least that is missing,
+// in bytes.
+const leastSize, leastMissing = 64, 100
 
 // lineSearch is how far behind Log.Start a reader that was moved may continue, in bytes.
 const lineSearch = 4 << 10
@@ -76,9 +79,12 @@ type model struct {
 	rand    *rand.Rand
 	text    []byte  // by offset; 0 where there is none
 	marks   []int64 // offsets; mark number n is marks[n-1]
-	gaps    []int64 // offsets at which text is missing
+	gaps    []gap
 	readers []*reader
 }
+
+// gap is a place at which text is missing, behind what the log shows for it.
+type gap struct{ at, end int64 }
 
 // reader is a reader with its place in the model.
 type reader struct {
@@ -96,8 +102,7 @@ func (m *model) step() {
 		m.marks = append(m.marks, m.log.End())
 		m.log.Mark(len(m.marks))
 	case n < 57:
-		m.gaps = append(m.gaps, m.log.End())
-		m.log.Miss(1 + m.rand.Int64N(5000))
+		m.miss()
 	case n < 59:
 		m.log.Shrink()
 	case n < 60:
@@ -127,6 +132,22 @@ func (m *model) append() {
 	if m.log.Append(b.String()); m.log.End() != int64(len(m.text)) {
 		m.t.Fatalf("the log ends at %d after %d bytes behind %d", m.log.End(), b.Len(), at)
 	}
+}
+
+func (m *model) miss() {
+	at := m.log.End()
+	m.text = append(m.text[:at], m.log.Miss(leastMissing+m.rand.Int64N(5000))...)
+	m.gaps = append(m.gaps, gap{int64(len(m.text)), m.log.End()})
+}
+
+// missing returns how much text is missing at an offset.
+func (m *model) missing(at int64) int64 {
+	for _, g := range m.gaps {
+		if g.at <= at && at < g.end {
+			return g.end - at
+		}
+	}
+	return 0
 }
 
 func (m *model) open(at int64) {
@@ -167,14 +188,13 @@ func (r *reader) read() bool {
 	}
 	switch to := e.At + int64(len(e.Text)); {
 	case e.Missed:
-		for _, gap := range m.gaps {
-			if gap == r.at {
-				return true
-			}
+		if n := m.missing(r.at); n == 0 || e.At != r.at+n {
+			m.t.Fatalf("text is missing from %d to %d, where %d bytes are", r.at, e.At, n)
 		}
-		m.t.Fatalf("missing text at %d, where none is", r.at)
+		r.at = e.At
 	case e.Moved:
-		if r.at >= start && e.At != r.at || e.At < start || e.Lost != e.At-r.at {
+		lost := e.At - r.at // what is missing may count as lost
+		if r.at >= start && e.At != r.at || e.At < start || e.Lost != lost && e.Lost != lost-m.missing(r.at) {
 			m.t.Fatalf("moved from %d to %d with a loss of %d; the log begins at %d", r.at, e.At, e.Lost, start)
 		}
 		if e.At >= start+utf8.UTFMax && (e.At > start+lineSearch || m.text[e.At-1] != '\n') {
