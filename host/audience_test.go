@@ -612,7 +612,7 @@ var mayLook = map[string]string{
 	"hostShells.Shell": "sessions ask for their own", "hostShells.Held": "of the session's own", "hostShells.Foreign": "it asks it for the session's person",
 	"Caller.Kill": "of the session's own", "Caller.Hold": "of the session's own", "Call.using": "of the session's own", "Call.look": "of the session's own", "Call.Claim": "of the session's own",
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
-	"Host.squeezeLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
+	"Host.recordLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
 	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
 	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.ApplyFeed": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
 	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",

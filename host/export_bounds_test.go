@@ -42,7 +42,8 @@ func (h *Host) Memory() (counted, real, least int64) {
 			least = n
 		}
 	}
-	return h.memory.used, real, least
+	counted, _ = h.memory.Used()
+	return counted, real, least
 }
 
 // Lines is how many bytes of command lines a terminal keeps for readers.

@@ -24,6 +24,7 @@ import (
 	"tether/internal/bounded"
 	"tether/jsonrpc"
 	"tether/mcp"
+	"tether/record"
 )
 
 // Host is an agent host. Its methods may be called from any goroutine.
@@ -63,7 +64,7 @@ type Host struct {
 	starting  map[string]bool     // URIs of server-executed terminals that are being started
 	clients   map[string]*client  // by clientId
 	accounts  map[string]*account // by the names of principals
-	memory    memory
+	memory    *record.Budget      // of what terminals print, and of what waits for observers
 
 	roster     *rights.Directory // the known people; never nil
 	sight      int64             // counts changes of visibility; a reader that has seen another number checks its right again
@@ -104,7 +105,7 @@ func New(o Options) *Host {
 		byID:       make(map[string]*terminal),
 		clients:    make(map[string]*client),
 		accounts:   make(map[string]*account),
-		memory:     memory{most: o.MaxMemory},
+		memory:     record.NewBudget(o.MaxMemory, o.MaxMemory/8),
 		names:      rights.Names{Valid: o.Named},
 		starting:   make(map[string]bool),
 		conns:      make(map[*conn]struct{}),

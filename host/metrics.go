@@ -44,8 +44,9 @@ func (h *Host) Metrics(m *metrics.Text) {
 	m.Gauge("tether_node_terminals", "Terminals that are listed: of machines and shells at this node, and of other nodes.", float64(here), "at", "here")
 	m.More(float64(elsewhere), "at", "elsewhere")
 	m.Gauge("tether_node_terminals_parked", "Terminals that are kept here while their machine is away.", float64(parked))
-	m.Gauge("tether_node_text_bytes", "Memory for what terminals printed, and for what waits for observers.", float64(h.memory.used))
-	m.Gauge("tether_node_text_limit_bytes", "The bound of tether_node_text_bytes.", float64(h.memory.most))
+	used, most := h.memory.Used()
+	m.Gauge("tether_node_text_bytes", "Memory for what terminals printed, and for what waits for observers.", float64(used))
+	m.Gauge("tether_node_text_limit_bytes", "The bound of tether_node_text_bytes.", float64(most))
 	if h.opts.Nodes == nil {
 		return
 	}

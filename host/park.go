@@ -137,7 +137,7 @@ func (h *Host) unparkLocked(t *terminal, why string) {
 		h.endInputLocked(t)
 	}
 	t.moved.Raise()
-	h.weighLocked(t)
+	t.weigh()
 	h.unlistLocked(t)
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("parked terminal dropped")
 }
@@ -154,7 +154,7 @@ func (h *Host) trimParkedLocked(t *terminal) {
 	if !t.subscribed() {
 		t.channel.Shrink(0)
 	}
-	h.weighLocked(t)
+	t.weigh()
 }
 
 // dropTextLocked drops the text of a parked terminal, which stays listed with the reason.
@@ -166,7 +166,7 @@ func (h *Host) dropTextLocked(t *terminal, why string) {
 	p.dropped = why
 	t.out.DropText()
 	t.channel.Shrink(0)
-	h.weighLocked(t)
+	t.weigh()
 	t.touch(inRows)
 	t.moved.Raise()
 	h.log.Info().Str("terminal", t.uri).Str("why", why).Msg("text of a parked terminal dropped")
@@ -243,7 +243,7 @@ func (h *Host) continueLocked(t *terminal, c *client, by feeder, uri string, now
 	h.countLocked(c.principal, 0, 1)
 	h.setAudienceLocked(t, a)
 	h.updateLocked(t, now)
-	h.weighLocked(t)
+	t.weigh()
 	t.touch(inCatalogue)
 	h.log.Info().Str("terminal", uri).Str("former", former).Msg("parked terminal continues")
 }

@@ -10,6 +10,7 @@ import (
 	"tether/host/ports"
 	"tether/host/rights"
 	"tether/internal/change"
+	"tether/record"
 )
 
 // terminal is one terminal. Guarded by the host's mutex.
@@ -54,7 +55,7 @@ type terminal struct {
 	rowVersion, rowEncoded int64
 	row                    []byte
 
-	weight int64 // its share of the host's memory; see recordLocked
+	memory record.Share // its part of the memory of all terminals; see weigh
 }
 
 // remote reports whether the pty is on the client's machine.
@@ -68,7 +69,7 @@ func (t *terminal) ownedBy(c *conn) bool {
 // addTerminalLocked adds a new terminal to the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, by feeder, state ahp.TerminalState, a rights.Audience) *terminal {
 	h.envelopes.Next() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
-	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator,
+	t := &terminal{host: h, uri: uri, channel: h.envelopes.NewChannel(uri), creator: creator, memory: h.memory.NewShare(),
 		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, withdrawn: h.endedBeforeLocked(uri, state.Meta.Former), number: h.nextRowLocked()}
 	t.out = output.New(h.opts.Scrollback, state, emitter{t})
 	t.state = &t.out.State
@@ -116,7 +117,7 @@ func (h *Host) leaveLocked(t *terminal, by feeder) {
 		t.feedBy(by)
 	}
 	t.channel.End()
-	h.weighLocked(t)
+	t.weigh()
 	if m == nil {
 		h.setPortsLocked(t, nil) // its owner says them when it announces the terminal again
 	}
