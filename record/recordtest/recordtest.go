@@ -18,10 +18,10 @@ type Log interface {
 	// Miss records that n bytes of the source are missing here. It returns what the log
 	// shows instead, which is shorter.
 	Miss(n int64) (shown string)
-	Shrink()            // drops much of the oldest text
-	Clear()             // drops all text
-	Start() int64       // offset of the oldest text that is kept
-	End() int64         // offset behind the newest text
+	Shrink()      // drops much of the oldest text
+	Clear()       // drops all text
+	Start() int64 // offset of the oldest text that is kept
+	End() int64   // offset behind the newest text
 	Open(at int64) Reader
 }
 
