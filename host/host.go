@@ -15,7 +15,6 @@ import (
 	"tether/host/login"
 	"tether/host/page"
 	"tether/host/ports"
-	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/runs"
 	"tether/host/sessions"
@@ -49,7 +48,6 @@ type Host struct {
 	shares   *share.Book
 	runs     *runs.Runs
 	ports    *ports.Ports
-	previews *preview.Previews // nil without; set once
 
 	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex

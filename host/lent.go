@@ -12,10 +12,6 @@ import (
 	"tether/screen"
 )
 
-// lentPath is the path at which administrators list the terminals and end grants. It
-// shows no output.
-const lentPath = "/lent"
-
 // Lent is a terminal as administrators see it: names, owners and sizes. It does not have
 // the title, which a program may have set.
 type Lent struct {
@@ -102,15 +98,21 @@ func (c *client) owns(g rights.Grantee) bool {
 	return g.Kind == rights.ToPerson && g.ID == c.principal.Owner
 }
 
-// lentDoor lists terminals and ends grants.
-func (h *Host) lentDoor() http.HandlerFunc {
-	return h.forAdministrators(lentPath, "terminals", "grant", func(rights.Principal) any { return h.Lent() },
-		func(p rights.Principal, r *http.Request, name string) bool {
-			id, to, ok := strings.Cut(name, "/")
-			if !ok || ahp.CheckAudienceName(to, false) != nil || !h.EndGrant(id, to) {
-				return false
-			}
-			h.audit(rights.AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: id, Detail: to})
-			return true
-		})
+// ended is what administrators list and end by their tokens. The lists show no output.
+func (h *Host) ended() []page.Ended {
+	return []page.Ended{
+		{Path: "/shells", What: "shells", One: "shell", List: func(p rights.Principal) any { return h.shells(p) },
+			End: func(p rights.Principal, r *http.Request, id string) bool {
+				return h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil)
+			}},
+		{Path: "/lent", What: "terminals", One: "grant", List: func(rights.Principal) any { return h.Lent() },
+			End: func(p rights.Principal, r *http.Request, name string) bool {
+				id, to, ok := strings.Cut(name, "/")
+				if !ok || ahp.CheckAudienceName(to, false) != nil || !h.EndGrant(id, to) {
+					return false
+				}
+				h.audit(rights.AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, rights.AuditEvent{Terminal: id, Detail: to})
+				return true
+			}},
+	}
 }

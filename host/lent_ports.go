@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 
@@ -18,6 +19,21 @@ import (
 
 // Lent ports: package ports carries the requests. This file has the facts by which it
 // decides who may send them, and the request by which their owner opens and closes them.
+
+// openPorts makes the ways to lent ports.
+func (h *Host) openPorts() {
+	o := ports.Options{Terminals: portTerminals{h}, Log: h.log, Audit: func(kind string, p rights.Principal, terminal, detail string) {
+		h.audit(kind, remote{principal: p}, rights.AuditEvent{Terminal: terminal, Detail: detail})
+	}}
+	if h.opts.Nodes != nil {
+		o.Unlapsed, o.Dial = h.unlapsed, h.opts.Nodes.Dial
+	}
+	h.ports = ports.New(o)
+}
+
+// ServeNode serves the requests of another node for lent ports of machines here, until
+// the stream or ctx ends.
+func (h *Host) ServeNode(ctx context.Context, stream net.Conn) { h.ports.ServeNode(ctx, stream) }
 
 // Port returns the way to a lent port of the terminal with that URI for a principal, or
 // one of the errors of package ports.

@@ -10,6 +10,7 @@ import (
 	"tether/ahp"
 	"tether/host/login"
 	"tether/host/page"
+	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/web"
 )
@@ -22,9 +23,9 @@ func (h *Host) pageOptions() page.Options {
 		Checks: h.checks, Logins: h.logins, Terminals: shown{h},
 		Doors: page.Doors{
 			Agents: h.agentsDoor, AgentHere: h.agentIsHere,
-			Trees:   map[string]http.HandlerFunc{shellsPath: h.shellsDoor(), lentPath: h.lentDoor()},
-			Preview: h.openPreview, GuestPreview: h.openGuestPreview,
+			Ended: h.ended(),
 		},
+		Previews: h.opts.Previews, NoPreviews: h.opts.NoPreviews, Shut: h.shut, Ports: h.ports,
 		Register: h.opts.Register, Pushes: h.opts.Pushes, Provider: h.opts.Provider,
 		Scripts: web.Complete(), StallTime: h.opts.StallTime, Done: h.ctx.Done(),
 		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.Send, Runs: h.pageRuns,
@@ -36,11 +37,28 @@ func (h *Host) pageOptions() page.Options {
 	if !h.opts.NoShares {
 		o.Guests = h.shares
 	}
-	if h.previews != nil {
-		o.Previews = h.previews.Source()
-	}
 	return o
 }
+
+// Problems of visitors of previews.
+var (
+	errHostOver   = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "The host is going away."}
+	errHostLapsed = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "This node does not reach its cluster."}
+)
+
+// shut is page.Options.Shut.
+func (h *Host) shut() *preview.Problem {
+	switch {
+	case h.draining.Load() || h.ctx.Err() != nil:
+		return errHostOver
+	case Rights(h.rights.Load()) == RightsLapsed:
+		return errHostLapsed
+	}
+	return nil
+}
+
+// ServesPreview is page.Page.ServesPreview.
+func (h *Host) ServesPreview(r *http.Request) bool { return h.page.ServesPreview(r) }
 
 // Launch is page.Page.Launch.
 func (h *Host) Launch(p rights.Principal) string { return h.page.Launch(p) }

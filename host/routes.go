@@ -11,7 +11,7 @@ import (
 // host's other doors: the page for people, the door for agents, and those of Handle.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.ServesPreview(r) {
-		h.previews.ServeHTTP(w, r)
+		h.page.ServeHTTP(w, r)
 		return
 	}
 	r = mcp.AtPath(r)

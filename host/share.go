@@ -38,8 +38,8 @@ func (c *conn) share(r *jsonrpc.Request) error {
 	if now := time.Now(); !now.Before(p.ExpiresAt) || p.ExpiresAt.After(now.Add(ahp.MaxShareTime)) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expiresAt must be in the future, by at most 30 days"}
 	}
-	if p.Port != 0 && h.previews == nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this host shows no previews: " + h.opts.NoPreviews}
+	if why, shown := h.page.NoPreviews(); p.Port != 0 && !shown {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: why}
 	}
 	if err := h.shares.Put(func() (share.Link, error) { return c.linkOf(&p) }); err != nil {
 		return err

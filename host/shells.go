@@ -1,19 +1,13 @@
 package host
 
 import (
-	"net/http"
-	"strings"
 	"time"
 
 	"tether/ahp"
-	"tether/host/admission"
 	"tether/host/rights"
 	"tether/host/shells"
 	"tether/screen"
 )
-
-// shellsPath is where administrators see the shells of the host, and end one.
-const shellsPath = "/shells"
 
 // aloneLocked returns since when a shell of the host's has no client: neither its
 // starter, nor its holder, nor a watcher. It is zero while one is there, and for the
@@ -67,51 +61,6 @@ func (h *Host) starterLocked(t *terminal) string {
 		return name
 	}
 	return t.creator.Machine()
-}
-
-// administrator decides which administrator a request is from, by token.
-func (h *Host) administrator(r *http.Request) (rights.Principal, *admission.Refusal) {
-	r.Header.Del("Cookie") // a browser's cookie is an observer's in any case
-	p, why := h.checks.Admit(r)
-	switch {
-	case why == nil && admission.FromOtherPage(r):
-		why = admission.ErrForeignSite
-	case why == nil && !p.May(rights.Shells):
-		why = &admission.Refusal{Status: http.StatusForbidden, Text: "this needs an administrator's token"}
-	}
-	return p, why
-}
-
-// forAdministrators is a door with a list: GET lists, and DELETE of a path below ends one
-// thing, if it is there.
-func (h *Host) forAdministrators(path, what, one string, list func(rights.Principal) any, end func(rights.Principal, *http.Request, string) bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		p, why := h.administrator(r)
-		if why != nil {
-			h.checks.Refuse(w, r, why)
-			return
-		}
-		name, below := strings.CutPrefix(r.URL.Path, path+"/")
-		switch {
-		case !below && r.Method == http.MethodGet:
-			w.Header().Set("Cache-Control", "no-store")
-			admission.AnswerJSON(w, map[string]any{what: list(p)})
-		case below && r.Method == http.MethodDelete && end(p, r, name):
-			w.WriteHeader(http.StatusNoContent)
-		case below && r.Method == http.MethodDelete:
-			http.Error(w, "no such "+one, http.StatusNotFound)
-		default:
-			http.Error(w, "GET "+path+" lists "+what+", DELETE of a path below it ends a "+one, http.StatusMethodNotAllowed)
-		}
-	}
-}
-
-// shellsDoor lists and ends shells.
-func (h *Host) shellsDoor() http.HandlerFunc {
-	return h.forAdministrators(shellsPath, "shells", "shell", func(p rights.Principal) any { return h.shells(p) },
-		func(p rights.Principal, r *http.Request, id string) bool {
-			return h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil)
-		})
 }
 
 // endShell disposes of a shell of the host's, if it is there and is still wanted to end.

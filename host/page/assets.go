@@ -32,8 +32,8 @@ func PageHeaders(header http.Header) {
 // which names its origin.
 func (pg *Page) headers(header http.Header) {
 	PageHeaders(header)
-	if pg.opts.Previews != "" {
-		header.Set("Content-Security-Policy", strings.Replace(contentPolicy, "form-action 'self'", "form-action 'self' "+pg.opts.Previews, 1))
+	if pg.previews != nil {
+		header.Set("Content-Security-Policy", strings.Replace(contentPolicy, "form-action 'self'", "form-action 'self' "+pg.previews.Source(), 1))
 		header.Set("Referrer-Policy", "strict-origin")
 	}
 }

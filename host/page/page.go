@@ -19,6 +19,8 @@ import (
 	"tether/agenttools"
 	"tether/host/admission"
 	"tether/host/login"
+	"tether/host/ports"
+	"tether/host/preview"
 	"tether/host/rights"
 	"tether/internal/bounded"
 )
@@ -68,6 +70,8 @@ type Guests interface {
 	Admit(id string, secret [sha256.Size]byte, before string) (p rights.Principal, token string, ok bool)
 	// Await waits a moment for a link that another node may have just made.
 	Await(id string)
+	// Guest returns whose a guest's token is, by its hash.
+	Guest(hash [sha256.Size]byte) (p rights.Principal, ok bool)
 	// End ends a link and reports whether there was one.
 	End(id string) bool
 }
@@ -86,8 +90,13 @@ type Options struct {
 	Register rights.Register
 	Pushes   Pushes
 	Provider *LoginProvider
-	// Previews are the origins of previews, as in a content policy; "" without.
-	Previews string
+	// Previews shows lent ports of Ports in browsers, at names below its Domain. Without a
+	// Domain there are none, and NoPreviews says why. Find and Note are the Page's own.
+	// Shut says why none is served now; nil: they are.
+	Previews   preview.Options
+	NoPreviews string
+	Shut       func() *preview.Problem
+	Ports      *ports.Ports
 	// Scripts says that the page was built with everything that its scripts need; if not,
 	// it is the plain page.
 	Scripts bool
@@ -133,6 +142,8 @@ type Page struct {
 	logins *login.Table      // set once
 	mux    *http.ServeMux    // set once; see Handle
 
+	previews *preview.Previews // nil without; set once
+
 	matching *agenttools.Matching          // problems
 	renders  bounded.Slots                 // of downloads that render a terminal
 	seen     bounded.Map[string, struct{}] // what was recorded once, as the page asks repeatedly
@@ -141,6 +152,7 @@ type Page struct {
 // New returns a page that serves. Close it.
 func New(o Options) *Page {
 	pg := &Page{opts: o, checks: o.Checks, logins: o.Logins, mux: http.NewServeMux(), matching: agenttools.NewMatching(nil, o.Bug), renders: bounded.Slots{All: maxRenders}}
+	pg.openPreviews()
 	pg.route()
 	return pg
 }

@@ -13,10 +13,9 @@ import (
 
 // Doors are the doors of a host beside the page. Each admits its own requests.
 type Doors struct {
-	Agents                http.HandlerFunc            // at mcp.Path
-	AgentHere             func(r *http.Request) bool  // an agent that has sent one before
-	Trees                 map[string]http.HandlerFunc // at a path and below it
-	Preview, GuestPreview admission.Handler           // answer the page with a code for a preview
+	Agents    http.HandlerFunc           // at mcp.Path
+	AgentHere func(r *http.Request) bool // an agent that has sent one before
+	Ended     []Ended                    // what administrators end
 }
 
 // Paths of the page.
@@ -35,8 +34,12 @@ const (
 	guestPreviewPath = ahp.SharePath + "preview"
 )
 
-// ServeHTTP serves all doors, but no WebSockets.
+// ServeHTTP serves previews and all doors, but no WebSockets besides those of previews.
 func (pg *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if pg.ServesPreview(r) {
+		pg.previews.ServeHTTP(w, r)
+		return
+	}
 	if at := r.URL.EscapedPath(); at == "" || at != "/" && at != path.Clean(at) && at != path.Clean(at)+"/" || strings.HasPrefix(at, "//") {
 		pg.page(func(http.ResponseWriter, *http.Request) *admission.Refusal { return errNoFile })(w, r) // the mux would redirect it
 		return
@@ -70,9 +73,9 @@ func (pg *Page) route() {
 		door(strings.TrimSuffix(tree, "/"), pg.isBrowser, pg.other) // the mux would redirect it
 	}
 	door(mcp.Path, pg.opts.Doors.AgentHere, pg.opts.Doors.Agents)
-	for tree, serve := range pg.opts.Doors.Trees {
-		door(tree, pg.isBrowser, serve)
-		door(tree+"/", pg.isBrowser, serve)
+	for _, e := range pg.opts.Doors.Ended {
+		door(e.Path, pg.isBrowser, pg.forAdministrators(e))
+		door(e.Path+"/", pg.isBrowser, pg.forAdministrators(e))
 	}
 
 	door("/{$}", pg.isBrowser, pg.clientOr(pg.page(onlyGET(pg.known(pg.index)))))
@@ -97,7 +100,7 @@ func (pg *Page) route() {
 	person(entryPath, noGuests(pg.entries))
 	page("POST "+endPath, pg.endEntry)
 	person(endPath, noGuests(func(http.ResponseWriter, *http.Request, rights.Principal) *admission.Refusal { return errOnlyPOST }))
-	page("POST "+previewsPath, pg.opts.Doors.Preview)
+	page("POST "+previewsPath, pg.openPreview)
 	person(previewsPath, noGuests(func(http.ResponseWriter, *http.Request, rights.Principal) *admission.Refusal { return errOnlyPOST }))
 	get(workerPath, file("sw.js"))
 	person(pushPath, noGuests(pg.pushKey))
@@ -111,7 +114,7 @@ func (pg *Page) route() {
 	guest(ahp.SharePath, func(http.ResponseWriter, *http.Request) *admission.Refusal { return errNoPath })
 	guest(ahp.SharePath+"{$}", file("guest.html"))
 	door("POST "+admission.OpenPath, pg.isGuest, pg.page(pg.withShares(pg.openShare)))
-	door("POST "+guestPreviewPath, pg.isGuest, pg.page(pg.withShares(pg.opts.Doors.GuestPreview)))
+	door("POST "+guestPreviewPath, pg.isGuest, pg.page(pg.withShares(pg.openGuestPreview)))
 	guest(ahp.SharePath+"state", pg.asGuest(func(w http.ResponseWriter, _ *http.Request, p rights.Principal) *admission.Refusal {
 		pg.answerGuest(w, p, "")
 		return nil

@@ -29,6 +29,17 @@ func (l *Lending) Label(of *preview.Previews) string {
 	return of.Label(int(l.Port), l.Client, l.ID, strconv.FormatInt(l.SinceMs, 10))
 }
 
+// Label returns the terminal and the label of the first lending of a port that is wanted,
+// "" if there is none.
+func (p *Ports) Label(of *preview.Previews, port int, wanted func(*Lending) bool) (uri, label string) {
+	for _, l := range p.opts.Terminals.Lendings(port) {
+		if wanted(&l) {
+			return l.URI, l.Label(of)
+		}
+	}
+	return "", ""
+}
+
 // Problems of a visitor who may see previews.
 var (
 	// ErrPreviewUnseen: the visitor does not see the terminal.

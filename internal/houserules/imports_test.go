@@ -109,6 +109,7 @@ const layers = `
 	host/rights, internal/bounded, internal/loopback < host/admission;
 	host/admission, internal/change < host/login;
 	agent/verdict, agenttools, events, host/login, host/web, host/webpush, internal/jsonspan, mcp < host/page;
+	host/ports < host/page;
 	host/page < host;
 	ahp, internal/jsonspan < host/channel;
 	ahp < host/rights;
