@@ -97,7 +97,7 @@ func (f *Feed) Break() {
 // broken damages text on its way.
 type broken struct{ output.Emitter }
 
-func (broken) Text(output.Text, int64) []byte { return []byte{'\\'} }
+func (broken) Text([]byte, int64) []byte { return []byte{'\\'} }
 
 // Recorded is the text of a terminal.
 func (f *Feed) Recorded() string {

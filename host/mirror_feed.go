@@ -88,7 +88,6 @@ func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
 	if err != nil {
 		return err
 	}
-	text.Room = room(t.uri, text)
 	t.placedLocked(t.out.Follow(end, text))
 	return nil
 }

@@ -139,7 +139,6 @@ func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait <-chan struct{}) 
 	if err != nil {
 		return nil // impossible: it was quoted here
 	}
-	text.Room = room(t.uri, text)
 	t.out.Text(text)
 	t.addedLocked()
 	return t.channel.Pace()

@@ -46,33 +46,34 @@ func (c *conn) output(d *ahp.Dispatch) {
 // the screen behind the output, nil if the owner did not send one. Everything else was
 // done before, because the host's lock is held here.
 func (c *conn) place(d *ahp.Dispatch, text output.Text, after *output.Drawn, err error) {
-	var w channel.Wakes
-	text.Room, text.With = room(d.Channel, text), &w
-	dropped := c.outputLocking(d, text, after, err, &w)
-	w.Deliver()
+	by := &sender{room: room(d.Channel, text.Quoted)}
+	text.By = by
+	dropped := c.outputLocking(d, text, after, err, by)
+	by.wakes.Deliver()
 	dropped.settle()
 }
 
-// room returns room for the message with the text. For long text, append allocates it;
-// make would also clear the memory.
-func room(uri string, text output.Text) []byte {
+// room returns room for the message with text. For long text, append allocates it; make
+// would also clear the memory.
+func room(uri string, quoted []byte) []byte {
 	n := len(uri) + envelopeRoom
-	if len(text.Quoted) < output.ShareBytes {
-		n += len(text.Quoted)
+	if len(quoted) < output.ShareBytes {
+		n += len(quoted)
 	}
 	return make([]byte, 0, n)
 }
 
-// outputLocking is the part of place that takes the host's lock. w takes the work that
+// outputLocking is the part of place that takes the host's lock. by takes the work that
 // can be done without it. So can the drawing of dropped text, if it returns a terminal.
-func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Drawn, err error, w *channel.Wakes) (dropped *terminal) {
+func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Drawn, err error, by *sender) (dropped *terminal) {
 	h, size := c.h, text.Size()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
-		w.Begin(h.envelopes, size)
+		by.wakes.Begin(h.envelopes, size)
 	}
 	t := c.terminalLocked(d.Channel)
+	by.t = t
 	reason := c.forbidsLocked(t, d.Kind)
 	switch {
 	case reason != "":
@@ -86,7 +87,7 @@ func (c *conn) outputLocking(d *ahp.Dispatch, text output.Text, after *output.Dr
 		t.placedLocked(t.out.Place(d.Offset, text, after))
 		t.bindLocked(c)
 		if t.creator.resume {
-			t.channel.Ack(t.out.Applied(), w)
+			t.channel.Ack(t.out.Applied(), &by.wakes)
 		}
 		if t.out.Pending() {
 			dropped = t
@@ -133,20 +134,31 @@ func (t *terminal) settle() {
 // output.Emitter; its methods need the host's mutex.
 type emitter struct{ t *terminal }
 
-// Text implements output.Emitter. The text is not sent back to the machine that has sent
-// it. It may come with the *channel.Wakes of the goroutine that appends it.
-func (m emitter) Text(text output.Text, at int64) (kept []byte) {
-	t := m.t
+// Text implements output.Emitter.
+func (m emitter) Text(quoted []byte, at int64) (kept []byte) {
+	return (&sender{t: m.t, room: room(m.t.uri, quoted)}).Text(quoted, at)
+}
+
+// sender passes on one piece of a terminal's text. It implements output.Sender.
+type sender struct {
+	t     *terminal
+	room  []byte // for the message; empty
+	wakes channel.Wakes
+}
+
+// Text implements output.Sender. The text is not sent back to the machine that has sent
+// it.
+func (s *sender) Text(quoted []byte, at int64) (kept []byte) {
+	t := s.t
 	e := channel.Entry{At: at}
 	if t.remote() {
 		e.From = t.creator.party
 	}
 	e.Seq = t.host.envelopes.Next()
-	e.Msg = ahp.AppendData(text.Room, t.uri, e.Seq, nil, text.Quoted)
-	w, _ := text.With.(*channel.Wakes)
-	t.channel.Add(e, w)
-	t.host.notePrintedLocked(t, text.Quoted)
-	return dataText(e.Msg, text.Quoted)
+	e.Msg = ahp.AppendData(s.room, t.uri, e.Seq, nil, quoted)
+	t.channel.Add(e, &s.wakes)
+	t.host.notePrintedLocked(t, quoted)
+	return dataText(e.Msg, quoted)
 }
 
 // Action implements output.Emitter.

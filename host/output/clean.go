@@ -42,7 +42,7 @@ func (t *Text) skip(n int64) bool {
 		n++
 	}
 	rest := requote(text[n:])
-	rest.Room, rest.With, rest.found.OSC = t.Room, t.With, t.found.OSC
+	rest.By, rest.found.OSC = t.By, t.found.OSC
 	*t = rest
 	return true
 }

@@ -62,9 +62,7 @@ func (l *contractLog) End() int64 { return l.EndOffset() }
 func (l *contractLog) Open(at int64) recordtest.Reader { return contractReader{l.Reader(at)} }
 
 // Text implements output.Emitter.
-func (l *contractLog) Text(t output.Text, _ int64) (kept []byte) {
-	return t.Quoted[1 : len(t.Quoted)-1]
-}
+func (l *contractLog) Text(quoted []byte, _ int64) (kept []byte) { return quoted[1 : len(quoted)-1] }
 
 // Action implements output.Emitter.
 func (l *contractLog) Action(ahp.Action, *ahp.Origin, int64) {}

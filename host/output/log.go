@@ -36,14 +36,19 @@ const (
 // is called with the lock of the log's owner, and must not call the log. at is the
 // position in the recorded text after what it is given.
 type Emitter interface {
-	// Text sends text of the owner. It returns that text as it is between the quotes in
-	// the message, which never changes, so that the log need not keep a copy.
-	Text(t Text, at int64) (kept []byte)
+	Sender
 	// Action sends an action without text.
 	Action(a ahp.Action, origin *ahp.Origin, at int64)
 	// Note sends a terminal/data, as JSON, that the owner has not sent. past says that it
 	// shows earlier output.
 	Note(action []byte, at int64, past bool)
+}
+
+// Sender passes on text of the owner, which is a JSON string.
+type Sender interface {
+	// Text sends it. It returns the text as it is between the quotes in the message,
+	// which never changes, so that the log need not keep a copy.
+	Text(quoted []byte, at int64) (kept []byte)
 }
 
 // Log is what one terminal has shown. A position counts the bytes of all text ever
@@ -106,8 +111,7 @@ func (l *Log) size() (cols, rows int) {
 // WebSocket text frames.
 type Text struct {
 	Quoted []byte
-	Room   []byte // empty, for the message with the text; may be nil
-	With   any    // for the Emitter; may be nil
+	By     Sender // sends it; nil: the log's Emitter
 	found  jsonspan.Check
 }
 
@@ -147,7 +151,11 @@ func (l *Log) Place(off int64, t Text, after *Drawn) (began, pos int64, ok bool)
 // Text appends text.
 func (l *Log) Text(t Text) {
 	if t.Size() > 0 {
-		kept := l.to.Text(t, l.content.end+int64(t.Size()))
+		by := t.By
+		if by == nil {
+			by = l.to
+		}
+		kept := by.Text(t.Quoted, l.content.end+int64(t.Size()))
 		l.content.appendText(kept, t.found, true)
 	}
 }

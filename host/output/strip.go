@@ -63,7 +63,7 @@ func (l *Log) stripped(t Text) Text {
 	}
 	text, _ := jsonspan.AppendUnquote(nil, t.Quoted)
 	out := requote(l.strip.strip(make([]byte, 0, len(text)), text))
-	out.Room, out.With = t.Room, t.With
+	out.By = t.By
 	if l.strip.scanner.AtRest() {
 		l.strip = nil
 	}
