@@ -32,10 +32,10 @@ type answer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	own     http.Header // the SDK's; net/http has a copy as soon as the answer has begun
-	early   bool        // the answer may begin before the SDK writes anything
 	ids     ids         // of the server; set before the SDK writes anything
 
 	mu    sync.Mutex // held while something is written
+	early bool       // the answer may begin before the SDK writes anything
 	timer *time.Timer
 	begun bool // the headers are sent
 	sse   bool // the answer is of frames
@@ -43,17 +43,27 @@ type answer struct {
 	ended bool
 }
 
-// newAnswer returns the answer to r. The caller must call end when r was served.
-func newAnswer(w http.ResponseWriter, r *http.Request, early bool) *answer {
+// newAnswer returns the answer to a request. The caller must call end when the request
+// was served.
+func newAnswer(w http.ResponseWriter) *answer {
 	a := &answer{w: w, control: http.NewResponseController(w), own: w.Header().Clone()}
 	if a.own == nil {
 		a.own = http.Header{}
 	}
-	a.early = early && r.Method == http.MethodPost && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream")
 	a.mu.Lock() // for tick
 	defer a.mu.Unlock()
-	a.timer = time.AfterFunc(beginWithin, a.tick)
+	a.timer = time.AfterFunc(commentEvery, a.tick)
 	return a
+}
+
+// mayBegin lets the answer to a POST that takes long begin before the SDK writes
+// anything, if the client accepts frames. It is called once the message has come, so that
+// one that is refused has a status of its own.
+func (a *answer) mayBegin(r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.early = strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream")
+	a.timer.Reset(beginWithin)
 }
 
 // Header implements http.ResponseWriter.
@@ -83,8 +93,8 @@ func (a *answer) beginLocked(status int, header http.Header) {
 	a.w.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. What the SDK writes as an error in JSON becomes a
-// frame if the headers of frames are sent.
+// Write implements http.ResponseWriter. What the SDK writes as an error, in JSON or as a
+// line of text, becomes a frame if the headers of frames are sent.
 func (a *answer) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,6 +106,9 @@ func (a *answer) Write(p []byte) (int, error) {
 	}
 	var err error
 	if a.bare {
+		if !json.Valid(shown) {
+			shown = refusal(nil, jsonrpc.CodeInvalidRequest, strings.TrimSpace(string(shown)))
+		}
 		err = a.frameLocked(shown)
 	} else {
 		_, err = a.w.Write(shown)
@@ -130,9 +143,9 @@ func (a *answer) send(message []byte) error {
 }
 
 // refuse answers a message that the SDK does not get.
-func (a *answer) refuse(id json.RawMessage, why string) {
+func (a *answer) refuse(status int, id json.RawMessage, why string) {
 	a.own.Set("Content-Type", "application/json")
-	a.WriteHeader(http.StatusBadRequest)
+	a.WriteHeader(status)
 	_, _ = a.Write(refusal(id, jsonrpc.CodeInvalidRequest, why)) // fails only with the connection
 }
 

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -79,29 +80,66 @@ func TestLongAnswersAreNotSilent(t *testing.T) {
 	})
 }
 
-// What the SDK answers after the headers of frames were sent is a frame, too.
+// What the SDK answers after the headers of frames were sent is a frame of JSON, too.
 func TestLateErrorsAreFrames(t *testing.T) {
+	for written, want := range map[string]string{
+		`{"error":1}`: `{"error":1}`,
+		"no luck\n":   `{"error":{"code":-32600,"message":"no luck"},"id":null,"jsonrpc":"2.0"}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			w := newRecorder()
+			a := mcp.NewAnswer(w, r)
+			time.Sleep(3 * time.Second)
+			a.Header().Set("Content-Type", "application/json")
+			a.WriteHeader(http.StatusNotFound)
+			if _, err := a.Write([]byte(written)); err != nil {
+				t.Error(err)
+			}
+			a.End()
+			whole := ": waiting\n\nevent: message\ndata: " + want + "\n\n"
+			if got := w.Body.String(); w.Code != http.StatusOK || got != whole {
+				t.Errorf("%d %q", w.Code, got)
+			}
+			time.Sleep(time.Minute)
+			if got := w.Body.Len(); got > len(whole) {
+				t.Errorf("%d bytes after the end", got)
+			}
+			if err := a.Send([]byte("{}")); err == nil || !errors.Is(err, mcp.ErrStreamOver) {
+				t.Errorf("a frame after the end: %v", err)
+			}
+		})
+	}
+}
+
+// slowBody comes a minute after it is asked for.
+type slowBody struct {
+	io.Reader
+	once sync.Once
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	b.once.Do(func() { time.Sleep(time.Minute) })
+	return b.Reader.Read(p)
+}
+
+// A request that comes slowly and is refused has the status of its refusal.
+func TestSlowRequestsHaveTheirStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		w := newRecorder()
-		a := mcp.NewAnswer(w, r, true)
-		time.Sleep(3 * time.Second)
-		a.Header().Set("Content-Type", "application/json")
-		a.WriteHeader(http.StatusNotFound)
-		if _, err := a.Write([]byte(`{"error":1}`)); err != nil {
-			t.Error(err)
-		}
-		a.End()
-		if got := w.Body.String(); w.Code != http.StatusOK || got != ": waiting\n\nevent: message\ndata: {\"error\":1}\n\n" {
-			t.Errorf("%d %q", w.Code, got)
-		}
-		time.Sleep(time.Minute)
-		if got := w.Body.Len(); got > 60 {
-			t.Errorf("%d bytes after the end", got)
-		}
-		if err := a.Send([]byte("{}")); err == nil || !errors.Is(err, mcp.ErrStreamOver) {
-			t.Errorf("a frame after the end: %v", err)
+		s := mcp.New(mcp.Options{Tools: toolsOver(&fakeTerminals{})})
+		defer s.Close()
+		for body, want := range map[string]int{"{bad": 400, strings.Repeat("x", 5<<20): 413} {
+			r := httptest.NewRequest(http.MethodPost, "/mcp", &slowBody{Reader: strings.NewReader(body)})
+			for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28"} {
+				r.Header.Set(k, v)
+			}
+			r.Host = "localhost"
+			w := newRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%.10s is answered %d, %.100s", body, w.Code, w.Body)
+			}
 		}
 	})
 }
@@ -112,7 +150,7 @@ func TestAnswersWithoutFrames(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 		r.Header.Set("Accept", "application/json")
 		w := newRecorder()
-		a := mcp.NewAnswer(w, r, true)
+		a := mcp.NewAnswer(w, r)
 		time.Sleep(time.Minute)
 		http.Error(a, "no", http.StatusBadRequest)
 		a.End()

@@ -5,9 +5,11 @@ import "net/http"
 // Answer is answer.
 type Answer struct{ *answer }
 
-// NewAnswer is newAnswer.
-func NewAnswer(w http.ResponseWriter, r *http.Request, early bool) Answer {
-	return Answer{newAnswer(w, r, early)}
+// NewAnswer is newAnswer for a request whose message has come.
+func NewAnswer(w http.ResponseWriter, r *http.Request) Answer {
+	a := newAnswer(w)
+	a.mayBegin(r)
+	return Answer{a}
 }
 
 // End is end.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -56,7 +57,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer forget()
 	r.Header.Set(requestHeader, id)
 	session := r.Header.Get(sessionHeader)
-	out := newAnswer(w, r, Stateless(r) || session != "") // otherwise the answer's headers have the new session
+	out := newAnswer(w)
 	defer out.end()
 	out.ids = s.ids
 	forgotten, ok := s.message(out, r)
@@ -96,17 +97,24 @@ func (s *Server) message(out *answer, r *http.Request) (forget func(), ok bool) 
 		return forget, true
 	}
 	given := r.Body
-	body, err := io.ReadAll(given) // whoever serves the endpoint bounds it
+	body, err := io.ReadAll(io.LimitReader(given, maxBody+1))
+	if len(body) > maxBody {
+		out.refuse(http.StatusRequestEntityTooLarge, nil, fmt.Sprintf("a request has more than %d bytes", maxBody))
+		return forget, false
+	}
+	if Stateless(r) || r.Header.Get(sessionHeader) != "" { // otherwise the answer's headers have the new session
+		out.mayBegin(r)
+	}
 	if err == nil {
 		if err := jsonspan.CheckText(body); err != nil {
-			out.refuse(idOf(body), "message: "+err.Error())
+			out.refuse(http.StatusBadRequest, idOf(body), "message: "+err.Error())
 			return forget, false
 		}
 		message, forgotten := s.carry(out, r.Context(), body)
 		forget = forgotten
 		if len(message) <= maxMessage {
 			if message, err = s.ids.in(message); err != nil {
-				out.refuse(nil, err.Error())
+				out.refuse(http.StatusBadRequest, nil, err.Error())
 				return forget, false
 			}
 		}
@@ -121,6 +129,9 @@ func (s *Server) message(out *answer, r *http.Request) (forget func(), ok bool) 
 	}{io.MultiReader(bytes.NewReader(body), given), given} // which repeats its error
 	return forget, true
 }
+
+// maxBody bounds the body of a request, in bytes. The SDK has the same bound.
+const maxBody = sdk.DefaultMaxRequestBodyBytes
 
 const sessionHeader = "Mcp-Session-Id"
 
