@@ -30,7 +30,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		if r.ContentLength != 0 {
-			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w), within: hurry}
+			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w), within: hurry, declared: r.ContentLength, most: most}
 			body.due()
 			defer body.leave()
 			r.Body = body
@@ -47,6 +47,8 @@ type dueBody struct {
 	control *http.ResponseController
 	within  time.Duration
 	came    bool
+
+	declared, most int64 // bytes; declared is -1 if the client has not said how many
 }
 
 func (b *dueBody) due() {
@@ -63,6 +65,9 @@ func (b *dueBody) leave() {
 func (b *dueBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	_, large := errors.AsType[*http.MaxBytesError](err)
+	if err != nil && b.declared > b.most { // however much of it came in time
+		return n, &http.MaxBytesError{Limit: b.most}
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		if !b.came {
@@ -106,6 +111,8 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 	if body, ok := r.Body.(*dueBody); ok {
 		if err == nil && actor == term.User {
 			body.within = bodyTimeout
+		} else {
+			body.most = localapi.MaxBody
 		}
 		body.due() // again, since looking for the caller may have taken long
 	}
