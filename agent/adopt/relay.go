@@ -66,8 +66,9 @@ func relay(args []string, r *reader) int {
 	q := request{Args: args[1:], Nonce: r.nonce}
 	for tries := 0; tries < hubTries; tries++ {
 		conn, err := dialHub(args, path, r.socket)
-		if err != nil {
-			return 1
+		if err != nil { // a busy machine may need longer than hubTime
+			time.Sleep(hubAgain)
+			continue
 		}
 		line, _ := json.Marshal(q)
 		_, _ = conn.Write(append(line, '\n')) // reading tells an error

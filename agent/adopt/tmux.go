@@ -19,7 +19,8 @@ import (
 
 // Bounds of a listing.
 const (
-	answerTime = 5 * time.Second // of one server
+	answerTime = 10 * time.Second // of a server that is needed; a busy machine takes seconds
+	listTime   = 5 * time.Second  // of each of all servers, of which some may be stopped
 	maxSockets = 64
 	maxPanes   = 1000
 	maxText    = 256 // bytes of a text of a pane
@@ -62,7 +63,7 @@ func listTmux(ctx context.Context, o Options) (all []Pane, faults []error) {
 	if err != nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	entries = entries[:min(len(entries), maxSockets)]
 	panes, errs := make([][]tmuxPane, len(entries)), make([]error, len(entries))
