@@ -26,8 +26,10 @@ const (
 	floorPortsFar   = 10.0  // the same at a round trip of farAway
 	floorEchoBeside = 1.5   // echo beside a download, of the same run without
 	farAway         = 50 * time.Millisecond
-	download        = 100 // MB
 )
+
+// download is the size of one, in MB.
+func (s settings) download() int { return max(1, s.megabytes/2) }
 
 // portsPart downloads from a dev server in a lent terminal through daemon and host, and
 // types at another terminal meanwhile.
@@ -38,12 +40,12 @@ func portsPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	defer near.close()
-	rate, err := near.rates(ctx, s.rounds)
+	rate, err := near.rates(ctx, s.rounds, s.download())
 	if err != nil {
 		return nil, err
 	}
 	rows := []row{row{Part: part, Name: "download on loopback", Value: rate, Unit: "MB/s"}.least(floorPorts)}
-	alone, beside, meanwhile, err := near.echoes(ctx, s.keys)
+	alone, beside, meanwhile, err := near.echoes(ctx, s.keys, s.download())
 	if err != nil {
 		return rows, err
 	}
@@ -62,7 +64,7 @@ func portsPart(ctx context.Context, s settings) ([]row, error) {
 		return rows, err
 	}
 	defer far.close()
-	if rate, err = far.rates(ctx, 1); err != nil {
+	if rate, err = far.rates(ctx, 1, s.download()); err != nil {
 		return rows, err
 	}
 	return append(rows, row{Part: part, Name: "download at a round trip of 50 ms", Value: rate, Unit: "MB/s"}.least(floorPortsFar)), nil
@@ -146,17 +148,17 @@ func (d *devServer) get(ctx context.Context, mb int) (int64, error) {
 	return n, err
 }
 
-// rates returns the median rate of downloads, in MB/s.
-func (d *devServer) rates(ctx context.Context, rounds int) (float64, error) {
+// rates returns the median rate of downloads of mb MB, in MB/s.
+func (d *devServer) rates(ctx context.Context, rounds, mb int) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	var all []float64
 	for range rounds {
 		began := time.Now()
-		if _, err := d.get(ctx, download); err != nil {
+		if _, err := d.get(ctx, mb); err != nil {
 			return 0, err
 		}
-		all = append(all, download/time.Since(began).Seconds())
+		all = append(all, float64(mb)/time.Since(began).Seconds())
 	}
 	return median(all), nil
 }
@@ -164,7 +166,7 @@ func (d *devServer) rates(ctx context.Context, rounds int) (float64, error) {
 // echoes types at a lent terminal, without and beside downloads in turn, and returns how
 // long the echoes took until the observer had them, in ms, and the rate of the downloads
 // in MB/s.
-func (d *devServer) echoes(ctx context.Context, keys int) (alone, beside []float64, rate float64, err error) {
+func (d *devServer) echoes(ctx context.Context, keys, mb int) (alone, beside []float64, rate float64, err error) {
 	id, uri, err := d.start(ctx, echoing...)
 	if err != nil {
 		return nil, nil, 0, err
@@ -196,7 +198,7 @@ func (d *devServer) echoes(ctx context.Context, keys int) (alone, beside []float
 		go func() {
 			defer close(ended)
 			for loading.Err() == nil {
-				n, _ := d.get(loading, download) // cut at the end of the turn
+				n, _ := d.get(loading, mb) // cut at the end of the turn
 				came.Add(n)
 			}
 		}()

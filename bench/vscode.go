@@ -48,14 +48,18 @@ func startVSCode(ctx context.Context) (path, error) {
 		return nil, err
 	}
 	port := strconv.Itoa(free)
-	cmd := exec.Command("bash", vscodeScript, "start", dir, port, vscodeToken)
-	if err := cmd.Start(); err != nil {
+	state, err := os.MkdirTemp("", "bench-vscode")
+	if err != nil {
 		return nil, err
+	}
+	cmd := exec.Command("bash", vscodeScript, "start", dir, port, vscodeToken, state)
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(state))
 	}
 	p := &vscodePath{endpoint: client.Endpoint{URL: "ws://127.0.0.1:" + port, Token: vscodeToken}, end: func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		_ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) // it logs all that it sends: gigabytes
+		_ = os.RemoveAll(state) // it logs all that it sends: gigabytes
 	}}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

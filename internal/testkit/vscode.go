@@ -33,8 +33,7 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	}
 	h := VSCodeHost{Token: "SECRET"}
 	port := FreePorts(t)
-	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) }) // the host logs all that it sends
-	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), h.Token)
+	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), h.Token, t.TempDir())
 	StartTree(t, c)
 	h.URL, h.Pid = fmt.Sprintf("ws://127.0.0.1:%d", port), c.Process.Pid
 	return h
