@@ -132,6 +132,10 @@ func TestWhereAgentsWaitsConnect(t *testing.T) {
 		"a port where nothing is":  {localclient.WaitOptions{Port: 1, Timeout: short}, localapi.Waited{Reason: "timeout"}},
 	} {
 		got, err := bob.Wait(t.Context(), id, c.o)
+		for c.want.Detail != "" && err == nil && got.Detail == "" && c.o.Timeout < patience { // a busy machine has not yet found out
+			c.o.Timeout *= 4
+			got, err = bob.Wait(t.Context(), id, c.o)
+		}
 		if strings.Contains(got.Detail, "another program") {
 			got.Detail = got.Detail[strings.Index(got.Detail, "another program"):]
 		}

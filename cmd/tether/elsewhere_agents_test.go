@@ -98,7 +98,7 @@ func TestCodexRunsElsewhere(t *testing.T) {
 	for name, text := range map[string]string{
 		"environments.toml": fmt.Sprintf("default = \"laptop\"\ninclude_local = false\n[[environments]]\nid = \"laptop\"\nurl = %q\n", address),
 		"config.toml": fmt.Sprintf("model = \"m\"\nmodel_provider = \"scripted\"\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = %q\nwire_api = \"responses\"\n"+
-			"[mcp_servers.tether]\ncommand = %q\nargs = [\"mcp\", \"--as\", \"codex-cloud\"]\nenv = { TETHER_HOME = %q, %s = \"1\" }\nenvironment_id = \"laptop\"\ncwd = %q\n",
+			"[mcp_servers.tether]\ncommand = %q\nargs = [\"mcp\", \"--as\", \"codex-cloud\"]\nenv = { TETHER_HOME = %q, %s = \"1\" }\nenvironment_id = \"laptop\"\ncwd = %q\nstartup_timeout_sec = 600\ntool_timeout_sec = 600\n",
 			web.URL+"/v1", tether, home, allowRootVar, here),
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(elsewhere, name), []byte(text), 0o600))
