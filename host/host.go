@@ -10,6 +10,7 @@ import (
 
 	"tether/ahp"
 	"tether/host/admission"
+	"tether/host/agents"
 	"tether/host/channel"
 	"tether/host/link"
 	"tether/host/login"
@@ -22,7 +23,6 @@ import (
 	"tether/host/shells"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
-	"tether/mcp"
 	"tether/record"
 )
 
@@ -41,7 +41,7 @@ type Host struct {
 	checks   *admission.Checks // in front of all doors; set once
 	page     *page.Page        // set once; has the table of the doors
 	creates  bounded.Rates     // limits new terminals of machines, by name
-	agents   mcp.Servers       // for each principal that has connected
+	agents   *agents.Door      // set once
 	logins   *login.Table      // set once
 	messages *link.Memory
 	asks     bounded.Slots // of requests under way at the doors for agents and people, by name
@@ -69,7 +69,6 @@ type Host struct {
 	holds      map[*hold]struct{}
 	listers    map[listerKey]*lister
 	byOwner    map[string][]*lister // the same, by the ids of owners
-	agentHolds map[string]*hold     // those of agents, by the key of their servers
 	round      int64                // of reindexLocked
 	rowVersion int64                // of the newest change of any row
 
@@ -95,7 +94,6 @@ func New(o Options) *Host {
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(),
 		rowVersion: 1, // 0 means that a client has no version yet
-		agents:     mcp.Servers{Max: sessions.MaxAgents},
 		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
 		messages:   link.NewMemory(o.ArrivalTime),
 		asks:       bounded.Slots{Each: mostPerName(o)},
@@ -109,7 +107,7 @@ func New(o Options) *Host {
 		conns:      make(map[*conn]struct{}),
 		forgot:     time.Now(),
 		roster:     rights.NewDirectory(&rights.Roster{}), holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
-		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
+		listed: listing{stale: make(map[*lister]struct{})},
 	}
 	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	shared, _ := o.Logins.(rights.SharedLogins)
@@ -121,6 +119,7 @@ func New(o Options) *Host {
 	h.checks = admission.New(admission.Options{Token: o.Token, Access: o.Access, Logins: h.logins, Guest: h.shares.Known, Origins: o.Origins, Secure: o.Secure, Nodes: o.Nodes != nil, Log: h.logRefusal})
 	h.runs = runs.New(runs.Options{Machines: runsMachines{h}, Nodes: o.Nodes, Log: h.log})
 	h.openPorts()
+	h.openAgents()
 	h.page = page.New(h.pageOptions())
 	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
 	h.root = h.envelopes.NewChannel(ahp.RootURI)

@@ -21,7 +21,7 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 		h.checks.Refuse(w, r, refusal)
 		return
 	case r.URL.Path == mcp.Path:
-		h.asking(w, r, p, h.mcpLines)
+		h.agents.ServeSocket(w, r, p)
 		return
 	}
 	if why := h.full(p); why != nil {
@@ -38,28 +38,6 @@ func (h *Host) socket(w http.ResponseWriter, r *http.Request) {
 	// Not with h.ctx: Close ends each connection with a close message, and the end of its
 	// context would come before that.
 	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, socket: link.BoundSending(ch.Socket()), receiver: in}) // logged there
-}
-
-// asking serves a request that may take long, unless its principal has as many of them as
-// one name may have.
-func (h *Host) asking(w http.ResponseWriter, r *http.Request, p rights.Principal, serve func(http.ResponseWriter, *http.Request, rights.Principal)) {
-	done, ok := h.ask(p)
-	if !ok {
-		h.checks.Refuse(w, r, admission.ErrBusy)
-		return
-	}
-	defer done()
-	serve(w, r, p)
-}
-
-// agentsDoor is the door for agents.
-func (h *Host) agentsDoor(w http.ResponseWriter, r *http.Request) {
-	p, why := h.checks.Admit(r)
-	if why != nil {
-		h.checks.Refuse(w, r, why)
-		return
-	}
-	h.asking(w, r, p, h.mcpHTTP)
 }
 
 // logRefusal logs and records a refused request.

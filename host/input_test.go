@@ -177,7 +177,7 @@ func TestReadyIsShown(t *testing.T) {
 	ended, active := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = h.StreamEvents(ctx, rights.Principal{Name: "bot", Role: rights.RoleAgent}, &events.Request{Name: events.Ready}, listener{active: sync.OnceFunc(func() { close(active) }), event: func(e events.Event) {
+		_ = h.Agents().Stream(ctx, rights.Principal{Name: "bot", Role: rights.RoleAgent}, &events.Request{Name: events.Ready}, listener{active: sync.OnceFunc(func() { close(active) }), event: func(e events.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			heard = append(heard, fmt.Sprint(e.Data["state"], ": ", e.Data["why"]))
@@ -250,7 +250,7 @@ func listens(t *testing.T, h *host.Host, p rights.Principal) *[]string {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = h.StreamEvents(ctx, p, &events.Request{Name: events.AwaitingInput}, listener{active: func() {}, event: func(e events.Event) {
+		_ = h.Agents().Stream(ctx, p, &events.Request{Name: events.AwaitingInput}, listener{active: func() {}, event: func(e events.Event) {
 			heard = append(heard, fmt.Sprint(e.Data["kind"], " ", e.Data["promptLine"]))
 		}})
 	}()

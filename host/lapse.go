@@ -53,18 +53,6 @@ func (h *Host) admits(r *http.Request, in func(*http.Request) bool) *admission.R
 	return errRightsOld
 }
 
-// agentIsHere reports whether a request comes from an agent that has sent one before. It
-// does not depend on MCP sessions, which not every version of MCP has.
-func (h *Host) agentIsHere(r *http.Request) bool {
-	p, why := h.checks.Admit(r)
-	if why != nil {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.agentHolds[p.Key()] != nil
-}
-
 // unlapsed returns a context that ends with ctx or when rights have lapsed. The caller
 // must call done.
 func (h *Host) unlapsed(ctx context.Context) (_ context.Context, done func()) {

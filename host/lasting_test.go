@@ -108,7 +108,7 @@ func TestReplacingAToken(t *testing.T) {
 		}
 		stream, end := context.WithCancel(t.Context())
 		begins, ends := make(began), make(chan error, 1)
-		go func() { ends <- h.StreamEvents(stream, hook, &events.Request{Name: events.MachineBack}, begins) }()
+		go func() { ends <- h.Agents().Stream(stream, hook, &events.Request{Name: events.MachineBack}, begins) }()
 		select {
 		case <-begins:
 		case err := <-ends:

@@ -40,8 +40,7 @@ func keyOf(p *rights.Principal) listerKey {
 // lister. Guarded by the host's mutex.
 type hold struct {
 	rights.Viewer
-	l      *lister
-	places looks // from which an agent without sessions has come; has a lock of its own
+	l *lister
 }
 
 // holdLocked begins a use of a lister for a principal. End it with letGoLocked.

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/agents"
 	"tether/host/rights"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -42,7 +43,7 @@ func overLines(t *testing.T, url, token string, o *sdk.ClientOptions) (*sdk.Clie
 	if err != nil {
 		return nil, err
 	}
-	lines := host.NewLines(context.Background(), conn)
+	lines := agents.NewLines(context.Background(), conn)
 	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, o)
 	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: lines, Writer: struct{ io.WriteCloser }{lines}}, nil)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/ahp"
+	"tether/host/agents"
 	"tether/host/page"
 	"tether/host/preview"
 	"tether/host/rights"
@@ -58,7 +59,7 @@ type Options struct {
 	Secure bool
 	// Webhooks delivers events to URLs that agents with a token name; nil means that the
 	// host opens no connections by itself.
-	Webhooks Webhooks
+	Webhooks agents.Webhooks
 	// Pushes notifies browsers; nil means that none are.
 	Pushes page.Pushes
 	// Audit receives principals' actions, from several goroutines; it may take as long as

@@ -22,17 +22,15 @@ func (h *Host) pageOptions() page.Options {
 	o := page.Options{
 		Checks: h.checks, Logins: h.logins, Terminals: shown{h},
 		Doors: page.Doors{
-			Agents: h.agentsDoor, AgentHere: h.agentIsHere,
+			Agents: h.agents.ServeHTTP, AgentHere: h.agents.Here,
 			Ended: h.ended(),
 		},
 		Previews: h.opts.Previews, NoPreviews: h.opts.NoPreviews, Shut: h.shut, Ports: h.ports,
 		Register: h.opts.Register, Pushes: h.opts.Pushes, Provider: h.opts.Provider,
 		Scripts: web.Complete(), StallTime: h.opts.StallTime, Done: h.ctx.Done(),
 		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.Send, Runs: h.pageRuns,
-		Audit: func(kind string, r *http.Request, by rights.Principal, ev rights.AuditEvent) {
-			h.audit(kind, remote{name: r.RemoteAddr, principal: by}, ev)
-		},
-		Bug: h.toolBug, Log: h.log,
+		Audit: h.auditRequest,
+		Bug:   h.toolBug, Log: h.log,
 	}
 	if !h.opts.NoShares {
 		o.Guests = h.shares

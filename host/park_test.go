@@ -105,7 +105,7 @@ func TestAgentsAndAMachineThatIsAway(t *testing.T) {
 	defer cancel()
 	for _, r := range []events.Request{{Name: events.Line, Arguments: json.RawMessage(`{"terminalId":"` + id + `","pattern":"."}`), Oldest: true},
 		{Name: events.Exited, Arguments: json.RawMessage(`{"terminalId":"` + id + `"}`)}, {Name: events.MachineAway}, {Name: events.MachineBack}} {
-		streams.Go(func() { _ = h.StreamEvents(ctx, rights.Principal{Role: rights.RoleAgent, Name: "bot"}, &r, out) }) // it ends with ctx
+		streams.Go(func() { _ = h.Agents().Stream(ctx, rights.Principal{Role: rights.RoleAgent, Name: "bot"}, &r, out) }) // it ends with ctx
 	}
 	testkit.Eventually(t, patience, "the streams begin", func() bool { out.mu.Lock(); defer out.mu.Unlock(); return out.active == 4 })
 	testkit.Eventually(t, patience, "the first line is told", func() bool { return slices.Contains(out.lines(), events.Line+" one") })

@@ -53,7 +53,7 @@ func pushing(t *testing.T) *pushes {
 	}
 	p.hub, err = webhook.New(webhook.Options{TLS: &tls.Config{RootCAs: roots}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		Open: func(ctx context.Context, who rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
-			return webhook.OpenKinds(p.host)(ctx, who, r)
+			return webhook.OpenKinds(p.host.Agents())(ctx, who, r)
 		},
 		Audit: func(ev rights.AuditEvent) { p.record <- ev.Type + " " + ev.Name + ": " + ev.Detail },
 		Push: &webhook.Push{SigningKey: key, Login: func(b login.Browser) (rights.Principal, bool) { return p.host.LoginOf(b) },

@@ -9,7 +9,6 @@ import (
 	"tether/host/rights"
 	"tether/host/sessions"
 	"tether/host/shells"
-	"tether/mcp"
 )
 
 // This file gives sessions, and agents' shells in them, what they need of connections and
@@ -23,7 +22,7 @@ func (h *Host) openSessions() {
 		o.Max = h.opts.MaxSessions
 	}
 	h.sessions, h.callers = sessions.New(o, sessions.AgentOptions{Lasting: h.names.Lasting, NameOf: h.shortName, Nodes: h.opts.Nodes,
-		Sync: func() { h.agents.Each((*mcp.Server).Sync) }})
+		Sync: func() { h.agents.Sync() }})
 	if h.opts.AgentShells && h.opts.Runner != nil {
 		h.shellTools = &shells.Tools{Agents: h.callers, IDOf: idOf, URIOf: h.uriOf, Audit: h.auditOf,
 			View: func(p rights.Principal) agenttools.Terminals { return catalogue{h, &p} }}

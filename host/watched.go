@@ -41,8 +41,7 @@ func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
 const forever time.Duration = math.MaxInt64
 
 // looks records what the audit log must have only once, even if a program asks in a loop:
-// viewed terminals, and the places from which an agent without sessions has come. The
-// zero value is ready; its methods may be called concurrently.
+// viewed terminals. The zero value is ready; its methods may be called concurrently.
 type looks struct{ seen bounded.Map[string, struct{}] }
 
 // first reports whether what is new to looks, and adds it.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/events"
-	"tether/host"
+	"tether/host/agents"
 	"tether/internal/jsonspan"
 	"tether/internal/retry"
 )
@@ -179,7 +179,7 @@ func (e *eventsAt) listen(ctx context.Context) (heard bool, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := host.NewLines(ctx, conn)
+	lines := agents.NewLines(ctx, conn)
 	defer lines.Close()
 	for i := range e.subs {
 		params, err := json.Marshal(map[string]any{"name": e.subs[i].Name, "arguments": e.subs[i].Arguments, "cursor": e.subs[i].Cursor, "_meta": json.RawMessage(clientMeta)})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/host"
+	"tether/host/agents"
 	"tether/internal/loopback"
 	"tether/jsonrpc/wsconn"
 )
@@ -110,7 +110,7 @@ func mcpBridge(ctx context.Context, u *hostURL, stdin io.Reader, stdout io.Write
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := host.NewLines(ctx, conn)
+	lines := agents.NewLines(ctx, conn)
 	defer lines.Close()
 	go func() { // may end only with the process: a read from standard input cannot be interrupted
 		if sendLines(lines, stdin) == nil {
@@ -156,7 +156,7 @@ func dialMCP(ctx context.Context, u *hostURL) (*wsconn.Conn, error) {
 
 // sendLines passes the agent's lines to the host until the input ends. A line that is too
 // long ends the session, because it cannot be answered.
-func sendLines(to *host.Lines, from io.Reader) error {
+func sendLines(to *agents.Lines, from io.Reader) error {
 	in := bufio.NewScanner(from)
 	in.Buffer(make([]byte, 64<<10), maxLine)
 	for in.Scan() {

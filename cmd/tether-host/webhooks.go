@@ -41,7 +41,7 @@ func (s *settings) openHooks(o *host.Options) (*hooks, error) {
 	}
 	options := webhook.Options{Find: people.Tokens().Named, Allow: allow, Audit: o.Audit, Logger: o.Logger,
 		Open: func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
-			return webhook.OpenAt(h.host)(ctx, p, r)
+			return webhook.OpenAt(h.host.Agents())(ctx, p, r)
 		},
 		Lasting: func(p rights.Principal) context.Context { return h.host.Lasting(p) }}
 	if s.webhooks {
@@ -85,7 +85,7 @@ func (s *settings) openPushes(h *hooks, options webhook.Options, path string, o 
 		Login: func(b login.Browser) (rights.Principal, bool) { return h.host.LoginOf(b) },
 		Sees:  func(p rights.Principal, terminal string) bool { return h.host.Sees(p, terminal) }}
 	options.Open = func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
-		return webhook.OpenKinds(h.host)(ctx, p, r)
+		return webhook.OpenKinds(h.host.Agents())(ctx, p, r)
 	}
 	options.Find, options.Lasting = nil, nil
 	if s.node == nil {

@@ -164,7 +164,7 @@ func heard(t *testing.T, n *node) func() []string {
 	for _, name := range []string{events.AwaitingInput, events.Ready} {
 		active := make(chan struct{})
 		streams.Go(func() {
-			_ = n.StreamEvents(ctx, rights.Principal{Role: rights.RoleAdmin}, &events.Request{Name: name}, listener{sync.OnceFunc(func() { close(active) }), func(e events.Event) {
+			_ = n.Agents().Stream(ctx, rights.Principal{Role: rights.RoleAdmin}, &events.Request{Name: name}, listener{sync.OnceFunc(func() { close(active) }), func(e events.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, fmt.Sprint(e.Data["kind"], e.Data["state"], " ", e.Data["promptLine"], e.Data["why"]))

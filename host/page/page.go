@@ -90,8 +90,8 @@ type Options struct {
 	Register rights.Register
 	Pushes   Pushes
 	Provider *LoginProvider
-	// Previews shows lent ports of Ports in browsers, at names below its Domain. Without a
-	// Domain there are none, and NoPreviews says why. Find and Note are the Page's own.
+	// Previews shows lent ports of Ports in browsers, at names below its Domain. Without
+	// a Domain there are none, and NoPreviews says why. Find and Note are the Page's own.
 	// Shut says why none is served now; nil: they are.
 	Previews   preview.Options
 	NoPreviews string

@@ -83,7 +83,7 @@ func newPushSite(t *testing.T) *pushSite {
 	}
 	hub, err := webhook.New(webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		Open: func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
-			return webhook.OpenKinds(s.host)(ctx, p, r)
+			return webhook.OpenKinds(s.host.Agents())(ctx, p, r)
 		},
 		Push: &webhook.Push{SigningKey: key, Login: func(b login.Browser) (rights.Principal, bool) { return s.host.LoginOf(b) },
 			Sees: func(p rights.Principal, id string) bool { return s.host.Sees(p, id) }}})

@@ -10,7 +10,7 @@ import (
 	"tether/mcp"
 )
 
-// Door is a hub that implements host.Webhooks.
+// Door is a hub that implements agents.Webhooks.
 type Door struct{ *Hub }
 
 // request converts a client's request for a hub.
@@ -22,7 +22,7 @@ func request(w mcp.Webhook) Request {
 	return r
 }
 
-// Subscribe implements host.Webhooks.
+// Subscribe implements agents.Webhooks.
 func (d Door) Subscribe(ctx context.Context, p rights.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
 	return d.subscribe(ctx, p, request(w))
 }
@@ -39,7 +39,7 @@ func (d Door) subscribe(ctx context.Context, p rights.Principal, r Request) (mcp
 	return out, nil
 }
 
-// Unsubscribe implements host.Webhooks.
+// Unsubscribe implements agents.Webhooks.
 func (d Door) Unsubscribe(p rights.Principal, w mcp.Webhook) error {
 	return refusal(d.Hub.Unsubscribe(p, request(w)))
 }

@@ -22,7 +22,7 @@ import (
 const askWithin = deliver.AttemptTime + 5*time.Second
 
 // Shared has the webhooks of a host of several nodes. One node, the leader, delivers for
-// all; clients may send requests to any node. It implements host.Webhooks, and is safe
+// all; clients may send requests to any node. It implements agents.Webhooks, and is safe
 // for concurrent use.
 type Shared struct {
 	led[question, answer]
@@ -92,12 +92,12 @@ type answer struct {
 	Failed string         `json:"failed,omitempty"`
 }
 
-// Subscribe implements host.Webhooks.
+// Subscribe implements agents.Webhooks.
 func (s *Shared) Subscribe(ctx context.Context, p rights.Principal, w mcp.Webhook) (mcp.Subscribed, error) {
 	return s.ask(ctx, p, question{Request: request(w)})
 }
 
-// Unsubscribe implements host.Webhooks.
+// Unsubscribe implements agents.Webhooks.
 func (s *Shared) Unsubscribe(p rights.Principal, w mcp.Webhook) error {
 	_, err := s.ask(context.Background(), p, question{End: true, Request: request(w)})
 	return err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"tether/events"
-	"tether/host"
+	"tether/host/agents"
 	"tether/host/login"
 	"tether/host/page"
 	"tether/host/rights"
@@ -265,8 +265,8 @@ type several struct {
 }
 
 // OpenKinds is Options.Open for a Hub that notifies browsers of a host's events.
-func OpenKinds(h *host.Host) func(context.Context, rights.Principal, Request) (Source, bool, error) {
-	open := OpenAt(h)
+func OpenKinds(d *agents.Door) func(context.Context, rights.Principal, Request) (Source, bool, error) {
+	open := OpenAt(d)
 	return func(ctx context.Context, p rights.Principal, r Request) (Source, bool, error) {
 		s := &several{steps: make(chan Event), ended: make(chan error, len(r.Kinds))}
 		var lasting context.Context

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tether/events"
-	"tether/host"
+	"tether/host/agents"
 	"tether/host/rights"
 	"tether/internal/retry"
 	"tether/mcp"
@@ -17,10 +17,10 @@ import (
 // subscription has not.
 const reopenAfter = time.Second
 
-// OpenAt is Options.Open for the events of a host.
-func OpenAt(h *host.Host) func(context.Context, rights.Principal, Request) (Source, bool, error) {
+// OpenAt is Options.Open for the events that agents get at a host.
+func OpenAt(d *agents.Door) func(context.Context, rights.Principal, Request) (Source, bool, error) {
 	return func(ctx context.Context, p rights.Principal, r Request) (Source, bool, error) {
-		s := &stream{host: h, principal: p, request: r, steps: make(chan Event), ended: make(chan error, 1), active: make(chan bool, 1)}
+		s := &stream{door: d, principal: p, request: r, steps: make(chan Event), ended: make(chan error, 1), active: make(chan bool, 1)}
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.run(r.Cursor, r.MaxAge)
 		select {
@@ -39,7 +39,7 @@ func OpenAt(h *host.Host) func(context.Context, rights.Principal, Request) (Sour
 // stream is a Source of a host's events. One goroutine, which Close ends, delivers events
 // to it through events.Out.
 type stream struct {
-	host      *host.Host
+	door      *agents.Door
 	principal rights.Principal
 	request   Request
 	ctx       context.Context
@@ -60,7 +60,7 @@ func (s *stream) run(cursor *string, maxAge time.Duration) {
 	if maxAge > 0 {
 		r.MaxAge = &maxAge
 	}
-	go func() { s.ended <- s.host.StreamEvents(s.ctx, s.principal, r, s) }()
+	go func() { s.ended <- s.door.Stream(s.ctx, s.principal, r, s) }()
 }
 
 // Cursor implements Source.

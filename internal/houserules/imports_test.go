@@ -110,6 +110,9 @@ const layers = `
 	host/admission, internal/change < host/login;
 	agent/verdict, agenttools, events, host/login, host/web, host/webpush, internal/jsonspan, mcp < host/page;
 	host/ports < host/page;
+	events, host/link, jsonrpc/wsconn < host/agents;
+	host/agents < host;
+	host/agents, host/page, host/webpush < host/webhook;
 	host/page < host;
 	ahp, internal/jsonspan < host/channel;
 	ahp < host/rights;
@@ -123,7 +126,7 @@ const layers = `
 	host/share < host;
 	host/share, internal/retry, pairing, platform/ipc < host/access;
 	host/access < host/devices, host/leader;
-	host < host/devices, host/webhook;
+	host < host/devices;
 	host/page < host/oidc;
 	host/leader, events, mcp, internal/deliver < host/webhook;
 	pairing, host, host/access, internal/metrics < host/cluster;
