@@ -28,19 +28,15 @@ import (
 // Nodes is how a host reaches the other nodes of its cluster. Its methods may be called
 // from any goroutine.
 type Nodes interface {
+	sessions.Nodes
 	// Own makes this node the owner of a client's terminals and returns the epoch of that
 	// ownership, which is greater than all earlier ones and than least. It may take
 	// seconds.
 	Own(ctx context.Context, clientID string, least int64) (epoch int64, err error)
-	// ID names this node.
-	ID() string
-	// Ask asks a node about a subject and returns its answer. ctx must have a deadline.
-	// The error is ErrNoNode if that node is gone.
-	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
 	// Dial opens a stream of bytes to a node, which passes it to ServeNode. It ends with
 	// either node, or when one of them does not reach the cluster. Its two directions are
-	// buffered: whoever uses it bounds what is under way. The error is ErrNoNode if that
-	// node is gone.
+	// buffered: whoever uses it bounds what is under way. The error is sessions.ErrNoNode
+	// if that node is gone.
 	Dial(ctx context.Context, node string) (net.Conn, error)
 	// Others returns the names of the other nodes.
 	Others() []string
@@ -74,9 +70,6 @@ const (
 // ErrNotOwner means that another node has become the terminal's owner, or that the
 // terminal is gone.
 var ErrNotOwner = errors.New("host: this node is not the terminal's owner")
-
-// ErrNoNode means that the node is gone.
-var ErrNoNode = sessions.ErrNoNode
 
 // NodeEntry describes a terminal to the other nodes.
 type NodeEntry struct {

@@ -13,6 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/host/sessions"
 	"tether/internal/testkit/must"
 )
 
@@ -29,11 +30,11 @@ func (e *engine) ID() string { return "this" }
 
 // Ask implements host.Nodes.
 func (e *engine) Ask(context.Context, string, string, []byte) ([]byte, error) {
-	return nil, host.ErrNoNode
+	return nil, sessions.ErrNoNode
 }
 
 // Dial implements host.Nodes.
-func (e *engine) Dial(context.Context, string) (net.Conn, error) { return nil, host.ErrNoNode }
+func (e *engine) Dial(context.Context, string) (net.Conn, error) { return nil, sessions.ErrNoNode }
 
 // Others implements host.Nodes.
 func (e *engine) Others() []string { return nil }

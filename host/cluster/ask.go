@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"tether/host"
+	"tether/host/sessions"
 )
 
 // headWithin is the header with the number of milliseconds for which the asking node
@@ -26,10 +26,10 @@ type Answerer = func(ctx context.Context, question []byte) []byte
 func (n *Node) Answer(about string, by Answerer) { n.answers[about] = by }
 
 // Ask asks a node about a subject and returns its answer. ctx must have a deadline. The
-// error is host.ErrNoNode if there is no such node any more.
+// error is sessions.ErrNoNode if there is no such node any more.
 func (n *Node) Ask(ctx context.Context, node, about string, question []byte) ([]byte, error) {
 	if !validID(node) {
-		return nil, host.ErrNoNode
+		return nil, sessions.ErrNoNode
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -44,7 +44,7 @@ func (n *Node) Ask(ctx context.Context, node, about string, question []byte) ([]
 		known := n.peers[node] != nil
 		n.mu.Unlock()
 		if !known {
-			return nil, host.ErrNoNode
+			return nil, sessions.ErrNoNode
 		}
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"tether/host"
+	"tether/host/sessions"
 )
 
 // A stream between two nodes is a sequence of bytes in messages, by which one node asks
@@ -64,7 +64,7 @@ type conn struct {
 // Dial implements host.Nodes.
 func (n *Node) Dial(ctx context.Context, node string) (net.Conn, error) {
 	if !validID(node) {
-		return nil, host.ErrNoNode
+		return nil, sessions.ErrNoNode
 	}
 	c, ours, err := n.newConn(node, strings.ToLower(rand.Text()))
 	if err != nil {
@@ -198,7 +198,7 @@ func (n *Node) arrived(m *nats.Msg) {
 			close(c.open)
 		}
 	case kind == 0: // nobody was there for the last message
-		c.end(host.ErrNoNode)
+		c.end(sessions.ErrNoNode)
 	case kind == pieceClose:
 		c.take(nil)
 	case kind != pieceData || binary.BigEndian.Uint64(m.Data[1:]) != c.place:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/host/sessions"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -88,7 +89,7 @@ func TestStreamsBetweenNodes(t *testing.T) {
 	must.Get(other.Write([]byte("x")))(t)
 	must.Get(io.ReadFull(other, make([]byte, 1)))(t)
 	testkit.Eventually(t, patience, "both sides have forgotten the first", func() bool { return a.of.Conns() == 1 && b.of.Conns() == 1 })
-	if _, err := a.of.Dial(t.Context(), "nosuchnode"); !errors.Is(err, host.ErrNoNode) {
+	if _, err := a.of.Dial(t.Context(), "nosuchnode"); !errors.Is(err, sessions.ErrNoNode) {
 		t.Errorf("a node that does not exist: %v", err)
 	}
 }

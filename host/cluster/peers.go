@@ -210,7 +210,7 @@ func (n *Node) drop(p *peer) {
 	case <-p.ended:
 	case <-n.ctx.Done():
 	}
-	n.endConns(p.id, host.ErrNoNode)
+	n.endConns(p.id, sessions.ErrNoNode)
 	n.host.NodeSilent(p.id)
 	n.mu.Lock()
 	delete(n.peers, p.id)

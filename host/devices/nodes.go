@@ -12,18 +12,14 @@ import (
 	"errors"
 	"time"
 
-	"tether/host"
+	"tether/host/sessions"
 	"tether/pairing"
 )
 
 // Nodes carries questions between the doors of a cluster's nodes. Implementations are
 // safe for concurrent use.
 type Nodes interface {
-	// ID returns this node's name. The names of all nodes have the same length.
-	ID() string
-	// Ask sends a question to a node and returns its answer. about names the service that
-	// answers. The error is host.ErrNoNode if the node does not exist any more.
-	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
+	sessions.Nodes // whose names have the same length
 	// Answer sets the function that answers the other nodes' questions to a service. Its
 	// ctx ends when nobody waits for the answer any more.
 	Answer(about string, by func(ctx context.Context, question []byte) []byte)
@@ -142,7 +138,7 @@ func (d *Door) askNode(ctx context.Context, node string, q question) (json.RawMe
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	data, err = d.opts.Nodes.Ask(ctx, node, aboutPairing, data)
-	if errors.Is(err, host.ErrNoNode) {
+	if errors.Is(err, sessions.ErrNoNode) {
 		return nil, errExpired
 	}
 	var r reply

@@ -12,6 +12,7 @@ import (
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/host/sessions"
 	"tether/internal/testkit/must"
 	"tether/pairing"
 )
@@ -34,7 +35,7 @@ func (m member) Ask(ctx context.Context, node, _ string, question []byte) ([]byt
 	m.asked++
 	answer := m.answers[node]
 	if answer == nil {
-		return nil, host.ErrNoNode
+		return nil, sessions.ErrNoNode
 	}
 	return answer(ctx, question), nil
 }

@@ -60,8 +60,8 @@ const callKept = time.Minute
 type Nodes interface {
 	// ID is the name of this node.
 	ID() string
-	// Ask asks a node about a subject, and returns its answer. The error is ErrNoNode if
-	// there is no such node any more.
+	// Ask asks a node about a subject, and returns its answer. ctx must have a deadline.
+	// The error is ErrNoNode if there is no such node any more.
 	Ask(ctx context.Context, node, about string, question []byte) ([]byte, error)
 }
 
