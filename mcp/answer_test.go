@@ -113,30 +113,26 @@ func TestLateErrorsAreFrames(t *testing.T) {
 	}
 }
 
-// slowBody comes a minute after it is asked for.
-type slowBody struct {
-	io.Reader
-	once sync.Once
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	b.once.Do(func() { time.Sleep(time.Minute) })
-	return b.Reader.Read(p)
-}
-
 // A request that comes slowly and is refused has the status of its refusal.
 func TestSlowRequestsHaveTheirStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mcp.New(mcp.Options{Tools: toolsOver(&fakeTerminals{})})
 		defer s.Close()
 		for body, want := range map[string]int{"{bad": 400, strings.Repeat("x", 5<<20): 413} {
-			r := httptest.NewRequest(http.MethodPost, "/mcp", &slowBody{Reader: strings.NewReader(body)})
+			from, to := io.Pipe()
+			go func() {
+				time.Sleep(time.Minute)
+				_, _ = io.WriteString(to, body)
+				to.Close()
+			}()
+			r := httptest.NewRequest(http.MethodPost, "/mcp", from)
 			for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28"} {
 				r.Header.Set(k, v)
 			}
 			r.Host = "localhost"
 			w := newRecorder()
 			s.ServeHTTP(w, r)
+			from.Close() // what it has not read
 			if w.Code != want {
 				t.Errorf("%.10s is answered %d, %.100s", body, w.Code, w.Body)
 			}

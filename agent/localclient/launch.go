@@ -35,8 +35,7 @@ type Launch struct {
 }
 
 const (
-	// startTimeout is for a machine that is busy: a daemon that cannot start ends and says
-	// why.
+	// startTimeout is for a busy machine: a daemon that cannot start ends and says why.
 	startTimeout = time.Minute
 	// outcome is how long EnsureDaemon still waits for another daemon after the daemon
 	// that it started has ended, because the other was faster.
