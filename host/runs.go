@@ -22,7 +22,9 @@ type runsMachines struct{ h *Host }
 
 // readerOf returns the principal that asks.
 func readerOf(q *runs.Question) rights.Principal {
-	return rights.Principal{Name: q.Reader.Name, Role: rights.Role(q.Reader.Role), Owner: q.Reader.Owner, Steward: q.Steward}
+	p := q.Reader.Principal()
+	p.Steward = q.Steward
+	return p
 }
 
 // Asked implements runs.Machines.
@@ -98,6 +100,6 @@ func (h *Host) callRuns(ctx context.Context, p rights.Principal, q runs.Question
 	if p.Guest != "" || !p.May(rights.See) {
 		return nil, errNoGuest
 	}
-	q.Reader, q.Steward = runs.Reader{Name: p.Name, Role: string(p.Role), Owner: p.Owner}, p.Steward
+	q.Reader, q.Steward = p.Named(), p.Steward
 	return h.runs.Call(ctx, q)
 }

@@ -76,6 +76,19 @@ type Principal struct {
 	Token   [sha256.Size]byte // hash of the token by which it was admitted; zero if unknown
 }
 
+// Named is a principal as nodes tell it to each other.
+type Named struct {
+	Name  string `json:"name,omitempty"` // empty: the host's own token
+	Role  Role   `json:"role"`
+	Owner string `json:"owner,omitempty"`
+}
+
+// Named returns what other nodes are told of p.
+func (p *Principal) Named() Named { return Named{p.Name, p.Role, p.Owner} }
+
+// Principal returns the principal, without what only its own node knows.
+func (n Named) Principal() Principal { return Principal{Name: n.Name, Role: n.Role, Owner: n.Owner} }
+
 // GuestName begins the name of a guest's principal; the id of the share follows.
 const GuestName = "guest "
 

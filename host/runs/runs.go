@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/ahp"
+	"tether/host/rights"
 	"tether/internal/bounded"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
@@ -76,17 +77,10 @@ type Machine struct {
 	Reader ahp.Reader // who asks, in the words of its grants
 }
 
-// Reader is who asks, as nodes tell it to each other.
-type Reader struct {
-	Name  string `json:"name,omitempty"` // empty: the host's own token
-	Role  string `json:"role"`
-	Owner string `json:"owner,omitempty"`
-}
-
 // Question is a call of a tool about runs.
 type Question struct {
 	From     string          `json:"from,omitempty"` // the asking node
-	Reader   Reader          `json:"reader"`
+	Reader   rights.Named    `json:"reader"`
 	Steward  bool            `json:"steward,omitempty"`  // the reader is an administrator, with less rights
 	Named    string          `json:"named,omitempty"`    // what may be a machine's name in Args
 	Terminal string          `json:"terminal,omitempty"` // URI of the lent terminal that the question is about; "" for none
@@ -158,7 +152,7 @@ func (e awayError) Error() string {
 
 // ask asks the machines here and at other nodes.
 func (r *Runs) ask(ctx context.Context, q Question) ([]machineAnswer, error) {
-	done, ok := r.slots.Try("reader " + q.Reader.Role + " " + q.Reader.Name + " " + q.Reader.Owner)
+	done, ok := r.slots.Try("reader " + string(q.Reader.Role) + " " + q.Reader.Name + " " + q.Reader.Owner)
 	if !ok {
 		return nil, errMany
 	}

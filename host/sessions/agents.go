@@ -49,17 +49,6 @@ func newAgents(b *Book, o AgentOptions) *Agents {
 	return &Agents{b: b, o: o, sessions: map[string]*Session{}, elsewhere: newElsewhere()}
 }
 
-// Agent is an operator's agent as nodes tell it.
-type Agent struct {
-	Name  string      `json:"name,omitempty"` // empty: the host's own token
-	Role  rights.Role `json:"role"`
-	Owner string      `json:"owner,omitempty"`
-}
-
-func (a Agent) principal() rights.Principal {
-	return rights.Principal{Name: a.Name, Role: a.Role, Owner: a.Owner}
-}
-
 // of returns the session of an agent, or nil: a session of a former agent of the name, of
 // another owner, may be about to end.
 func (g *Agents) of(p *rights.Principal) *Session {
@@ -106,7 +95,7 @@ func (g *Agents) Here(p rights.Principal) {
 	if s == nil || s.unhook != nil || s.person != p.Owner {
 		return
 	}
-	s.agent = Agent{p.Name, p.Role, p.Owner}
+	s.agent = p.Named()
 	s.unhook = context.AfterFunc(live, s.caller.Dispose)
 	g.moved.Raise()
 }
@@ -122,7 +111,7 @@ func (g *Agents) add(p rights.Principal) *Session {
 	if err != nil {
 		return nil
 	}
-	s.agent = Agent{p.Name, p.Role, p.Owner}
+	s.agent = p.Named()
 	g.sessions[p.Name] = s
 	return s
 }

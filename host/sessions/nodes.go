@@ -70,24 +70,24 @@ var ErrNoNode = errors.New("host: there is no such node")
 
 // elsewhere has the agents and tools at other nodes, as this node knows them.
 type elsewhere struct {
-	moved  change.Signal          // agents or tools here have changed
-	lapse  map[string]*time.Timer // forgets the agents of a node that states them no more
-	agents map[string][]Agent     // at other nodes, by these
-	tools  map[string][]nodeOffer // likewise
-	calls  map[string]*nodeCall   // of agents at other nodes, by their node and id
+	moved  change.Signal             // agents or tools here have changed
+	lapse  map[string]*time.Timer    // forgets the agents of a node that states them no more
+	agents map[string][]rights.Named // at other nodes, by these
+	tools  map[string][]nodeOffer    // likewise
+	calls  map[string]*nodeCall      // of agents at other nodes, by their node and id
 }
 
 func newElsewhere() elsewhere {
-	return elsewhere{lapse: map[string]*time.Timer{}, agents: map[string][]Agent{}, tools: map[string][]nodeOffer{}, calls: map[string]*nodeCall{}}
+	return elsewhere{lapse: map[string]*time.Timer{}, agents: map[string][]rights.Named{}, tools: map[string][]nodeOffer{}, calls: map[string]*nodeCall{}}
 }
 
 // toolsQuestion states which agents a node has, and asks for the tools of machines that
 // those may call.
 type toolsQuestion struct {
-	From   string  `json:"from"`
-	Agents []Agent `json:"agents,omitempty"`
-	Has    string  `json:"has,omitempty"` // version of the answer that it has
-	Hold   int64   `json:"hold"`          // ms for which to wait for another one
+	From   string         `json:"from"`
+	Agents []rights.Named `json:"agents,omitempty"`
+	Has    string         `json:"has,omitempty"` // version of the answer that it has
+	Hold   int64          `json:"hold"`          // ms for which to wait for another one
 }
 
 // toolsAnswer lists what machines offer. Equal lists of tools are there once.
@@ -99,11 +99,11 @@ type toolsAnswer struct {
 
 // nodeOffer is a machine whose tools an agent may call.
 type nodeOffer struct {
-	Agent   Agent  `json:"agent"`
-	Client  string `json:"client"`
-	Machine string `json:"machine"`
-	Owner   string `json:"owner,omitempty"` // of the machine
-	List    int    `json:"list"`
+	Agent   rights.Named `json:"agent"`
+	Client  string       `json:"client"`
+	Machine string       `json:"machine"`
+	Owner   string       `json:"owner,omitempty"` // of the machine
+	List    int          `json:"list"`
 
 	tools []ahp.ToolDefinition
 }
@@ -112,7 +112,7 @@ type nodeOffer struct {
 type callQuestion struct {
 	From   string          `json:"from"`
 	ID     string          `json:"id"`
-	Agent  Agent           `json:"agent"`
+	Agent  rights.Named    `json:"agent"`
 	Client string          `json:"client"`
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args,omitempty"`
@@ -206,13 +206,13 @@ func (g *Agents) toolsOf(node string, a *toolsAnswer) (ok bool) {
 }
 
 // here are the agents that use this node.
-func (g *Agents) here() (all []Agent) {
+func (g *Agents) here() (all []rights.Named) {
 	for _, s := range g.sessions {
 		if s.unhook != nil {
 			all = append(all, s.agent)
 		}
 	}
-	slices.SortFunc(all, func(a, b Agent) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b rights.Named) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -221,7 +221,7 @@ func (g *Agents) Forget(node string) { g.agentsOf(node, nil) }
 
 // agentsOf takes over which agents another node has: each gets a session here, which ends
 // when no node has the agent any more.
-func (g *Agents) agentsOf(node string, agents []Agent) {
+func (g *Agents) agentsOf(node string, agents []rights.Named) {
 	g.b.o.Lock.Lock()
 	if g.b.closed {
 		g.b.o.Lock.Unlock()
@@ -230,7 +230,7 @@ func (g *Agents) agentsOf(node string, agents []Agent) {
 	if g.agents[node] = agents; len(agents) == 0 {
 		delete(g.agents, node)
 	}
-	stated := map[Agent]bool{}
+	stated := map[rights.Named]bool{}
 	for _, all := range g.agents {
 		for _, a := range all {
 			stated[a] = true
@@ -243,7 +243,7 @@ func (g *Agents) agentsOf(node string, agents []Agent) {
 		}
 	}
 	for _, a := range agents {
-		if p := a.principal(); g.sessions[a.Name] == nil && p.May(rights.Sessions) {
+		if p := a.Principal(); g.sessions[a.Name] == nil && p.May(rights.Sessions) {
 			g.add(p)
 		}
 	}
@@ -322,9 +322,9 @@ func (a *toolsAnswer) encode() []byte {
 
 // toolsFor are the tools of machines here that agents at another node may call.
 // Nobody changes the lists of tools.
-func (g *Agents) toolsFor(agents []Agent) (all []nodeOffer) {
+func (g *Agents) toolsFor(agents []rights.Named) (all []nodeOffer) {
 	for _, agent := range agents {
-		p := agent.principal()
+		p := agent.Principal()
 		for _, o := range g.offers(&p) {
 			if o.cl.Conn() == nil || len(o.cl.ID()) > ahp.MaxClientID {
 				continue // it may be at another node by now
@@ -433,7 +433,7 @@ func (g *Agents) AnswerCall(ctx context.Context, question []byte) []byte {
 // nodeCall is the call that a question is about, which is begun if it is new; nil if it
 // cannot be.
 func (g *Agents) nodeCall(q *callQuestion) *nodeCall {
-	key, p := q.From+" "+q.ID, q.Agent.principal()
+	key, p := q.From+" "+q.ID, q.Agent.Principal()
 	g.b.o.Lock.Lock()
 	defer g.b.o.Lock.Unlock()
 	c := g.calls[key]

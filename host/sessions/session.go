@@ -33,7 +33,7 @@ type Session struct {
 	members   map[string]Client    // with tools here, by clientId
 	calls     map[string]*toolCall // under way, by id
 	starting  int                  // shells of calls that are being started
-	agent     Agent                // whose it is, in Agents.sessions
+	agent     rights.Named         // whose it is, in Agents.sessions
 	unhook    func() bool          // keeps the end of its agent's token from ending it; nil: that never did, as the agent is at another node
 	turnCalls int                  // ever begun, for ids
 	turnBytes int                  // of the calls of the active turn

@@ -120,7 +120,7 @@ const layers = `
 	host/channel, host/link, host/preview, host/rights < host;
 	agenttools, host/preview, host/rights, internal/oneconn, jsonrpc < host/ports;
 	host/ports < host;
-	agenttools, ahp, internal/bounded, jsonrpc < host/runs;
+	agenttools, host/rights, internal/bounded, jsonrpc < host/runs;
 	host/runs < host;
 	host/login, jsonrpc < host/share;
 	host/share < host;
