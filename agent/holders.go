@@ -17,6 +17,7 @@ import (
 
 	"tether/agent/flow"
 	"tether/agent/holder"
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/retry"
 	"tether/platform/dirs"
@@ -254,17 +255,17 @@ func (s *holders) attempt(id string) error {
 		return err
 	}
 	past := term.Past{
-		ID: term.ID(id), Started: client.Started(), Size: client.Size(), Meta: client.Meta(),
-		Base: client.Base(), End: client.End(), Taken: client.Taken(), Window: holder.Window,
+		ID: term.ID(id), Started: client.Started(), Meta: client.Meta(),
+		Log:   output.Past{Size: client.Size(), Base: client.Base(), End: client.End(), Taken: client.Taken(), Window: holder.Window},
 		Ended: func() { _ = os.RemoveAll(filepath.Join(s.scripts, id)) },
 	}
 	ended, _ := client.ExitedAt()
 	past.Exited = !ended.IsZero()
 	for _, c := range client.Checkpoints() {
-		past.Notes = append(past.Notes, term.Note{Off: c.Off, Text: c.Blob})
+		past.Log.Notes = append(past.Log.Notes, output.Note{Off: c.Off, Text: c.Blob})
 	}
 	for _, c := range client.Screens() {
-		past.Screens = append(past.Screens, term.Note{Off: c.Off, Text: c.Blob})
+		past.Log.Screens = append(past.Log.Screens, output.Note{Off: c.Off, Text: c.Blob})
 	}
 	if err := s.pool.Adopt(s.ctx, held{client, term.ID(id)}, past); err != nil {
 		return err

@@ -25,7 +25,7 @@ const maxTail = 1 << 30 // bytes, as large as a log may be
 type attachment struct {
 	*client
 	terminal term.Handle
-	reader   *term.Reader
+	reader   *output.Reader
 	seat     *term.Seat // nil for a client without a terminal
 	offsets  bool       // messages to the client begin with the raw offset
 	lent     []string   // hosts to which the terminal is lent, as the client was told
@@ -65,7 +65,7 @@ func (c *client) attachTo(h term.Handle, q params) (leave func(), err error) {
 
 // sit counts the client as attached. A client with a terminal answers what the program
 // asks from now on, and is not asked again what others have answered.
-func (a *attachment) sit(terminal bool, start term.ReaderOptions) (leave func(), err error) {
+func (a *attachment) sit(terminal bool, start output.ReaderOptions) (leave func(), err error) {
 	if !terminal {
 		return a.terminal.Attach()
 	}
@@ -98,7 +98,7 @@ func (a *attachment) lookBack() (err error) {
 
 // readFrom makes the reader continue at a raw offset.
 func (a *attachment) readFrom(at int64) error {
-	rd, err := a.terminal.Reader(term.ReaderOptions{View: output.ViewScreen, Hold: true, Linear: true, From: at, Wake: a.wake})
+	rd, err := a.terminal.Reader(output.ReaderOptions{View: output.ViewScreen, Hold: true, Linear: true, From: at, Wake: a.wake})
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (a *attachment) readFrom(at int64) error {
 
 // parseStart parses where the client wants to begin: at an offset (from=OFFSET), with the
 // last bytes (tail=BYTES), or now.
-func parseStart(q params) (term.ReaderOptions, error) {
-	o := term.ReaderOptions{View: output.ViewScreen, Hold: true, Linear: true}
+func parseStart(q params) (output.ReaderOptions, error) {
+	o := output.ReaderOptions{View: output.ViewScreen, Hold: true, Linear: true}
 	from, err := q.number("from", 1<<62)
 	if err != nil {
 		return o, err
@@ -140,7 +140,7 @@ func (a *attachment) step() (worked bool, err error) {
 		}
 	}
 	ev, ready, err := a.reader.TryNext(buf[localapi.OffsetBytes:])
-	var lagged *term.LaggedError
+	var lagged *output.LaggedError
 	switch {
 	case errors.As(err, &lagged):
 		return true, a.lagged(lagged.Lost, buf)

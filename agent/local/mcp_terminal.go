@@ -51,7 +51,7 @@ func (t mcpTerminal) Commands() []vocab.Command {
 // child except the shell's marks, under raw offsets; if the handle is masked it is the
 // view for hosts. It never holds the child, because a model may stop reading at any time.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
-	rd, err := t.h.Reader(term.ReaderOptions{View: output.ViewScreen, From: from, Linear: true})
+	rd, err := t.h.Reader(output.ReaderOptions{View: output.ViewScreen, From: from, Linear: true})
 	if err != nil {
 		return nil, mcpError(err)
 	}
@@ -73,11 +73,11 @@ func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, erro
 	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact, Masked: old.Masked}, rd, nil
 }
 
-// mcpReader is a term.Reader with the types of an MCP server. If it was asked to begin
+// mcpReader is a output.Reader with the types of an MCP server. If it was asked to begin
 // behind the end of the output, with the cursor of an earlier terminal of this name, it
 // reports that first.
 type mcpReader struct {
-	*term.Reader
+	*output.Reader
 	missing, end int64
 }
 
@@ -88,7 +88,7 @@ func (r *mcpReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
 		return agenttools.Event{Missing: n, Off: r.end}, true, nil
 	}
 	ev, ok, err := r.Reader.TryNext(buf)
-	if lagged, ok := errors.AsType[*term.LaggedError](err); ok {
+	if lagged, ok := errors.AsType[*output.LaggedError](err); ok {
 		return agenttools.Event{Lost: lagged.Lost, Off: lagged.Raw}, true, nil
 	}
 	if !ok || err != nil {

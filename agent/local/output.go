@@ -117,7 +117,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, h term.Handle) e
 // copyOutput copies the reader's output up to about the raw offset end, because otherwise
 // a child that prints for ever would keep a slower client. With q.follow it also copies
 // later output, up to the end of the command if q names one.
-func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q readQuery, end int64) {
+func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *output.Reader, q readQuery, end int64) {
 	buf := make([]byte, localapi.ReadChunk)
 	for {
 		ev, ok, err := rd.TryNext(buf)
@@ -125,12 +125,12 @@ func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q
 			ev, err = rd.Next(ctx, buf)
 			ok = err == nil
 		}
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		switch {
 		case errors.As(err, &lagged) && q.marks:
 			err = out.mark(lagged.Raw, localapi.Control{Type: localapi.ControlLagged, Lost: lagged.Lost})
 		case errors.As(err, &lagged):
-			err = out.send(term.Event{Data: lostLine(lagged.Lost), Raw: lagged.Raw})
+			err = out.send(output.Event{Data: lostLine(lagged.Lost), Raw: lagged.Raw})
 		case err != nil || !ok:
 			return
 		case ev.Mark == nil:
@@ -151,9 +151,9 @@ func (s *Server) copyOutput(ctx context.Context, out *pieces, rd *term.Reader, q
 func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes were lost here]\n", n) }
 
 // open returns a reader for the query, and the text before it.
-func open(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err error) {
+func open(h term.Handle, q readQuery) (rd *output.Reader, head output.Event, err error) {
 	if q.from > 0 || q.marks {
-		rd, err = h.Reader(term.ReaderOptions{View: q.view, From: q.from, Hold: q.marks})
+		rd, err = h.Reader(output.ReaderOptions{View: q.view, From: q.from, Hold: q.marks})
 		return rd, head, err
 	}
 	if q.command == 0 {
@@ -165,7 +165,7 @@ func open(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err err
 	}
 	for _, c := range commands {
 		if c.N == q.command {
-			rd, err = h.Reader(term.ReaderOptions{View: q.view, From: c.Start})
+			rd, err = h.Reader(output.ReaderOptions{View: q.view, From: c.Start})
 			return rd, head, err
 		}
 	}
@@ -178,16 +178,16 @@ func open(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err err
 
 // openTail returns a reader and the text before it: the terminal's last q.lines lines, or
 // a reader at the oldest byte kept.
-func openTail(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err error) {
+func openTail(h term.Handle, q readQuery) (rd *output.Reader, head output.Event, err error) {
 	if q.lines == 0 {
 		i := h.Info()
-		rd, err = h.Reader(term.ReaderOptions{View: q.view, From: i.Bytes - i.Retained})
+		rd, err = h.Reader(output.ReaderOptions{View: q.view, From: i.Bytes - i.Retained})
 		return rd, head, err
 	}
 	for tail := int64(q.lines) * lineGuess; ; tail *= 4 {
 		now := h.Info()
 		whole := tail >= now.Retained
-		rd, err := h.Reader(term.ReaderOptions{View: q.view, Tail: tail})
+		rd, err := h.Reader(output.ReaderOptions{View: q.view, Tail: tail})
 		if err != nil {
 			return nil, head, err
 		}
@@ -205,7 +205,7 @@ func openTail(h term.Handle, q readQuery) (rd *term.Reader, head term.Event, err
 
 // readUntil returns the available output up to about the raw offset end, as one piece, so
 // that it returns even if a child prints for ever.
-func readUntil(rd *term.Reader, end int64) (all term.Event, err error) {
+func readUntil(rd *output.Reader, end int64) (all output.Event, err error) {
 	for {
 		all.Data = slices.Grow(all.Data, localapi.ReadChunk)
 		ev, ok, err := rd.TryNext(all.Data[len(all.Data):cap(all.Data)])
@@ -213,7 +213,7 @@ func readUntil(rd *term.Reader, end int64) (all term.Event, err error) {
 			return all, nil
 		}
 		if err != nil {
-			return term.Event{}, err
+			return output.Event{}, err
 		}
 		all.Data = all.Data[:len(all.Data)+len(ev.Data)]
 		all.Masked += ev.Masked
@@ -247,7 +247,7 @@ type pieces struct {
 }
 
 // send writes the event's data, if it has any.
-func (p *pieces) send(ev term.Event) error {
+func (p *pieces) send(ev output.Event) error {
 	if len(ev.Data) == 0 {
 		return nil
 	}

@@ -89,7 +89,7 @@ func pastFrom(h term.Handle, from int64, draws bool) (*past, error) {
 	if !draws {
 		return p, nil
 	}
-	some, err := h.Reader(term.ReaderOptions{View: output.ViewScreen, From: from, Linear: true})
+	some, err := h.Reader(output.ReaderOptions{View: output.ViewScreen, From: from, Linear: true})
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,13 @@ func pastFrom(h term.Handle, from int64, draws bool) (*past, error) {
 	}
 	defer now.Close()
 	now.Until(from)
-	looks := &term.ScreenAt{Is: screen.NewState(now.Is.Size()), Reader: some, At: from, Pass: func(data []byte) []byte { return p.filter(nil, data) }}
+	looks := &output.ScreenAt{Is: screen.NewState(now.Is.Size()), Reader: some, At: from, Pass: func(data []byte) []byte { return p.filter(nil, data) }}
 	open := slices.Clone(now.Is.Open())
 	p.begin(open)
 	now.Until(end)
 	p.live = max(now.At-int64(now.Is.Pending()), from)
 	looks.Until(p.live)
-	for _, s := range []*term.ScreenAt{now, looks} {
+	for _, s := range []*output.ScreenAt{now, looks} {
 		s.Is.Settle()
 	}
 	p.draw(now.Is, looks.Is)

@@ -225,7 +225,7 @@ func (c *client) send(frame []byte) error {
 }
 
 // write writes one message. A client that does not read it within WriteTimeout is
-// dropped. Until then its terminal waits or continues without it, see term.Reader. The
+// dropped. Until then its terminal waits or continues without it, see output.Reader. The
 // write has no context that ends with the server, because that would close the connection
 // before the close message; serve handles the server's end.
 func (c *client) write(kind websocket.MessageType, frame []byte) error {

@@ -260,14 +260,14 @@ func (c *client) tell(e terminalEvent) error {
 type preview struct {
 	terminal term.Handle
 	known    *knownTerminal
-	reader   *term.Reader
+	reader   *output.Reader
 	due      time.Time // when the next excerpt may be sent
 	ended    bool      // to be removed by sweep
 	missed   bool      // output was left out since the last excerpt
 }
 
 func (p *preview) open(c *client, tail int64) error {
-	rd, err := p.terminal.Reader(term.ReaderOptions{View: output.ViewText, Tail: tail, Wake: c.wake})
+	rd, err := p.terminal.Reader(output.ReaderOptions{View: output.ViewText, Tail: tail, Wake: c.wake})
 	if err != nil {
 		return err
 	}

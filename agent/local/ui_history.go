@@ -32,7 +32,7 @@ type historyStart struct {
 // historySize bytes, with the screen before it. It reads up to about the raw offset
 // until, where it leaves the stream's reader.
 func (st *stream) history(c *client, until int64) (attached, error) {
-	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
+	if err := st.open(c, output.ReaderOptions{Tail: historySize}); err != nil {
 		return attached{}, err
 	}
 	from, err := st.startAt(c)
@@ -59,7 +59,7 @@ func (st *stream) history(c *client, until int64) (attached, error) {
 // startAt returns the screen at the position of the stream's reader. If the oldest known
 // screen is after that position, startAt moves the reader to that screen.
 func (st *stream) startAt(c *client) (historyStart, error) {
-	old, err := st.terminal.Reader(term.ReaderOptions{View: output.ViewText, Wake: c.wake})
+	old, err := st.terminal.Reader(output.ReaderOptions{View: output.ViewText, Wake: c.wake})
 	if err != nil {
 		return historyStart{}, err
 	}
@@ -86,11 +86,11 @@ func (st *stream) startAt(c *client) (historyStart, error) {
 
 // advance moves the screen forward to a text offset with the output that the reader
 // returns. buf is scratch memory.
-func (s *historyStart) advance(rd *term.Reader, to int64, buf []byte) {
+func (s *historyStart) advance(rd *output.Reader, to int64, buf []byte) {
 	buf = slices.Grow(buf[:0], chunk)[:chunk]
 	for s.at.off < to {
 		ev, ok, err := rd.TryNext(buf)
-		var lost *term.LaggedError
+		var lost *output.LaggedError
 		switch {
 		case errors.As(err, &lost):
 			s.is.Doubt()

@@ -21,7 +21,7 @@ type stream struct {
 	id       string
 	terminal term.Handle
 	leave    func() // ends the person's attachment; nil if there is none
-	reader   *term.Reader
+	reader   *output.Reader
 	sent     int64       // text offset after the output that was sent to the client
 	acks     bool        // the client acknowledges output by pty:ack
 	acked    int64       // text offset after the output that the client has acknowledged
@@ -110,7 +110,7 @@ func (st *stream) begin(c *client, since *int64) (attached, error) {
 // or there is too much of it for one message.
 func (st *stream) resume(c *client, since int64) (said attached, ok bool, err error) {
 	until := st.terminal.Info().Bytes
-	if err := st.open(c, term.ReaderOptions{}); err != nil {
+	if err := st.open(c, output.ReaderOptions{}); err != nil {
 		return attached{}, false, err
 	}
 	if !st.reader.SeekText(since) {
@@ -122,7 +122,7 @@ func (st *stream) resume(c *client, since int64) (said attached, ok bool, err er
 	return st.said(t, false), !t.lagged && t.Off == since && len(t.sizes) <= maxSizes, nil
 }
 
-func (st *stream) open(c *client, o term.ReaderOptions) error {
+func (st *stream) open(c *client, o output.ReaderOptions) error {
 	o.View, o.Wake = output.ViewText, c.wake
 	rd, err := st.terminal.Reader(o)
 	if err != nil {
@@ -157,13 +157,13 @@ type taken struct {
 // collect reads the available text into buf. It stops at about the raw offset until, so
 // that it ends although the child goes on printing, and after limit bytes, exceeding that
 // by less than a chunk. Of the marks it returns only sizes and the exit.
-func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
+func collect(rd *output.Reader, buf []byte, until int64, limit int) taken {
 	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
 	for len(t.Data) < limit {
 		n := len(t.Data)
 		t.Data = slices.Grow(t.Data, chunk)
 		ev, ok, err := rd.TryNext(t.Data[n : n+chunk])
-		var lost *term.LaggedError
+		var lost *output.LaggedError
 		switch {
 		case errors.As(err, &lost):
 			t = taken{piece: piece{Data: t.Data[:0], Off: lost.At}, lagged: true, sizes: []sizeAt{{lost.At, rd.Size()}}}
@@ -195,7 +195,7 @@ func (st *stream) step(c *client) (worked bool, err error) {
 	c.buf.text = slices.Grow(c.buf.text[:0], chunk)
 	ev, ok, err := st.reader.TryNext(c.buf.text[:chunk])
 	frame := c.buf.frame[:0]
-	var lagged *term.LaggedError
+	var lagged *output.LaggedError
 	switch {
 	case errors.As(err, &lagged):
 		return true, st.resync(c)

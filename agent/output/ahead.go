@@ -12,9 +12,6 @@ import (
 // oldest byte once the log is full, and stores a screen at each checkpoint. It does no
 // work twice: output that it has processed is not processed again when it is dropped.
 
-// RunAhead makes the emulator do so.
-func (l *Log) RunAhead() { l.oldest.ahead = true }
-
 // Fractions of a log's bound: 16 is a sixteenth.
 const (
 	aheadFrom = 16 // free when the emulator begins to run ahead
@@ -23,7 +20,7 @@ const (
 )
 
 const (
-	aheadOnce = 2  // checkpoints to advance at a time, because the lock is held meanwhile
+	aheadOnce = 2  // checkpoints to advance at a time, because the lock is taken meanwhile
 	maxStops  = 64 // checkpoints ahead
 )
 
@@ -49,9 +46,9 @@ func (l *Log) emulateAhead(start int64) {
 	}
 }
 
-// StopAt arranges that a screen is stored at a raw offset, where there is a checkpoint
+// stopAt arranges that a screen is stored at a raw offset, where there is a checkpoint
 // from which the next daemon can scan.
-func (l *Log) StopAt(raw int64) {
+func (l *Log) stopAt(raw int64) {
 	if o := &l.oldest; o.ahead && len(o.stops) < maxStops {
 		o.stops = append(o.stops, raw)
 	}
@@ -101,8 +98,8 @@ func (o *oldest) first() Screen {
 // Kept returns the stored screens, the oldest first. The caller does not change them.
 func (l *Log) Kept() []Screen { return l.oldest.kept }
 
-// Keep takes over screens that an earlier daemon has stored, the oldest first.
-func (l *Log) Keep(all []Screen) {
+// keepScreens takes over screens that an earlier daemon has stored, the oldest first.
+func (l *Log) keepScreens(all []Screen) {
 	if len(all) == 0 {
 		return
 	}
@@ -117,9 +114,6 @@ func (l *Log) Keep(all []Screen) {
 		o.outward.screen.Write(last.outward)
 	}
 }
-
-// LoseScreen records that the screen at a raw offset is unknown.
-func (l *Log) LoseScreen(raw int64) { l.oldest.lose(raw) }
 
 // recordedScreen is a Screen that is exact, as JSON. A newer or older daemon reads
 // it, so a field never changes its meaning.

@@ -12,7 +12,7 @@ import (
 // Size is a terminal's size in cells, 1 to 1000 each way.
 type Size = pty.Size
 
-// MinBuffer is the smallest buffer that Fill takes, in bytes; less could not hold the
+// MinBuffer is the smallest buffer that a read takes, in bytes; less could not take the
 // replacement of one cut.
 const MinBuffer = 64
 
@@ -27,7 +27,7 @@ const (
 	// OSC 633, tether's integration marks. Its offsets are raw offsets.
 	ViewScreen
 	// ViewOutward is ViewText as it leaves the machine: secrets and unsafe sequences are
-	// masked, and text is held back for a moment while that is undecided. It is for hosts
+	// masked, and text is withheld for a moment while that is undecided. It is for hosts
 	// to which the terminal is lent; for others it is ViewText.
 	ViewOutward
 	// ViewRaw is every byte as the child wrote it, for the person; for others it is

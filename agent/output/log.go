@@ -2,7 +2,9 @@ package output
 
 import (
 	"bytes"
-	"math"
+	"cmp"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"tether/agent/ring"
@@ -11,40 +13,126 @@ import (
 )
 
 // Log is the child's output, as far as it is kept, and derived state: its bytes, the cuts
-// from which its views follow, the marks between the bytes, the screen behind dropped
-// output and the view for hosts, all under raw offsets. One goroutine at a time appends.
+// from which its views follow, the marks between the bytes, the commands of a shell, the
+// screen behind dropped output and the view for hosts, all under raw offsets. One
+// goroutine at a time appends.
+//
+// The mutex of its owner guards it: methods are called with that lock, except for those
+// that take it and say so, and for the methods of a Reader, which all take it.
 //
 // seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is added
 // before seen. Bytes and cuts together, and marks, are each within the bound of log.
-// Needed output may exceed that bound for a moment, see Bound.
+// Needed output may exceed that bound for a moment, see bound.
 type Log struct {
-	log       *ring.Log
-	cuts      cutList
-	marks     record.Marks[Mark]
-	decided   int64      // raw offset up to which the scanner has judged
-	texted    int64      // raw offset up to which the text is known
-	seen      int64      // value of texted when readers could last read
-	atRest    bool       // the scanner is at rest at the end of the log
-	lost      int64      // raw bytes that nobody could record
-	joined    []byte     // scratch for text that wraps in the log
-	before    Size       // the terminal's size before the oldest mark
-	since     int64      // raw offset from which on it had the size before; perhaps before the log's start
-	dir       string     // the terminal's directory before the oldest mark
-	oldest    oldest     // the screen at the log's oldest byte
-	redaction *Redaction // nil while nobody needs it
+	// Set at construction.
+	mu    *sync.Mutex
+	owner Owner
+	opts  Options
+
+	// Owned by the goroutine that appends.
+	scanner *shellint.Scanner
+	found   shellint.Result // of the last scan
+
+	// Guarded by mu.
+	log      *ring.Log
+	cuts     cutList
+	marks    record.Marks[Mark]
+	decided  int64     // raw offset up to which the scanner has judged
+	texted   int64     // raw offset up to which the text is known
+	seen     int64     // value of texted when readers could last read
+	atRest   bool      // the scanner is at rest at the end of the log
+	printed  time.Time // when output was last appended
+	lost     int64     // raw bytes that nobody could record
+	joined   []byte    // scratch for text that wraps in the log
+	before   Size      // the terminal's size before the oldest mark
+	since    int64     // raw offset from which on it had the size before; perhaps before the log's start
+	dir      string    // the terminal's directory before the oldest mark
+	oldest   oldest    // the screen at the log's oldest byte
+	finished bool      // no more output follows
+	exited   bool      // the exit was recorded
+
+	title string // "" before the first title: then the terminal's name is shown
+	cwd   string
+	size  Size
+
+	history   history
+	readers   readers
+	outward   outward
+	redaction *redaction // nil while nobody needs it
+	restored  restored
+
+	// For the holder.
+	note     Note   // the newest checkpoint that it does not have
+	noted    int64  // raw offset of the last checkpoint
+	screens  []Note // that it does not have
+	screened int64  // raw offset of the newest screen that it was given
 }
 
-// New returns an empty log that keeps at most so many bytes, rounded up to a power of
-// two, of a terminal with a size and a directory.
-func New(limit int, size Size, dir string) *Log {
-	l := &Log{log: ring.New(limit), atRest: true, before: size, dir: dir}
-	l.oldest.Backdrop = record.NewBackdrop(int(size.Cols), int(size.Rows), 0, l.log.Limit()/advancePart)
+// Options says how a Log is kept.
+type Options struct {
+	Limit     int // bound of the log in bytes, rounded up to a power of two
+	Size      Size
+	Cwd       string
+	Name      string           // shown before the first title
+	Scanning  shellint.Options // of the scanner
+	Clipboard bool             // the text includes sequences that set the clipboard
+	Pane      bool             // the output is that of a reader of a pane, and has the pane's sizes
+	Holds     bool             // readers of text that ask for Hold may hold the child; otherwise they may slow it only a little
+	// IgnoreUnsigned ignores marks without the scanner's nonce when it looks for
+	// commands.
+	IgnoreUnsigned bool
+	NoteEvery      int64 // bytes between two checkpoints for the holder; 0: there is no holder
+	Screens        bool  // the holder keeps screens, too
+	// IsName reports whether a title only says which program runs; IsHere whether the
+	// host of a reported directory is this machine.
+	IsName, IsHere func(string) bool
+}
+
+// Owner is told what follows from output. All of its methods are called with the lock,
+// except Recovered, and none may wait.
+type Owner interface {
+	// Appended is called at the end of Append, with what the scanner has found.
+	Appended(found *shellint.Result, now time.Time)
+	// Marked is called when a mark was added.
+	Marked(*Mark)
+	// Commands is called when what is known of commands has changed.
+	Commands()
+	// Keep is called when TakeNotes has something.
+	Keep()
+	// Restored is called when all output that the holder had at Restore was scanned.
+	Restored()
+	// Moved is called when a reader that may make the child wait has read or was closed,
+	// or one that was awaited has arrived.
+	Moved()
+	// Recovered is called after a panic that the log has survived, with no lock.
+	Recovered(Bug)
+}
+
+// MaxSize bounds both dimensions of a terminal in cells. The protocol does not ask hosts
+// to accept more, see ahp.
+const MaxSize = 1000
+
+// ValidSize reports whether a terminal may have that size.
+func ValidSize(s Size) bool {
+	return s.Cols >= 1 && s.Cols <= MaxSize && s.Rows >= 1 && s.Rows <= MaxSize
+}
+
+// New returns an empty log, which the mutex guards.
+func New(mu *sync.Mutex, owner Owner, o Options) *Log {
+	l := &Log{
+		mu: mu, owner: owner, opts: o, scanner: shellint.NewScanner(o.Scanning), log: ring.New(o.Limit), atRest: true,
+		before: o.Size, size: o.Size, dir: o.Cwd, cwd: o.Cwd, readers: readers{open: map[*Reader]struct{}{}},
+	}
+	l.history.tracker.Unsigned, l.history.tracker.Reader = !o.IgnoreUnsigned, o.Pane
+	l.oldest.Backdrop = record.NewBackdrop(int(o.Size.Cols), int(o.Size.Rows), 0, l.log.Limit()/advancePart)
+	l.oldest.ahead = o.Screens
 	return l
 }
 
-// Begin replaces the log by an empty one that begins at a raw and a text offset. Of what
+// begin replaces the log by an empty one that begins at a raw and a text offset. Of what
 // was before, only marks are kept. Readers before that offset have lost their place.
-func (l *Log) Begin(raw, text int64) {
+func (l *Log) begin(raw, text int64) {
+	l.scanner = shellint.NewScannerAt(l.opts.Scanning, raw)
 	l.log = ring.NewAt(l.log.Limit(), raw)
 	l.cuts = cutList{baseRaw: raw, baseText: text}
 	l.decided, l.texted, l.seen, l.atRest = raw, raw, raw, true
@@ -57,8 +145,8 @@ func (l *Log) Begin(raw, text int64) {
 	l.oldest.lose(raw)
 	l.oldest.Resize(int(size.Cols), int(size.Rows))
 	l.oldest.marks = l.marks.End()
-	l.RestartRedaction(raw)
-	l.Bound(math.MaxInt64)
+	l.restartRedaction(raw)
+	l.bound(NoOffset)
 }
 
 // Start returns the raw offset of the oldest output that is kept.
@@ -70,16 +158,9 @@ func (l *Log) End() int64 { return l.log.End() }
 // Limit returns the bound of the log in bytes.
 func (l *Log) Limit() int { return l.log.Limit() }
 
-// Texted returns the raw offset up to which the text is known.
-func (l *Log) Texted() int64 { return l.texted }
-
 // TextAt returns the text offset for a raw one. Inside a replacement it is that of the
 // replacement's start.
 func (l *Log) TextAt(raw int64) int64 { return l.cuts.textAt(raw) }
-
-// RawAt returns the raw offset for a text offset, rounded down to the start of a
-// replacement.
-func (l *Log) RawAt(text int64) int64 { return l.cuts.rawAt(text) }
 
 // ReadAt copies output from a raw offset on to p and returns its length; 0 if that is not
 // kept.
@@ -91,47 +172,28 @@ func (l *Log) Bytes(from int64) (first, second []byte) {
 	return l.log.Slices(from, int(l.log.End()-from))
 }
 
-// Marks returns the marks. Only the log adds and drops them.
-func (l *Log) Marks() *record.Marks[Mark] { return &l.marks }
+// TextEnd returns the text offset of the end of the known text.
+func (l *Log) TextEnd() int64 { return l.cuts.textAt(l.texted) }
 
 // Lost returns how many raw bytes nobody could record.
 func (l *Log) Lost() int64 { return l.lost }
 
-// AddLost adds to what Lost returns.
-func (l *Log) AddLost(n int64) { l.lost += n }
+// Title returns the latest title, or the terminal's name.
+func (l *Log) Title() string { return cmp.Or(l.title, l.opts.Name) }
 
-// Before returns the terminal's size and directory before the oldest mark, and the raw
-// offset from which on it had that size, which may be before the log's start.
-func (l *Log) Before() (size Size, since int64, dir string) { return l.before, l.since, l.dir }
+// Cwd returns the terminal's directory.
+func (l *Log) Cwd() string { return l.cwd }
 
-// SetBefore sets the size of the terminal before the first output, which it has from a
-// raw offset on.
-func (l *Log) SetBefore(size Size, since int64) {
-	l.before, l.since = size, since
-	l.oldest.resize(size)
-}
+// Size returns the terminal's size.
+func (l *Log) Size() Size { return l.size }
 
-// SetDir sets the directory of the terminal before the first output.
-func (l *Log) SetDir(dir string) { l.dir = dir }
-
-// Append adds output that the scanner has read; atRest says that it is at rest behind it.
-func (l *Log) Append(p []byte, atRest bool) {
-	l.leave(l.log.End() + int64(len(p)-l.log.Limit()))
-	l.log.Append(p)
-	l.atRest = atRest
-}
-
-// AtRest reports whether a daemon that begins to scan at the log's end would find the
+// isAtRest reports whether a daemon that begins to scan at the log's end would find the
 // same as this one.
-func (l *Log) AtRest() bool {
+func (l *Log) isAtRest() bool {
 	return l.atRest && l.texted == l.log.End() && l.redaction.atRest(l.log.End())
 }
 
-// LetRead makes the text that is known readable: no mark is added before its end any
-// more.
-func (l *Log) LetRead() { l.seen = l.texted }
-
-// Put adds a mark and returns its number. Whatever its offset, marks stay in ascending
+// put adds a mark and returns its number. Whatever its offset, marks stay in ascending
 // order and never come before text that readers may have seen: a reader that resumes
 // behind that text would miss them. For the same reason, a mark whose sequence has a
 // replacement comes behind the replacement, however the sequence was split.
@@ -139,7 +201,7 @@ func (l *Log) LetRead() { l.seen = l.texted }
 // A size replaces the last mark if that is a size, too, with no output after it.
 // Otherwise a window that is dragged while a reader is away would push the boundaries of
 // commands out of the log.
-func (l *Log) Put(m Mark) (n int64) {
+func (l *Log) put(m Mark) (n int64) {
 	m.Off = l.markOffset(m.Off)
 	if m.Kind == MarkResized && l.marks.Len() > 0 {
 		n = l.marks.End() - 1
@@ -151,17 +213,17 @@ func (l *Log) Put(m Mark) (n int64) {
 	return l.marks.Add(m)
 }
 
-// Decide turns the scanner's findings in the newest bytes into cuts, and moves the
+// decide turns the scanner's findings in the newest bytes into cuts, and moves the
 // frontiers. final says that no more output follows.
-func (l *Log) Decide(found *shellint.Result, clipboard, final bool) {
-	for _, span := range found.Spans {
-		if kind, ok := cutFor(span); ok && !(clipboard && span.Class == shellint.ClassClipboard) {
+func (l *Log) decide(final bool) {
+	for _, span := range l.found.Spans {
+		if kind, ok := cutFor(span); ok && !(l.opts.Clipboard && span.Class == shellint.ClassClipboard) {
 			l.decideText(span.Start, true)
 			l.cuts.add(max(span.Start, l.texted), span.End, kind)
 			l.texted = span.End
 		}
 	}
-	l.decided = found.Decided
+	l.decided = l.found.Decided
 	l.decideText(l.decided, final)
 }
 
@@ -210,9 +272,9 @@ func incomplete(p []byte) int {
 	return 0
 }
 
-// TextBehind returns a text offset for the raw offset to that is not before any reported
+// textBehind returns a text offset for the raw offset to that is not before any reported
 // offset: the true one, unless the list of cuts itself is broken.
-func (l *Log) TextBehind(to int64) (text int64) {
+func (l *Log) textBehind(to int64) (text int64) {
 	defer func() {
 		if recover() != nil {
 			text = l.cuts.baseText + 3*(to-l.cuts.baseRaw) // as if each byte had become U+FFFD
@@ -221,9 +283,9 @@ func (l *Log) TextBehind(to int64) (text int64) {
 	return l.cuts.textAt(l.texted) + to - l.texted
 }
 
-// Known returns the raw offset up to which the view is known. It includes text that is
-// held back from hosts, since a host may have received it from the former daemon.
-func (l *Log) Known(v View) int64 {
+// known returns the raw offset up to which the view is known. It includes text that is
+// withheld from hosts, since a host may have received it from the former daemon.
+func (l *Log) known(v View) int64 {
 	switch v {
 	case ViewText, ViewOutward:
 		return l.texted
@@ -233,10 +295,10 @@ func (l *Log) Known(v View) int64 {
 	return l.log.End()
 }
 
-// Fill copies the view of the raw range [pos, limit) to buf, as much as fits, and returns
+// fill copies the view of the raw range [pos, limit) to buf, as much as fits, and returns
 // the raw offset at which that ends and the number of copied bytes. With linear it stops
 // where something was left out or replaced.
-func (l *Log) Fill(buf []byte, v View, pos, limit int64, linear bool) (end int64, n int) {
+func (l *Log) fill(buf []byte, v View, pos, limit int64, linear bool) (end int64, n int) {
 	for c := l.cuts.after(pos); pos < limit && n < len(buf); {
 		plain := limit
 		if c.ok && c.start < limit { // looking at all following cuts would make many small reads slow
@@ -297,9 +359,9 @@ func begun(p []byte) int {
 	return 0
 }
 
-// BeforeSequence returns where the piece from pos to end should end instead, so that it
+// beforeSequence returns where the piece from pos to end should end instead, so that it
 // does not end within a sequence; see begun.
-func (l *Log) BeforeSequence(pos, end int64) int64 {
+func (l *Log) beforeSequence(pos, end int64) int64 {
 	if end-pos < largePiece {
 		return end
 	}
@@ -319,10 +381,10 @@ func (l *Log) markOffset(off int64) int64 {
 // lineSearch is how far lineStart looks, in bytes.
 const lineSearch = 4 << 10
 
-// LineStart returns the first start of a line at or after raw, so that a view that begins
+// lineStart returns the first start of a line at or after raw, so that a view that begins
 // there does not begin within a sequence. If no line starts within lineSearch, it returns
 // the next start of a character.
-func (l *Log) LineStart(raw, end int64) int64 {
+func (l *Log) lineStart(raw, end int64) int64 {
 	if raw == 0 || raw >= end {
 		return min(raw, end)
 	}
@@ -345,17 +407,17 @@ func (l *Log) charStart(raw, end int64) int64 {
 	return raw
 }
 
-// Weight returns how much of the log's bound the stream takes from a raw offset on, in
+// weight returns how much of the log's bound the stream takes from a raw offset on, in
 // bytes: the output and its cuts.
-func (l *Log) Weight(from int64) int64 {
+func (l *Log) weight(from int64) int64 {
 	return l.log.End() - from + l.cuts.weight(from)
 }
 
-// Overfull reports whether the output from a raw offset on with more additional bytes,
-// the marks from that number on, or the masks there exceed the bound limit. Bound uses
+// overfull reports whether the output from a raw offset on with more additional bytes,
+// the marks from that number on, or the masks there exceed the bound limit. bound uses
 // the same measure, so that no reader loses output for which the child is held.
-func (l *Log) Overfull(from, mark int64, more, limit int) bool {
-	return l.Weight(from)+int64(more) > int64(limit) || l.marks.End()-mark > int64(limit/MarkCost) || l.redaction.overfull(l, from, limit)
+func (l *Log) overfull(from, mark int64, more, limit int) bool {
+	return l.weight(from)+int64(more) > int64(limit) || l.marks.End()-mark > int64(limit/markCost) || l.redaction.overfull(l, from, limit)
 }
 
 // slack is the factor by which a log may exceed its bound if a reader that may hold the
@@ -363,10 +425,10 @@ func (l *Log) Overfull(from, mark int64, more, limit int) bool {
 // That happens when the next daemon adopts a holder's output.
 const slack = 4
 
-// Bound trims the log, with its cuts, marks and masks, to its bound. Since cuts count,
+// bound trims the log, with its cuts, marks and masks, to its bound. Since cuts count,
 // fewer bytes of binary output are kept than of text. Output from the raw offset needed
 // on stays: the child is held before that exceeds the bound by more than one read.
-func (l *Log) Bound(needed int64) {
+func (l *Log) bound(needed int64) {
 	limit := l.log.Limit()
 	base := l.fits(limit)
 	if needed < base {
@@ -380,13 +442,13 @@ func (l *Log) Bound(needed int64) {
 // fits returns the raw offset from which on everything fits the bound.
 func (l *Log) fits(limit int) int64 {
 	base := l.log.Start()
-	for over := l.Weight(base) - int64(limit); over > 0; over = l.Weight(base) - int64(limit) {
+	for over := l.weight(base) - int64(limit); over > 0; over = l.weight(base) - int64(limit) {
 		if n := l.cuts.blocksBefore(base); n < l.cuts.blocks.Len() {
 			over = min(over, (*l.cuts.blocks.At(n)).rawEnd-base)
 		}
 		base += over
 	}
-	if over := l.marks.Len() - limit/MarkCost; over > 0 {
+	if over := l.marks.Len() - limit/markCost; over > 0 {
 		base = max(base, l.marks.At(l.marks.First()+int64(over)-1).Off+1)
 	}
 	if v := l.redaction; v != nil {
@@ -395,20 +457,13 @@ func (l *Log) fits(limit int) int64 {
 	return base
 }
 
-// Trim drops everything before a raw offset, and the screens that are stored for the next
-// daemon.
-func (l *Log) Trim(base int64) {
-	l.trim(base, l.log.Limit())
-	l.oldest.kept = nil
-}
-
 // trim drops everything before a raw offset, and marks beyond the bound.
 func (l *Log) trim(base int64, limit int) {
 	l.leave(base)
 	l.log.Trim(base)
 	l.cuts.trim(base)
 	n := l.marks.First()
-	for n < l.marks.End() && (l.marks.At(n).Off < base || l.marks.End()-n > int64(limit/MarkCost)) {
+	for n < l.marks.End() && (l.marks.At(n).Off < base || l.marks.End()-n > int64(limit/markCost)) {
 		switch m := l.marks.At(n); m.Kind {
 		case MarkResized:
 			l.before, l.since = m.Size, m.Off
@@ -423,13 +478,18 @@ func (l *Log) trim(base int64, limit int) {
 	}
 }
 
-// Shrink frees the memory of dropped cuts and marks.
-func (l *Log) Shrink() {
+// Fit changes the bound of the log, in bytes, drops what no longer fits, even if a reader
+// needs it, and frees the memory.
+func (l *Log) Fit(limit int) {
+	l.SetLimit(limit)
+	l.bound(NoOffset)
+	l.history.bound(l.log.Limit())
 	l.cuts.blocks.Shrink()
 	l.marks.Shrink()
+	l.wake()
 }
 
 // Cost returns the memory that the log takes, in bytes.
 func (l *Log) Cost() int {
-	return l.log.Cap() + l.cuts.cost() + l.marks.Cap()*MarkCost + l.oldest.cost() + l.redaction.cost()
+	return l.log.Cap() + l.cuts.cost() + l.marks.Cap()*markCost + l.oldest.cost() + l.redaction.cost() + l.history.lineBytes
 }

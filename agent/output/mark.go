@@ -34,12 +34,12 @@ type Mark struct {
 // Offset returns Off.
 func (m Mark) Offset() int64 { return m.Off }
 
-// Mask masks the texts in m for hosts.
-func (m *Mark) Mask(rules *redact.Rules) {
+// mask masks the texts in m for hosts.
+func (m *Mark) mask(rules *redact.Rules) {
 	m.Text = rules.Redact(m.Text)
 	m.Command.Show(rules.Redact)
 }
 
-// MarkCost is the memory of one mark in bytes, without its text, which is counted with
+// markCost is the memory of one mark in bytes, without its text, which is counted with
 // the log.
-const MarkCost = 256
+const markCost = 256

@@ -115,7 +115,7 @@ func (l *Log) leavePiece(to int64) {
 	l.leaveOutward(o.At(), to)
 	for o.At() < to {
 		text := o.Room()
-		end, n := l.Fill(text[:cap(text)], ViewScreen, o.At(), to, false)
+		end, n := l.fill(text[:cap(text)], ViewScreen, o.At(), to, false)
 		if end == o.At() {
 			o.lose(to) // impossible: there is room
 			return
@@ -133,9 +133,9 @@ func (l *Log) SetLimit(limit int) {
 	l.oldest.SetBatch(l.log.Limit() / advancePart)
 }
 
-// First returns the oldest exact screen that is known or, if there is none, the oldest of
-// all: the result of the output before Screen.Raw.
-func (l *Log) First() Screen {
+// firstScreen returns the oldest exact screen that is known or, if there is none, the
+// oldest of all: the result of the output before Screen.Raw.
+func (l *Log) firstScreen() Screen {
 	l.leave(l.log.Start())
 	return l.oldest.first()
 }
@@ -165,11 +165,11 @@ func (a *Screen) isMasked() bool {
 	return len(a.outward) > 0 && (len(a.Replay) != len(a.outward) || &a.outward[0] != &a.Replay[0])
 }
 
-// MaskScreen masks a screen for an agent, and counts the masked places. If a part of it
+// maskScreen masks a screen for an agent, and counts the masked places. If a part of it
 // was printed while nobody looked for secrets, it masks the secrets that are on the
 // screen now, and removes text that may be a part of a secret: the rest has scrolled
 // away, or is printed later.
-func (l *Log) MaskScreen(at *Screen, rules *redact.Rules) {
+func (l *Log) maskScreen(at *Screen, rules *redact.Rules) {
 	if at.judged {
 		at.toOutward()
 		return
@@ -188,7 +188,7 @@ func (l *Log) MaskScreen(at *Screen, rules *redact.Rules) {
 	unknown := keyLines().Match(at.Replay) || bytes.Contains(at.Replay, []byte("-----END ")) && !bytes.Contains(at.Replay, []byte("-----BEGIN ")) // the rest of a private key
 	before := shownBefore(is)
 	next := make([]byte, nextLook)
-	_, n := l.Fill(next, ViewText, at.Raw, min(at.Raw+nextLook, l.texted), false)
+	_, n := l.fill(next, ViewText, at.Raw, min(at.Raw+nextLook, l.texted), false)
 	for _, m := range masksIn(rules, append(slices.Clip(before), next[:n]...)) {
 		unknown = unknown || m.Start < int64(len(before)) && m.End > int64(len(before))
 	}

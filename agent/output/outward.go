@@ -12,7 +12,7 @@ import (
 // outwardScreen is the hosts' view of the screen at the oldest byte. While nothing masked
 // was printed on it, both views are the same, and this one costs nothing.
 type outwardScreen struct {
-	judge    *Redaction     // the log's redaction; nil: nobody looks for secrets
+	judge    *redaction     // the log's redaction; nil: nobody looks for secrets
 	screen   *screen.Screen // nil: it is the same as the person's
 	unjudged bool           // the screen may have text that was not examined; then screen is nil
 	waits    []byte         // masked text that screen has not processed yet
@@ -76,7 +76,7 @@ func (l *Log) leaveOutward(from, to int64) {
 			w.waits = make([]byte, 0, outwardWaits)
 		}
 		n := len(w.waits)
-		end, k := l.Fill(w.waits[n:cap(w.waits)], ViewText, pos, to, false)
+		end, k := l.fill(w.waits[n:cap(w.waits)], ViewText, pos, to, false)
 		if end == pos && k == 0 {
 			break // impossible: there is room
 		}
@@ -87,7 +87,7 @@ func (l *Log) leaveOutward(from, to int64) {
 }
 
 // masks reports whether something is masked in a range of text.
-func (v *Redaction) masks(from, to int64) bool {
+func (v *redaction) masks(from, to int64) bool {
 	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := q.Len()
 		if i := sort.Search(n, func(i int) bool { return q.At(i).End > from }); i < n && q.At(i).Start < to {
@@ -146,9 +146,9 @@ func differences(a, b string) (n int) {
 	return n
 }
 
-// OutwardFrom returns the screen as hosts see it at a raw offset, or at the first later
+// outwardFrom returns the screen as hosts see it at a raw offset, or at the first later
 // offset where it is known; nil if there is none.
-func (l *Log) OutwardFrom(raw int64) *Screen {
+func (l *Log) outwardFrom(raw int64) *Screen {
 	o := &l.oldest
 	for _, k := range o.kept {
 		if k.Raw >= raw && k.judged {

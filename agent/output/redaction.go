@@ -10,19 +10,19 @@ import (
 	"tether/record"
 )
 
-// How long text may be held back from hosts because it may be the beginning of a secret
+// How long text may be withheld from hosts because it may be the beginning of a secret
 // or of a control string; see redact.Filter.
 const (
-	HoldLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
-	holdBrief = 2 * time.Millisecond   // where that is unlikely
+	withholdLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
+	withholdBrief = 2 * time.Millisecond   // where that is unlikely
 )
 
 const maskCost = 24 // bytes of memory of one mask
 
-// Redaction finds the parts of the text that hosts and agents do not see: the view for
+// redaction finds the parts of the text that hosts and agents do not see: the view for
 // them has a frontier of its own. While all its readers are in the background it is lazy.
 // All of its methods but atRest, overfull and cost need a redaction that exists.
-type Redaction struct {
+type redaction struct {
 	rules    *redact.Rules
 	filter   *redact.Filter
 	lazy     bool      // text is examined when it is read, so perhaps never
@@ -32,8 +32,8 @@ type Redaction struct {
 	frontier int64     // raw offset up to which the shown text is decided
 	at       int64     // frontier as a text offset
 	begun    int64     // text offset at which it began
-	since    time.Time // when the text at the frontier was held back
-	held     bool      // text is held back
+	since    time.Time // when the text at the frontier was withheld
+	withheld bool      // text is withheld
 	renewed  time.Time
 	behind   bool // it has not yet examined all text that the log had when it began
 
@@ -41,30 +41,16 @@ type Redaction struct {
 	secrets, sequences record.Queue[redact.Mask]
 }
 
-// BeginRedaction begins a redaction at the oldest text in the log; final says that no
-// more text follows.
-func (l *Log) BeginRedaction(rules *redact.Rules, lazy, final bool, now time.Time) {
-	l.redaction = &Redaction{rules: rules, renewed: now, behind: true, lazy: lazy, final: final}
-	l.oldest.outward.judge = l.redaction
-	l.RestartRedaction(l.log.Start())
-}
-
-// EndRedaction ends it: from now on, the view for hosts is that of the text.
-func (l *Log) EndRedaction() { l.redaction, l.oldest.outward.judge = nil, nil }
-
-// Redaction returns the present redaction, nil if there is none.
-func (l *Log) Redaction() *Redaction { return l.redaction }
-
-// RestartRedaction makes the redaction, if there is one, begin at a raw offset. Readers
+// restartRedaction makes the redaction, if there is one, begin at a raw offset. Readers
 // of the view for hosts do not get the text before it.
-func (l *Log) RestartRedaction(raw int64) {
+func (l *Log) restartRedaction(raw int64) {
 	v := l.redaction
 	if v == nil {
 		return
 	}
 	v.fed = l.charStart(max(raw, l.log.Start()), l.texted)
 	v.from, v.frontier, v.at = v.fed, v.fed, l.cuts.textAt(v.fed)
-	v.begun, v.held = v.at, false
+	v.begun, v.withheld = v.at, false
 	var before []byte // text before the beginning, in which a secret may have begun
 	if o := &l.oldest; !o.Blank() && o.At() == raw {
 		before = shownBefore(o.Screen())
@@ -74,52 +60,34 @@ func (l *Log) RestartRedaction(raw int64) {
 	v.secrets, v.sequences = record.Queue[redact.Mask]{}, record.Queue[redact.Mask]{}
 }
 
-// Frontier returns the raw offset up to which the view may be read.
-func (l *Log) Frontier(v View) int64 {
+// frontier returns the raw offset up to which the view may be read.
+func (l *Log) frontier(v View) int64 {
 	if v == ViewOutward && l.redaction != nil {
 		return l.redaction.frontier
 	}
-	return l.Known(v)
+	return l.known(v)
 }
 
-// Oldest returns the raw offset before which the view cannot be read.
-func (l *Log) Oldest(v View) int64 {
+// oldestOf returns the raw offset before which the view cannot be read.
+func (l *Log) oldestOf(v View) int64 {
 	if v == ViewOutward && l.redaction != nil {
 		return max(l.log.Start(), l.redaction.from)
 	}
 	return l.log.Start()
 }
 
-// Mask masks p, which is text of the view at a text offset, for hosts. It returns how
+// maskText masks p, which is text of the view at a text offset, for hosts. It returns how
 // many masked places it has newly counted. counted has the text offsets up to which
-// secrets and sequences were counted; Mask advances them.
-func (l *Log) Mask(p []byte, off int64, counted *[2]int64) (places int) {
+// secrets and sequences were counted; maskText advances them.
+func (l *Log) maskText(p []byte, off int64, counted *[2]int64) (places int) {
 	if l.redaction == nil {
 		return 0
 	}
 	return l.redaction.mask(p, off, counted)
 }
 
-// Lazy reports whether text is examined only when it is read.
-func (v *Redaction) Lazy() bool { return v.lazy }
-
-// MakeLazy makes it lazy.
-func (v *Redaction) MakeLazy() { v.lazy = true }
-
-// MakeEager makes the redaction examine all text.
-func (l *Log) MakeEager() {
-	v := l.redaction
-	v.lazy, v.behind = false, v.behind || v.fed < l.texted
-}
-
-// End records that no more text follows.
-func (v *Redaction) End() { v.final = true }
-
-// Fed returns the raw offset up to which text was examined.
-func (v *Redaction) Fed() int64 { return v.fed }
-
-// Held reports whether text is held back although all was examined.
-func (l *Log) Held() bool { v := l.redaction; return v != nil && v.held && v.fed == l.texted }
+// withholds reports whether text is withheld although all was examined.
+func (l *Log) withholds() bool { v := l.redaction; return v != nil && v.withheld && v.fed == l.texted }
 
 const (
 	redactPiece = 1 << 20 // bytes of text that are examined at a time, under the lock
@@ -130,12 +98,11 @@ const (
 // redactBuffers are shared by all logs.
 var redactBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// Redact examines the next text: at least most bytes, unless there are fewer; 0 means a
-// piece of the usual size, and everything at the end. still says that nothing was printed
-// for HoldLong, so that a lazy redaction holds nothing back; caught, that the log has all
-// output that there was when it began. It returns after which time there is more to do,
-// if some.
-func (l *Log) Redact(now time.Time, most int, still, caught bool) (again time.Duration, some bool) {
+// examine examines the next text: at least most bytes, unless there are fewer; 0 means a
+// piece of the usual size, and everything at the end. It returns after which time there
+// is more to do, if some. If nothing was printed for withholdLong, a lazy redaction
+// withholds nothing.
+func (l *Log) examine(now time.Time, most int) (again time.Duration, some bool) {
 	v := l.redaction
 	if most == 0 {
 		if most = redactPiece; v.final {
@@ -143,7 +110,7 @@ func (l *Log) Redact(now time.Time, most int, still, caught bool) (again time.Du
 		}
 	}
 	if v.fed < l.log.Start() {
-		l.RestartRedaction(l.log.Start()) // hosts lose the text that was not examined
+		l.restartRedaction(l.log.Start()) // hosts lose the text that was not examined
 	}
 	if now.Sub(v.renewed) >= renewTime {
 		v.renew(now)
@@ -152,7 +119,7 @@ func (l *Log) Redact(now time.Time, most int, still, caught bool) (again time.Du
 	pos, n := v.fed, 0
 	for fed := 0; pos < l.texted && fed < most; {
 		before := pos
-		pos, n = l.Fill(buf[:min(len(buf), max(most-fed, MinBuffer))], ViewText, pos, l.texted, false)
+		pos, n = l.fill(buf[:min(len(buf), max(most-fed, MinBuffer))], ViewText, pos, l.texted, false)
 		v.filter.Feed(buf[:n])
 		if fed += n; n == 0 && pos == before {
 			break
@@ -160,32 +127,25 @@ func (l *Log) Redact(now time.Time, most int, still, caught bool) (again time.Du
 	}
 	redactBuffers.Put(buf)
 	v.fed = pos
-	if v.behind && v.fed >= l.texted && caught {
+	if v.behind && v.fed >= l.texted && l.log.End() >= l.restored.target {
 		// The titles of hours of output have used up the allowance of a minute: later
 		// output gets a new one.
 		v.behind = false
 		v.renew(now)
 	}
-	if v.fed == l.texted && (v.final || v.lazy && still) {
+	if v.fed == l.texted && (v.final || v.lazy && now.Sub(l.printed) >= withholdLong) {
 		v.filter.Flush()
 	}
 	return l.take(now)
 }
 
-// Release makes text readable that is held back.
-func (l *Log) Release(now time.Time) (again time.Duration, some bool) {
+// release makes text readable that is withheld.
+func (l *Log) release(now time.Time) (again time.Duration, some bool) {
 	l.redaction.filter.Flush()
 	return l.take(now)
 }
 
-// Unexamined reports whether a reader in the background at a raw offset needs text that
-// nobody has examined.
-func (l *Log) Unexamined(raw int64) bool {
-	v := l.redaction
-	return v != nil && v.lazy && v.frontier <= raw && (v.fed != l.texted || v.held)
-}
-
-func (v *Redaction) renew(now time.Time) {
+func (v *redaction) renew(now time.Time) {
 	v.renewed = now
 	v.filter.Renew()
 }
@@ -206,38 +166,35 @@ func (l *Log) take(now time.Time) (again time.Duration, some bool) {
 		}
 	}
 	at, end := max(v.filter.Decided(), v.begun), l.cuts.textAt(v.fed)
-	if at != v.at || !v.held {
+	if at != v.at || !v.withheld {
 		v.at, v.since = at, now
 	}
-	v.frontier, v.held = v.fed, at < end
-	if v.held {
+	v.frontier, v.withheld = v.fed, at < end
+	if v.withheld {
 		v.frontier = l.cuts.rawAt(at)
 	}
 	switch {
 	case v.fed < l.texted:
 		return redactAgain, !v.lazy
-	case v.held:
+	case v.withheld:
 		return v.waitLeft(now), true
 	}
 	return 0, false
 }
 
-// Overdue reports whether text was held back for as long as it may be.
-func (l *Log) Overdue(now time.Time) bool { return l.Held() && l.redaction.waitLeft(now) <= 0 }
-
-// waitLeft returns how much longer the held text may be held back.
-func (v *Redaction) waitLeft(now time.Time) time.Duration {
-	hold := HoldLong
+// waitLeft returns how much longer the withheld text may be withheld.
+func (v *redaction) waitLeft(now time.Time) time.Duration {
+	most := withholdLong
 	if v.filter.Brief() {
-		hold = holdBrief
+		most = withholdBrief
 	}
-	return hold - now.Sub(v.since)
+	return most - now.Sub(v.since)
 }
 
 // mask applies the masks to p, the text at the offset off. It returns how many masked
 // places it has newly counted. counted has the text offsets up to which secrets and
 // sequences were counted; mask advances them.
-func (v *Redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
+func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	end := off + int64(len(p))
 	for k, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := q.Len()
@@ -255,7 +212,7 @@ func (v *Redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 }
 
 // overfull reports whether there are more masks behind the raw offset than fit the bound.
-func (v *Redaction) overfull(l *Log, from int64, limit int) bool {
+func (v *redaction) overfull(l *Log, from int64, limit int) bool {
 	if v == nil || max(v.secrets.Len(), v.sequences.Len()) <= limit/maskCost {
 		return false
 	}
@@ -271,7 +228,7 @@ func (v *Redaction) overfull(l *Log, from int64, limit int) bool {
 
 // fits returns the raw offset, base or later, from which on the masks fit the bound; held
 // text is kept in any case, unless the redaction is lazy.
-func (v *Redaction) fits(base int64, l *Log, limit int) int64 {
+func (v *redaction) fits(base int64, l *Log, limit int) int64 {
 	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.Len() - limit/maskCost; over > 0 {
 			base = max(base, l.cuts.rawAt(q.At(over-1).End))
@@ -284,7 +241,7 @@ func (v *Redaction) fits(base int64, l *Log, limit int) int64 {
 }
 
 // trim forgets the masks before a text offset.
-func (v *Redaction) trim(text int64) {
+func (v *redaction) trim(text int64) {
 	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := 0
 		for n < q.Len() && q.At(n).End <= text {
@@ -295,12 +252,12 @@ func (v *Redaction) trim(text int64) {
 }
 
 // atRest reports whether a redaction that begins here would decide the same as this one.
-func (v *Redaction) atRest(end int64) bool {
+func (v *redaction) atRest(end int64) bool {
 	return v == nil || v.lazy || v.fed == end && v.filter.AtRest()
 }
 
 // cost is the memory of the masks, in bytes.
-func (v *Redaction) cost() int {
+func (v *redaction) cost() int {
 	if v == nil {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/history"
+	"tether/agent/output"
 	"tether/agent/runs"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
@@ -19,12 +20,12 @@ func (w *world) kept(id term.ID) string {
 	if err != nil {
 		return "none"
 	}
-	r := must.Get(h.Reader(term.ReaderOptions{}))(w.t)
+	r := must.Get(h.Reader(output.ReaderOptions{}))(w.t)
 	defer r.Close()
 	var b strings.Builder
 	for buf := make([]byte, 4096); ; {
 		ev, ok, err := r.TryNext(buf)
-		if _, lagged := err.(*term.LaggedError); lagged {
+		if _, lagged := err.(*output.LaggedError); lagged {
 			continue
 		}
 		if err != nil || !ok {

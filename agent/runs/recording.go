@@ -19,9 +19,9 @@ import (
 // goroutine.
 type recording struct {
 	r      *recorder
-	h      term.Handle  // unmasked, for decisions
-	shown  term.Handle  // masked
-	rd     *term.Reader // nil: nothing is recorded of it
+	h      term.Handle    // unmasked, for decisions
+	shown  term.Handle    // masked
+	rd     *output.Reader // nil: nothing is recorded of it
 	w      *history.Writer
 	run    history.Run          // of the terminal
 	open   map[int]*history.Run // commands that run
@@ -80,7 +80,7 @@ func (x *recording) await(settled <-chan struct{}, do func()) {
 
 // start opens the reader and the writer.
 func (x *recording) start(i term.Info) {
-	rd, err := x.h.Reader(term.ReaderOptions{View: output.ViewOutward, Background: true, Wake: x.r.wake})
+	rd, err := x.h.Reader(output.ReaderOptions{View: output.ViewOutward, Background: true, Wake: x.r.wake})
 	if err != nil {
 		return // it is gone
 	}
@@ -229,7 +229,7 @@ func (x *recording) read() (busy bool) {
 // next takes the next event; more is false if there is none.
 func (x *recording) next(now time.Time) (more bool) {
 	ev, ok, err := x.rd.TryNext(x.r.buf)
-	_, lagged := errors.AsType[*term.LaggedError](err)
+	_, lagged := errors.AsType[*output.LaggedError](err)
 	switch {
 	case lagged:
 		x.jumped()

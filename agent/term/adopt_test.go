@@ -74,7 +74,7 @@ type told struct {
 // tell reads the events for a host that has everything up to a text offset.
 func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 	t.Helper()
-	r := must.Get(h.Reader(term.ReaderOptions{View: output.ViewText}))(t)
+	r := must.Get(h.Reader(output.ReaderOptions{View: output.ViewText}))(t)
 	defer r.Close()
 	if !r.SeekText(from) {
 		t.Fatalf("there is no text offset %d", from)
@@ -82,7 +82,7 @@ func tell(t *testing.T, h term.Handle, from int64) (all []told, lagged int64) {
 	buf := make([]byte, 512)
 	for {
 		ev, ok, err := r.TryNext(buf)
-		var lag *term.LaggedError
+		var lag *output.LaggedError
 		switch n := len(all); {
 		case errors.As(err, &lag):
 			lagged += lag.Lost
@@ -306,7 +306,7 @@ func TestLostConnection(t *testing.T) {
 			v := newVault(1 << 20)
 			again := make(chan term.ID, 1)
 			pool, h, l := keeping(t, v, term.Options{Left: func(id term.ID) { again <- id }}, term.Spec{})
-			r := reader(t, h, term.ReaderOptions{})
+			r := reader(t, h, output.ReaderOptions{})
 			v.print("some")
 			synctest.Wait()
 			if killed {
@@ -463,7 +463,7 @@ func TestNeededIsKept(t *testing.T) {
 		o := term.Options{LogBytes: limit}
 		pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
 		host := must.Get(pool.As(term.Host("a")).Find("pty-held"))(t)
-		r := must.Get(host.Reader(term.ReaderOptions{View: output.ViewText, Hold: true}))(t)
+		r := must.Get(host.Reader(output.ReaderOptions{View: output.ViewText, Hold: true}))(t)
 		print := func(n int) {
 			v.print(strings.Repeat("0123456789", n/10))
 			synctest.Wait()
@@ -518,7 +518,7 @@ func TestNothingOfAKilledOneIsKept(t *testing.T) {
 		v := newVault(64 << 20)
 		pool, h, _ := keeping(t, v, term.Options{LogBytes: limit}, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
 		host := must.Get(pool.As(term.Host("a")).Find("pty-held"))(t)
-		r := must.Get(host.Reader(term.ReaderOptions{View: output.ViewText, Hold: true}))(t)
+		r := must.Get(host.Reader(output.ReaderOptions{View: output.ViewText, Hold: true}))(t)
 		defer r.Close()
 		v.print(strings.Repeat("0123456789", limit/5))
 		synctest.Wait()
@@ -544,7 +544,7 @@ func TestAdoptGivesUp(t *testing.T) {
 		l.leave(pool)
 		pool = term.NewPool(term.Options{})
 		l, past := v.connect()
-		past.End += 100 // which never come
+		past.Log.End += 100 // which never come
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := pool.Adopt(ctx, l, past); !errors.Is(err, context.DeadlineExceeded) {

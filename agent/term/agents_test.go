@@ -150,7 +150,7 @@ func TestAnAgentAtAHostIsNotAwaited(t *testing.T) {
 		f := testkit.NewChild()
 		pool := term.NewPool(term.Options{LogBytes: 64 << 10, Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
 		h := must.Get(pool.As(term.AgentAt("lab", "s")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}}))(t)
-		reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true}).Close()
+		reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true}).Close()
 		began := time.Now()
 		for range 10 {
 			f.Print(strings.Repeat("x", 16<<10))

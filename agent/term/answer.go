@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/output"
 	"tether/internal/change"
 	"tether/internal/escape"
 	"tether/screen"
@@ -62,14 +63,14 @@ const (
 func (t *Terminal) expectSeatLocked() { t.answering.until = time.Now().Add(seatWithin) }
 
 // askedLocked takes the questions of the last scan.
-func (t *Terminal) askedLocked(now time.Time) {
+func (t *Terminal) askedLocked(found *shellint.Result, now time.Time) {
 	a := &t.answering
 	if t.origin.adopted != nil {
 		return // the multiplexer answers
 	}
-	for i := range t.intake.result.Marks {
-		m := &t.intake.result.Marks[i]
-		if m.Kind != shellint.KindQuery || t.adoption.underWay() || len(a.seats) > 0 || now.Before(a.until) {
+	for i := range found.Marks {
+		m := &found.Marks[i]
+		if m.Kind != shellint.KindQuery || t.log.Restoring() || len(a.seats) > 0 || now.Before(a.until) {
 			continue
 		}
 		a.dealt = m.End
@@ -98,7 +99,7 @@ func answerable(q shellint.Query) bool {
 // commandLocked returns the number of the innermost command that runs at a raw offset; 0:
 // none.
 func (t *Terminal) commandLocked(raw int64) (n int) {
-	for _, c := range t.commands.openAt(raw) {
+	for _, c := range t.log.OpenAt(raw) {
 		n = c.N
 	}
 	return n
@@ -106,7 +107,7 @@ func (t *Terminal) commandLocked(raw int64) (n int) {
 
 // answer answers the waiting questions, and ends when none has come for a while.
 func (t *Terminal) answer(wake <-chan struct{}) {
-	var now *ScreenAt
+	var now *output.ScreenAt
 	defer func() {
 		if now != nil {
 			now.Close()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"tether/agent/output"
 	"time"
 )
 
@@ -102,7 +101,7 @@ func (c *AudienceChange) apply(a Audience, now int64) (Audience, error) {
 // setAudienceLocked changes the audience of a loan, and reports whether the audience is
 // another one now.
 func (t *Terminal) setAudienceLocked(loan *Loan, c AudienceChange) (changed bool, err error) {
-	next, err := c.apply(loan.Audience, t.log.TextAt(t.log.Frontier(output.ViewText)))
+	next, err := c.apply(loan.Audience, t.log.TextEnd())
 	if err != nil {
 		return false, err
 	}

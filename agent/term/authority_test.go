@@ -103,7 +103,7 @@ func TestHandleRefuses(t *testing.T) {
 		t.Error("a refused operation reached the child")
 	}
 	must.Do(t, h.Unlend("lab"))
-	if _, err := seen.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
+	if _, err := seen.Reader(output.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
 		t.Errorf("read after unlend: %v, want ErrNotFound", err)
 	}
 	if got := host.List(); len(got) != 0 {
@@ -115,7 +115,7 @@ func TestHandleRefuses(t *testing.T) {
 func TestAnAgentAtAHostReadsLentTerminals(t *testing.T) {
 	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
 	seen := must.Get(pool.As(term.AgentAt("lab", "s1")).Find(string(h.ID())))(t)
-	r := must.Get(seen.Reader(term.ReaderOptions{View: output.ViewOutward}))(t)
+	r := must.Get(seen.Reader(output.ReaderOptions{View: output.ViewOutward}))(t)
 	defer r.Close()
 	f.Print("hello")
 	if ev, err := r.Next(t.Context(), make([]byte, 64)); string(ev.Data) != "hello" || err != nil {

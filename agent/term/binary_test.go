@@ -50,11 +50,11 @@ func repeated(s string) func() []byte {
 }
 
 // readAll reads available output from the offset on, and reports how much was lost.
-func readAll(t *testing.T, r *term.Reader) (data []byte, lost int64) {
+func readAll(t *testing.T, r *output.Reader) (data []byte, lost int64) {
 	t.Helper()
 	for buf := make([]byte, 32<<10); ; {
 		ev, ok, err := r.TryNext(buf)
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		switch {
 		case errors.As(err, &lagged):
 			lost += max(lagged.Lost, 1)
@@ -81,11 +81,11 @@ func TestAnyBytesFitTheLog(t *testing.T) {
 				}
 				child.End(0)
 				<-h.Done()
-				if got, lost := readAll(t, reader(t, h, term.ReaderOptions{View: output.ViewRaw})); lost > 0 || !bytes.Equal(got, all) {
+				if got, lost := readAll(t, reader(t, h, output.ReaderOptions{View: output.ViewRaw})); lost > 0 || !bytes.Equal(got, all) {
 					t.Errorf("of %d bytes %d are kept", len(all), len(got))
 				}
-				text, _ := readAll(t, reader(t, h, term.ReaderOptions{View: output.ViewText}))
-				shown, lost := readAll(t, reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: output.ViewOutward}))
+				text, _ := readAll(t, reader(t, h, output.ReaderOptions{View: output.ViewText}))
+				shown, lost := readAll(t, reader(t, hostOf(t, pool, "lab"), output.ReaderOptions{View: output.ViewOutward}))
 				if lost > 0 || len(shown) != len(text) || int64(len(text)) != h.TextEnd() {
 					t.Errorf("of %d bytes of text the host gets %d, and %d are lost", h.TextEnd(), len(shown), lost)
 				}
@@ -111,7 +111,7 @@ func TestHoldingReaderLosesNoBytes(t *testing.T) {
 					if view == output.ViewOutward {
 						h = hostOf(t, pool, "lab")
 					}
-					r := reader(t, h, term.ReaderOptions{View: view, Hold: true})
+					r := reader(t, h, output.ReaderOptions{View: view, Hold: true})
 					go func() {
 						for rest := all; len(rest) > 0; rest = rest[min(32<<10, len(rest)):] {
 							child.Print(string(rest[:min(32<<10, len(rest))]))

@@ -86,7 +86,7 @@ func (t *Terminal) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, keepWithin)
 	defer cancel()
 	t.mu.Lock()
-	t.noteLocked()
+	t.log.Note()
 	t.mu.Unlock()
 	_ = t.keep(ctx) // if it fails, the next daemon scans more output and knows less about commands
 	t.leave()

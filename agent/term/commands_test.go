@@ -32,7 +32,7 @@ func TestTheOuterCommandIsNotForgotten(t *testing.T) {
 		if i := h.Info(); i.Running == nil || i.Running.Text() != "ssh box" {
 			t.Errorf("running: %+v", i.Running)
 		}
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText, From: h.Info().Bytes})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText, From: h.Info().Bytes})
 		prints(f, "\x1b]633;D;3;n\a\x1b]633;A;n\a")
 		for buf := make([]byte, 1<<10); ; {
 			ev, ok, err := r.TryNext(buf)

@@ -78,6 +78,7 @@ func (t *Terminal) terminate(ctx context.Context, why vocab.ExitReason) error {
 	t.ending.because(why)
 	t.ending.kills++ // the holder is needed until Kill has returned
 	t.life.kill()
+	t.log.LetGo()
 	t.needLocked()
 	t.mu.Unlock()
 	defer func() {

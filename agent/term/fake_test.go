@@ -41,7 +41,7 @@ type item struct {
 }
 
 // events reads all available events, joining neighbouring data.
-func events(t *testing.T, r *term.Reader) []item {
+func events(t *testing.T, r *output.Reader) []item {
 	t.Helper()
 	var out []item
 	buf := make([]byte, 4096)
@@ -64,7 +64,7 @@ func events(t *testing.T, r *term.Reader) []item {
 	}
 }
 
-func reader(t *testing.T, h term.Handle, o term.ReaderOptions) *term.Reader {
+func reader(t *testing.T, h term.Handle, o output.ReaderOptions) *output.Reader {
 	t.Helper()
 	r := must.Get(h.Reader(o))(t)
 	t.Cleanup(r.Close)

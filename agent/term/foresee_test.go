@@ -45,7 +45,7 @@ func drawn(random *rand.Rand, n int, sizes bool) string {
 // it.
 func seenFrom(t *testing.T, h term.Handle) (at output.Screen, replay string) {
 	t.Helper()
-	r, err := h.Reader(term.ReaderOptions{View: output.ViewScreen})
+	r, err := h.Reader(output.ReaderOptions{View: output.ViewScreen})
 	must.Do(t, err)
 	defer r.Close()
 	if at, err = r.Oldest(); err != nil {

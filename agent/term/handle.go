@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agent/output"
+	"tether/agent/redact"
 	"tether/vocab"
 )
 
@@ -56,7 +57,7 @@ func (h Handle) Done() <-chan struct{} { return h.t.life.done }
 
 // Reader returns a cursor into the output. The caller must Close it. A reader of a host,
 // or of an agent there, is closed when the terminal is withdrawn from the host.
-func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
+func (h Handle) Reader(o output.ReaderOptions) (*output.Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
@@ -66,22 +67,34 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	case o.View == output.ViewRaw && h.actor.Role != RoleUser:
 		o.View = output.ViewScreen // raw output has the nonce, with which marks can be forged
 	}
-	switch o.Background = o.Background && o.View == output.ViewOutward; {
-	case o.Background:
+	if o.View == output.ViewOutward {
 		h.t.prepare()
-	case o.View == output.ViewOutward:
-		h.t.beginOutward()
-		defer h.t.endOutward()
 	}
-	r := h.t.newReader(o)
+	by := output.By{Host: h.actor.away()}
 	if h.masked {
-		r.rules = h.Outward()
+		by.Rules = h.Outward()
 	}
-	if host := h.actor.away(); host != "" && !r.bind(host, h.actor.Role == RoleHost) {
-		r.Close()
+	if h.actor.Role == RoleHost {
+		by.Awaits = awaitedHost(by.Host) // its link, for which the child may be held after it was lost
+	}
+	r := h.t.log.NewReader(o, by)
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if by.Host != "" && !h.t.lending.has(by.Host) {
+		h.t.log.CloseOf(by.Host)
 		return nil, ErrNotFound // withdrawn meanwhile
 	}
 	return r, nil
+}
+
+// OldestScreen returns the screen at the oldest offset at which it is known. The caller
+// must Close it.
+func (h Handle) OldestScreen() (*output.ScreenAt, error) {
+	all, err := h.Reader(output.ReaderOptions{View: output.ViewScreen, Linear: true})
+	if err != nil {
+		return nil, err
+	}
+	return output.OldestScreen(all)
 }
 
 // Commands returns the commands still remembered, oldest first.
@@ -89,7 +102,9 @@ func (h Handle) Commands() ([]vocab.Command, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
-	all := h.t.commandList()
+	h.t.mu.Lock()
+	all := h.t.log.Commands()
+	h.t.mu.Unlock()
 	if h.actor.Role == RoleHost || h.actor.At() != "" { // the link tells hosts of checkouts, if they may know
 		for i := range all {
 			all[i].Checkout = nil
@@ -109,7 +124,45 @@ func (h Handle) TextEnd() int64 {
 	}
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.log.TextAt(h.t.log.Frontier(output.ViewText))
+	return h.t.log.TextEnd()
+}
+
+// prepare makes the rules for what hosts and agents see of the terminal. It must be
+// called without the lock, because the first call may take a moment, before the terminal
+// is lent or read in that view.
+func (t *Terminal) prepare() {
+	base := t.pool.opts.Outward
+	if base == nil {
+		return
+	}
+	t.mu.Lock()
+	done, secrets := t.log.Rules() != nil, t.origin.secrets
+	t.mu.Unlock()
+	if done {
+		return
+	}
+	rules, complete := base.With(secrets)
+	if !complete && t.pool.opts.Trouble != nil {
+		t.pool.opts.Trouble("too many values to redact: none is redacted")
+	}
+	t.mu.Lock()
+	t.log.SetRules(rules)
+	t.mu.Unlock()
+}
+
+// Outward returns the rules for texts about the terminal that a host gets besides the
+// output, such as titles. Nil rules redact nothing.
+func (h Handle) Outward() *redact.Rules {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.log.Rules()
+}
+
+// redaction returns the rules for a terminal's output, even if it is lent to no host. Nil
+// rules redact nothing.
+func (h Handle) redaction() *redact.Rules {
+	h.t.prepare()
+	return h.Outward()
 }
 
 // TypedElsewhere reports whether somebody typed at another terminal of the pool within

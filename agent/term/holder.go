@@ -2,10 +2,10 @@ package term
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"tether/agent/flow"
+	"tether/agent/output"
 	"tether/internal/change"
 )
 
@@ -38,6 +38,23 @@ type HolderPTY interface {
 	// returns when the holder has ended. After Close alone, the holder stays for the next
 	// daemon.
 	Forget(ctx context.Context) error
+}
+
+// screenKeeper is a HolderPTY that keeps screens for the next daemon.
+type screenKeeper interface {
+	// KeepsScreens reports whether the holder can keep screens. It never changes.
+	KeepsScreens() bool
+	// Screen stores the screen at a raw offset, at most 1 MiB. It does not wait for the
+	// holder, which drops a screen together with the output after it.
+	Screen(off int64, p []byte) error
+}
+
+// screenKeeperOf returns child as a screenKeeper, or nil if it keeps no screens.
+func screenKeeperOf(child HolderPTY) screenKeeper {
+	if k, ok := child.(screenKeeper); ok && k.KeepsScreens() {
+		return k
+	}
+	return nil
 }
 
 // outcome is what has happened to the child when Wait returned.
@@ -149,9 +166,7 @@ func (h Handle) Heard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ending.hear(h.actor.Name)
-	if t.holder != nil {
-		t.staleLocked() // the next daemon need not tell it
-	}
+	t.staleLocked() // the next daemon need not tell it
 	t.tellLocked()
 }
 
@@ -175,6 +190,15 @@ func HolderLogBytes(logBytes int) int { return max(logBytes, minHolderLog) }
 const (
 	minHolderLog = 1 << 20 // bytes
 
+	// notesPerLog is how many checkpoints are made while the holder's log fills once. The
+	// next daemon cannot use the part of a trimmed log before the first checkpoint in it,
+	// and so loses at most the distance between two.
+	notesPerLog = 16
+
+	// screenPart is the part of the holder's log that is free when its newest screen is
+	// given up, although there is no newer one.
+	screenPart = 32
+
 	// Parts of a holder's log. Output that a reader has received may still be in transit:
 	// to a host at most uplink's window, to a person the contents of sockets.
 	onItsWay = 8
@@ -182,43 +206,39 @@ const (
 	keepStep = 16
 )
 
-// noOffset is an offset that no output reaches: nothing is needed, or nobody is waited
-// for.
-const noOffset int64 = math.MaxInt64
-
-// heldForLocked returns the raw offset of the first output that a reader which may hold
-// the child has not read. It returns noOffset if there is none, and for a killed child,
-// which nobody may hold.
-func (t *Terminal) heldForLocked() int64 {
-	if t.life.isKilled() {
-		return noOffset
-	}
-	return t.readers.needed()
-}
-
 // neededLocked returns the raw offset from which on the holder has to keep output, or
-// noOffset.
+// output.NoOffset.
 func (t *Terminal) neededLocked() int64 {
 	if t.life.isKilled() {
-		return noOffset
+		return output.NoOffset
 	}
-	least := t.heldForLocked()
-	if least != noOffset {
+	least := t.log.Needed()
+	if least != output.NoOffset {
 		log := HolderLogBytes(t.pool.opts.LogBytes)
 		least = max(least-int64(log/onItsWay)-int64(log/notesPerLog), 0)
 	}
 	return min(least, t.screenNeededLocked())
 }
 
+// screenNeededLocked is the raw offset of the holder's newest screen, as long as the
+// holder can keep the output behind it, or output.NoOffset.
+func (t *Terminal) screenNeededLocked() int64 {
+	log := int64(HolderLogBytes(t.pool.opts.LogBytes))
+	if t.screens == nil || t.log.End()-t.log.Screened() >= log-log/screenPart {
+		return output.NoOffset // before the holder's log is full: otherwise the child would wait for ever
+	}
+	return t.log.Screened()
+}
+
 // needLocked tells the holder from which offset on output is needed, if that has changed
 // by at least keepStep.
 func (t *Terminal) needLocked() {
-	if t.holder == nil || t.adoption.underWay() {
+	if t.holder == nil || t.log.Restoring() {
 		return
 	}
 	now, sent := t.neededLocked(), t.keeper.keep
 	step := int64(HolderLogBytes(t.pool.opts.LogBytes) / keepStep)
-	if now == sent || now != noOffset && sent != noOffset && sent >= 0 && now >= sent && now-sent < step {
+	if now == sent || now != output.NoOffset && sent != output.NoOffset && sent >= 0 && now >= sent && now-sent < step {
 		return
 	}
 	t.keeper.keep, t.keeper.keepStale = now, true
@@ -253,15 +273,15 @@ const (
 )
 
 // untilLocked returns the raw offset up to which the child may print without waiting for
-// readers that may slow it only a little. It returns noOffset if the child does not wait
-// for them at all.
+// readers that may slow it only a little. It returns output.NoOffset if the child
+// does not wait for them at all.
 func (t *Terminal) untilLocked() int64 {
-	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
-		return noOffset
+	if t.log.Restoring() || t.life.isKilled() || t.ending.exit != nil {
+		return output.NoOffset
 	}
-	limit, most := int64(t.log.Limit()), t.laggingLocked()
+	limit, most := int64(t.log.Limit()), t.log.Lag()
 	if most <= limit/paceBehind || time.Since(t.activity.typed) < flow.Quiet {
-		return noOffset
+		return output.NoOffset
 	}
 	return t.log.End() + max(limit-limit/paceStep-most, 0)
 }
@@ -274,7 +294,7 @@ func (t *Terminal) paceLocked() {
 	}
 	now, sent := t.untilLocked(), t.keeper.until
 	step := int64(t.log.Limit() / paceStep)
-	if now == sent || now != noOffset && sent != noOffset && now > sent-step && now < sent+step {
+	if now == sent || now != output.NoOffset && sent != output.NoOffset && now > sent-step && now < sent+step {
 		return
 	}
 	t.keeper.until, t.keeper.untilStale = now, true
@@ -285,15 +305,9 @@ func (t *Terminal) paceLocked() {
 // only while there is something to tell. Guarded by the terminal's mutex.
 type keeper struct {
 	stale   bool          // the record that the holder has is out of date
-	note    []byte        // the newest checkpoint that the holder does not have
-	noteOff int64         // raw offset of note
 	running bool          // saver runs
 	kept    change.Signal // the present state was kept
 	later   *time.Timer   // runs keepLaterLocked's end
-	noted   int64         // raw offset of the last checkpoint
-
-	screens  []Note // that the holder does not have
-	screened int64  // raw offset of the newest screen that the holder was given
 
 	keep      int64 // argument of the next or last HolderPTY.Keep; -1: unknown
 	keepStale bool  // the holder was not told keep yet
@@ -335,7 +349,7 @@ func (t *Terminal) changed() {
 
 // staleLocked makes saver send the record to the holder.
 func (t *Terminal) staleLocked() {
-	t.keeper.stale = true
+	t.keeper.stale = t.holder != nil
 	t.saveLocked()
 }
 
@@ -372,8 +386,7 @@ func (t *Terminal) saver() {
 	for {
 		t.mu.Lock()
 		k := &t.keeper
-		note, off, screens := k.note, k.noteOff, k.screens
-		k.note, k.screens = nil, nil
+		note, screens := t.log.TakeNotes()
 		var meta []byte
 		var kept change.Signal
 		if k.stale {
@@ -383,7 +396,7 @@ func (t *Terminal) saver() {
 		keep, tell := k.keep, k.keepStale
 		until, pace := k.until, k.untilStale
 		k.keepStale, k.untilStale = false, false
-		if note == nil && meta == nil && len(screens) == 0 && !tell && !pace {
+		if note.Text == nil && meta == nil && len(screens) == 0 && !tell && !pace {
 			k.running = false
 			t.mu.Unlock()
 			return
@@ -392,8 +405,8 @@ func (t *Terminal) saver() {
 		if pace {
 			_ = t.pacer.Until(until)
 		}
-		if note != nil {
-			_ = t.holder.Checkpoint(off, note)
+		if note.Text != nil {
+			_ = t.holder.Checkpoint(note.Off, note.Text)
 		}
 		for _, s := range screens {
 			_ = t.screens.Screen(s.Off, s.Text)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/platform/pty"
 )
@@ -24,8 +26,8 @@ type vault struct {
 	taken   int64
 	keep    int64 // the pool's last one, -1 if none
 	meta    []byte
-	notes   []term.Note
-	screens []term.Note
+	notes   []output.Note
+	screens []output.Note
 	blind   bool // it is of a program that knows no screens
 	exit    *pty.Exit
 	exitAt  time.Time
@@ -60,12 +62,12 @@ func (v *vault) connect() (*wire, term.Past) {
 	v.current = &wire{v: v}
 	v.moved.Broadcast()
 	p := term.Past{
-		ID: "pty-held", Started: time.Unix(1e9, 0), Size: v.size, Meta: v.meta,
-		Base: v.base, End: v.end(), Taken: v.taken, Window: 64,
-		Exited: v.exit != nil,
+		ID: "pty-held", Started: time.Unix(1e9, 0), Meta: v.meta, Exited: v.exit != nil,
+		Log: output.Past{
+			Size: v.size, Base: v.base, End: v.end(), Taken: v.taken, Window: 64,
+			Notes: slices.Clone(v.notes), Screens: slices.Clone(v.screens),
+		},
 	}
-	p.Notes = append(p.Notes, v.notes...)
-	p.Screens = append(p.Screens, v.screens...)
 	return v.current, p
 }
 
@@ -137,7 +139,7 @@ func (l *wire) Resize(s pty.Size) error          { return l.do(func(v *vault) { 
 func (l *wire) Forget(ctx context.Context) error { return l.do(func(v *vault) { v.forgot = true }) }
 
 func (l *wire) Checkpoint(off int64, note []byte) error {
-	return l.do(func(v *vault) { v.notes = append(v.notes, term.Note{Off: off, Text: note}) })
+	return l.do(func(v *vault) { v.notes = append(v.notes, output.Note{Off: off, Text: note}) })
 }
 
 func (l *wire) KeepsScreens() bool { return !l.v.blind }
@@ -145,7 +147,7 @@ func (l *wire) KeepsScreens() bool { return !l.v.blind }
 func (l *wire) Screen(off int64, p []byte) error {
 	return l.do(func(v *vault) {
 		if off >= v.base {
-			v.screens = append(v.screens, term.Note{Off: off, Text: p})
+			v.screens = append(v.screens, output.Note{Off: off, Text: p})
 		}
 	})
 }

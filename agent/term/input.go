@@ -54,9 +54,9 @@ func (t *Terminal) write(ctx context.Context, d time.Duration, a Actor, p []byte
 		t.answeredLocked(p[:n])
 		t.stirLocked()
 		t.pool.inputs.Input(t)
-		t.readers.makeRoom() // input does not wait for slow readers
+		t.holding.makeRoom() // input does not wait for slow readers
 		t.paceLocked()
-		t.commands.tracker.Input(p[:n])
+		t.log.Typed(p[:n])
 		p = p[n:]
 		types := !q.typing && len(q.waiting) > 0
 		q.typing = q.typing || types

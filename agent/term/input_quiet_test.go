@@ -111,7 +111,7 @@ func TestProgramsThatWork(t *testing.T) {
 // until returns the output once it matches.
 func until(t *testing.T, h term.Handle, ready *regexp.Regexp) string {
 	t.Helper()
-	rd := must.Get(h.Reader(term.ReaderOptions{View: output.ViewText}))(t)
+	rd := must.Get(h.Reader(output.ReaderOptions{View: output.ViewText}))(t)
 	defer rd.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -117,7 +117,7 @@ type attention struct {
 func (t *Terminal) stirLocked() {
 	a := &t.attention
 	switch {
-	case a.armed || t.adoption.underWay() || t.ending.exit != nil:
+	case a.armed || t.log.Restoring() || t.ending.exit != nil:
 		return
 	case a.timer == nil:
 		a.timer = time.AfterFunc(lookAfter[0], t.attend)
@@ -257,10 +257,9 @@ func (t *Terminal) lookInto(e *evidence) {
 
 // evidenceLocked returns the facts that follow from the output.
 func (t *Terminal) evidenceLocked() evidence {
-	a, end := &t.attention, t.log.End()
-	running := t.commands.running(end)
+	a, running := &t.attention, t.log.Running()
 	t.findModesLocked()
-	return evidence{alt: a.alt, dark: a.dark, shell: t.commands.detected && running == nil, busy: running != nil}
+	return evidence{alt: a.alt, dark: a.dark, shell: t.log.Detected() && running == nil, busy: running != nil}
 }
 
 // Input examines the terminal's state of input, for a few milliseconds, and returns a
@@ -317,7 +316,7 @@ func (t *Terminal) tailLocked() ([]byte, Size) {
 	if i := bytes.IndexByte(tail, '\n'); from > 0 && i >= 0 {
 		tail = tail[i+1:]
 	}
-	return tail, t.display.size
+	return tail, t.log.Size()
 }
 
 // Private modes that switch between the main and the alternate screen, and that hide the

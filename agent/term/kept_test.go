@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -40,7 +41,7 @@ func TestExitedIsKeptForTheNextDaemon(t *testing.T) {
 			if !hostOf(t, pool, "lab").HasHeard() {
 				t.Error("the host is to be told again")
 			}
-			if text, lost := readAll(t, reader(t, h, term.ReaderOptions{})); string(text) != "before out" || lost > 0 {
+			if text, lost := readAll(t, reader(t, h, output.ReaderOptions{})); string(text) != "before out" || lost > 0 {
 				t.Errorf("text %q, %d bytes lost", text, lost)
 			}
 			if len(acts) > 0 {

@@ -60,7 +60,7 @@ func most(waits []wait) time.Duration {
 func TestLagSlowsTheChildOnlyALittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+		reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 		waits := printTimed(f, 10*time.Second)
 		if got := most(waits); got != lagHold {
 			t.Errorf("the child waited %v in two seconds for a reader that never reads, want %v", got, lagHold)
@@ -81,7 +81,7 @@ func TestLagIsBoundedInAnyTwoSeconds(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-			slow := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+			slow := reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			var reading sync.WaitGroup
 			reading.Go(func() { readNowAndThen(ctx, slow, pauses) })
@@ -95,7 +95,7 @@ func TestLagIsBoundedInAnyTwoSeconds(t *testing.T) {
 }
 
 // readNowAndThen reads all there is after each pause.
-func readNowAndThen(ctx context.Context, r *term.Reader, pauses []int) {
+func readNowAndThen(ctx context.Context, r *output.Reader, pauses []int) {
 	buf := make([]byte, 4096)
 	for n := 0; ; n++ {
 		select {
@@ -105,7 +105,7 @@ func readNowAndThen(ctx context.Context, r *term.Reader, pauses []int) {
 		}
 		for {
 			_, ok, err := r.TryNext(buf)
-			if lagged := (*term.LaggedError)(nil); err != nil && !errors.As(err, &lagged) {
+			if lagged := (*output.LaggedError)(nil); err != nil && !errors.As(err, &lagged) {
 				return
 			}
 			if !ok && err == nil {
@@ -118,7 +118,7 @@ func readNowAndThen(ctx context.Context, r *term.Reader, pauses []int) {
 func TestLagWaitsForAReaderThatKeepsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 		const count = 5000
 		go func() {
 			for n := range count {
@@ -151,7 +151,7 @@ func TestLagWaitsForAReaderThatKeepsUp(t *testing.T) {
 func TestNobodyWaitsWhileTyping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+		reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 		type_ := func() {
 			check.OK(t, h.Write(t.Context(), []byte("x")))
 		}

@@ -24,7 +24,7 @@ func TestLeavingWaitsForNoReader(t *testing.T) {
 		const logged = 64 << 10
 		v := newVault(1 << 20)
 		pool, h, _ := keeping(t, v, term.Options{LogBytes: logged, Stall: time.Hour}, term.Spec{OnSlow: term.Hold})
-		reader(t, h, term.ReaderOptions{View: output.ViewScreen, Hold: true})
+		reader(t, h, output.ReaderOptions{View: output.ViewScreen, Hold: true})
 		v.print(strings.Repeat("x", 4*logged))
 		synctest.Wait()
 		if i := h.Info(); i.Bytes >= 4*logged {
@@ -48,7 +48,7 @@ func TestReaderOfALeftTerminalEnds(t *testing.T) {
 		pool, h, l := keeping(t, v, term.Options{}, term.Spec{})
 		l.cut()
 		synctest.Wait()
-		r := reader(t, h, term.ReaderOptions{Tail: -1})
+		r := reader(t, h, output.ReaderOptions{Tail: -1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := r.Next(ctx, make([]byte, 100)); !errors.Is(err, io.ErrClosedPipe) {

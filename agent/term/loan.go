@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"tether/agent/redact"
 	"tether/internal/clip"
 	"tether/vocab"
 )
@@ -48,23 +47,9 @@ type lending struct {
 	expiry     *time.Timer       // runs expire; nil before the first loan that ends
 	version    uint64            // of the loan that changed last
 	uses       map[*portUse]struct{}
-
-	rules   *redact.Rules // of the redaction; nil before prepare, and if nothing is redacted
-	look    *time.Timer   // runs releaseHeldText; nil before there was held text
-	linger  *time.Timer   // runs endLinger; nil while the redaction is needed
-	outward int           // readers of ViewOutward that read as text is printed
-	back    int           // those in the background
 }
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
-
-// readersOf returns the number of readers of ViewOutward, in the background or not.
-func (l *lending) readersOf(back bool) *int {
-	if back {
-		return &l.back
-	}
-	return &l.outward
-}
 
 // loan returns the loan to host, or nil.
 func (l *lending) loan(host string) *Loan {
@@ -119,7 +104,7 @@ func (t *Terminal) beginLoanLocked(loan Loan) {
 	loan.Version = l.version
 	l.to, l.loans = append(l.to, loan.Host), append(l.loans, loan)
 	l.ended = slices.DeleteFunc(l.ended, func(r recordedLoan) bool { return r.Host == loan.Host })
-	t.setRedactionLocked()
+	t.log.SetLent(len(l.to) > 0)
 }
 
 // endLoanLocked removes the loan to host and reports whether there was one.
@@ -130,7 +115,7 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	}
 	l.to = slices.DeleteFunc(l.to, func(h string) bool { return h == host })
 	l.loans = slices.DeleteFunc(l.loans, func(loan Loan) bool { return loan.Host == host })
-	t.setRedactionLocked()
+	t.log.SetLent(len(l.to) > 0)
 	t.checkPortsLocked()
 	return true
 }
@@ -143,7 +128,7 @@ func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, chang
 	t.prepare()
 	t.mu.Lock()
 	switch {
-	case t.display.cwd != cwd:
+	case t.log.Cwd() != cwd:
 		moved = true
 	case t.origin.private:
 		err = ErrPrivate
@@ -217,9 +202,9 @@ func (t *Terminal) withdrawLocked(host string) (was bool) {
 	if was = t.endLoanLocked(host); was {
 		t.lending.rememberEnd(host, t.lending.linkStates[host])
 		delete(t.lending.linkStates, host)
-		t.readers.arrived(awaitedHost(host))
+		t.log.Arrived(awaitedHost(host))
 		t.needLocked()
-		t.expelLocked(host)
+		t.log.CloseOf(host)
 		t.tellLocked()
 	}
 	return was
@@ -231,15 +216,6 @@ func (t *Terminal) withdrawLocked(host string) (was bool) {
 func (l *lending) rememberEnd(host, state string) {
 	if state != "" {
 		l.ended = append(l.ended, recordedLoan{Host: host, LinkState: state, Until: 1})
-	}
-}
-
-// expelLocked closes the readers of a host, which must not see later output of the child.
-func (t *Terminal) expelLocked(host string) {
-	for r := range t.readers.open {
-		if r.host == host {
-			r.closeLocked()
-		}
 	}
 }
 
@@ -293,7 +269,7 @@ const forbiddenDirectory = "a lend rule forbids its directory"
 // has moved on by then. While an adopted terminal scans old output, with directories of
 // the past, it does nothing: Adopt checks afterwards.
 func (t *Terminal) recheckLendingLocked() {
-	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
+	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.log.Restoring() {
 		go t.recheckLending(t.infoLocked())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
 )
@@ -19,7 +20,7 @@ func TestLoanEnds(t *testing.T) {
 		h, f, pool := start(t, term.Options{Observe: func(a term.Act) { acts = append(acts, a) }}, term.Spec{})
 		must.Do(t, h.LendUntil("lab", time.Now().Add(time.Hour)))
 		seen := must.Get(pool.As(term.Host("lab")).Find(string(h.ID())))(t)
-		r := reader(t, seen, term.ReaderOptions{})
+		r := reader(t, seen, output.ReaderOptions{})
 		time.Sleep(time.Hour - time.Second)
 		prints(f, "public")
 		if got := events(t, r); len(got) != 1 || got[0].Data != "public" {
@@ -29,7 +30,7 @@ func TestLoanEnds(t *testing.T) {
 		if i := h.Info(); len(i.LentTo)+len(i.Loans) != 0 {
 			t.Errorf("after the end it is lent: %+v", i.Loans)
 		}
-		if _, err := seen.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
+		if _, err := seen.Reader(output.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
 			t.Errorf("after the end the host reads: %v", err)
 		}
 		if n := len(acts); n != 2 || acts[1].Kind != term.ActUnlend || acts[1].Host != "lab" || acts[1].Detail == "" {

@@ -47,7 +47,7 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 				t.Errorf("%s is told %d secrets: %s", c.who, n, told)
 			}
 			for _, view := range []output.View{output.ViewText, output.ViewScreen, output.ViewRaw, output.ViewOutward} {
-				r := reader(t, c.h, term.ReaderOptions{View: view})
+				r := reader(t, c.h, output.ReaderOptions{View: view})
 				data, marks, places := "", "", 0
 				for buf := make([]byte, 64); ; {
 					ev, ok, err := r.TryNext(buf)
@@ -77,50 +77,13 @@ func TestAgentsHaveTheViewOfHosts(t *testing.T) {
 	})
 }
 
-// Redaction costs nothing without readers: a minute after the last reader no secrets are
-// looked for.
-func TestRedactionLivesWithItsReaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
-		prints(f, "a "+value)
-		agent := seenBy(t, pool, "claude")
-		if h.Info(); h.HasRedaction() {
-			t.Error("secrets are looked for and nobody reads")
-		}
-		for range 2 {
-			r := reader(t, agent, term.ReaderOptions{})
-			time.Sleep(3 * time.Minute)
-			if !h.HasRedaction() {
-				t.Error("no secrets are looked for and somebody reads")
-			}
-			prints(f, value)
-			r.Close()
-			r.Close()
-			time.Sleep(50 * time.Second)
-			if !h.HasRedaction() {
-				t.Error("what is read again soon is looked at anew")
-			}
-		}
-		must.Do(t, h.Lend("lab"))
-		time.Sleep(5 * time.Minute)
-		if !h.HasRedaction() {
-			t.Error("no secrets are looked for in a lent terminal")
-		}
-		h.Unlend("lab")
-		time.Sleep(2 * time.Minute)
-		if h.HasRedaction() {
-			t.Error("secrets are looked for and nobody reads")
-		}
-	})
-}
-
 // A single read returns everything that was printed a moment ago, however much that is.
 func TestAgentReadsAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
 		f.Print(strings.Repeat("0123456789 line\r\n", 3<<16) + "hunter2") // may be the beginning of a value
 		time.Sleep(time.Second)
-		data, lost := readAll(t, reader(t, seenBy(t, pool, "claude"), term.ReaderOptions{}))
+		data, lost := readAll(t, reader(t, seenBy(t, pool, "claude"), output.ReaderOptions{}))
 		if len(data) != 3<<16*17+7 || lost != 0 || !strings.HasSuffix(string(data), "*******") {
 			t.Errorf("an agent reads %d bytes, %d lost, at the end %q", len(data), lost, data[max(len(data)-20, 0):])
 		}
@@ -130,7 +93,7 @@ func TestAgentReadsAllAtOnce(t *testing.T) {
 // shownTo is the screen that an agent sees which comes now.
 func shownTo(t *testing.T, h term.Handle) (text string, old output.Screen) {
 	t.Helper()
-	r := reader(t, h, term.ReaderOptions{View: output.ViewScreen})
+	r := reader(t, h, output.ReaderOptions{View: output.ViewScreen})
 	defer r.Close()
 	old = must.Get(r.Oldest())(t)
 	s := screen.NewState(int(old.Size.Cols), int(old.Size.Rows))
@@ -166,7 +129,7 @@ func TestAgentsSeeMaskedScreens(t *testing.T) {
 					h, f, pool := start(t, o, term.Spec{Env: secretEnv, Size: term.Size{Cols: 80, Rows: 24}})
 					agent := seenBy(t, pool, "claude")
 					if early {
-						reader(t, agent, term.ReaderOptions{})
+						reader(t, agent, output.ReaderOptions{})
 					}
 					f.Print(c.drawn)
 					f.Print(redraw)

@@ -3,7 +3,6 @@ package term
 import (
 	"slices"
 
-	"tether/agent/output"
 	"tether/record"
 	"tether/vocab"
 )
@@ -19,10 +18,9 @@ type share struct {
 	released bool // the terminal was removed from the pool: it does not count any more, and its timers stay stopped
 }
 
-// chargeLocked updates the terminal's part of the sum. It reports whether the caller has
-// to call Pool.trim after it has released its locks.
-func (t *Terminal) chargeLocked() bool {
-	return t.share.Set(int64(t.log.Cost() + t.commands.lineBytes + t.keptLocked()))
+// chargeLocked updates the terminal's part of the sum.
+func (t *Terminal) chargeLocked() {
+	t.share.Set(int64(t.log.Cost() + t.keptLocked()))
 }
 
 // keptLocked returns how many bytes of an exited terminal its holder keeps for the next
@@ -100,25 +98,13 @@ const lagStretch = 4
 // reader that has stopped reading, nor when half of the pool's memory is in use.
 func (t *Terminal) stretchLocked() {
 	limit, kept := t.log.Limit(), t.pool.opts.LogBytes
-	behind := t.laggingLocked()
+	behind := t.log.Lag()
 	switch used, most := t.pool.memory.Used(); {
 	case limit >= kept && limit < lagStretch*kept && behind > int64(limit/2) && t.ending.exit == nil && used < most/2:
 		t.log.SetLimit(2 * limit)
 	case limit >= 2*kept && behind < int64(kept/paceStep):
 		t.setLimitLocked(kept)
 	}
-}
-
-// laggingLocked returns how far behind the slowest reader is that may slow the child only
-// a little, as weight in the log.
-func (t *Terminal) laggingLocked() int64 {
-	most := int64(0)
-	for r := range t.readers.open {
-		if r.lags {
-			most = max(most, t.log.Weight(max(r.pos, t.log.Start())), (t.log.Marks().End()-r.mark)*output.MarkCost)
-		}
-	}
-	return most
 }
 
 // Held returns how many bytes the terminal keeps.
@@ -143,12 +129,8 @@ func (t *Terminal) Shrink(to int64) {
 }
 
 func (t *Terminal) setLimitLocked(limit int) {
-	t.log.SetLimit(limit)
-	t.log.Bound(noOffset)
-	t.commands.bound(t.log.Limit())
-	t.log.Shrink()
+	t.log.Fit(limit)
 	t.chargeLocked()
-	t.wakeLocked()
 }
 
 // release subtracts a terminal that was removed from the pool.
@@ -160,7 +142,7 @@ func (t *Terminal) release() {
 	if t.lending.expiry != nil {
 		t.lending.expiry.Stop()
 	}
-	t.lending.stopRedacting()
+	t.log.Stop()
 }
 
 // Memory returns how many bytes all terminals retain, and how many they may.

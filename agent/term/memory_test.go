@@ -54,7 +54,7 @@ func (c *fakePool) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child
 // kept is the part of the terminal's output that can still be read.
 func kept(t *testing.T, h term.Handle) string {
 	t.Helper()
-	r := reader(t, h, term.ReaderOptions{View: output.ViewRaw, Tail: 1 << 30})
+	r := reader(t, h, output.ReaderOptions{View: output.ViewRaw, Tail: 1 << 30})
 	var b strings.Builder
 	buf := make([]byte, 64<<10)
 	for {
@@ -231,7 +231,7 @@ func TestTrimmedReaderGetsAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakePool(t, term.Options{TotalLogBytes: 600 << 10})
 		h, child := c.spawn(term.Agent("a"), term.Spec{})
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 		for n := range 16 {
 			child.Print(chunk(n))
 		}
@@ -242,7 +242,7 @@ func TestTrimmedReaderGetsAGap(t *testing.T) {
 		synctest.Wait()
 		buf := make([]byte, 1<<20)
 		_, err := r.Next(t.Context(), buf)
-		lagged, ok := err.(*term.LaggedError)
+		lagged, ok := err.(*output.LaggedError)
 		if !ok {
 			t.Fatalf("error %v, want a LaggedError", err)
 		}
@@ -297,7 +297,7 @@ func TestScreensCountToo(t *testing.T) {
 			t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
 		}
 		oldest := func(h term.Handle) output.Screen {
-			return must.Get(reader(t, h, term.ReaderOptions{View: output.ViewScreen}).Oldest())(t)
+			return must.Get(reader(t, h, output.ReaderOptions{View: output.ViewScreen}).Oldest())(t)
 		}
 		for _, h := range small {
 			if at := oldest(h); !at.Exact || !strings.Contains(string(at.Replay), "THE HEADER") {
@@ -327,14 +327,14 @@ func TestMoreIsKeptForAReaderThatReads(t *testing.T) {
 			v.print(strings.Repeat(line, kib))
 			synctest.Wait()
 		}
-		frozen := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+		frozen := reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 		print(100)
 		if got := h.Info().Retained; got > limit {
 			t.Errorf("%d bytes are kept for a reader that does not read, want %d at most", got, limit)
 		}
 		frozen.Close()
 
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true, Tail: -1})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true, Tail: -1})
 		lost := int64(0)
 		for range 8 {
 			print(24)

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
+	"tether/agent/output"
 	"tether/internal/clip"
 	"tether/internal/jsonspan"
 	"tether/vocab"
@@ -48,13 +48,13 @@ type meta struct {
 	Adopted *vocab.Adopted `json:"adopted,omitempty"`
 	// Secrets are values that no host may see. A holder has them in its memory anyway, in
 	// the environment from which they come.
-	Secrets   []string         `json:"secrets,omitempty"`
-	Clipboard bool             `json:"clipboard,omitempty"` // the text includes sequences that set it
-	Lent      []recordedLoan   `json:"lent,omitempty"`
-	Attached  int              `json:"attached,omitempty"`  // people
-	Commands  []recordedOutput `json:"commands,omitempty"`  // the newest 200, fewer if the meta would be too large
-	Checkouts []vocab.Checkout `json:"checkouts,omitempty"` // of the newest commands, at most maxRecordedCheckouts
-	Sizes     []recordedSize   `json:"sizes,omitempty"`     // at the oldest output, and later ones, the newest 256
+	Secrets   []string             `json:"secrets,omitempty"`
+	Clipboard bool                 `json:"clipboard,omitempty"` // the text includes sequences that set it
+	Lent      []recordedLoan       `json:"lent,omitempty"`
+	Attached  int                  `json:"attached,omitempty"`  // people
+	Commands  []output.PastCommand `json:"commands,omitempty"`  // the newest 200, fewer if the meta would be too large
+	Checkouts []vocab.Checkout     `json:"checkouts,omitempty"` // of the newest commands, at most maxRecordedCheckouts
+	Sizes     []output.SizeAt      `json:"sizes,omitempty"`     // at the oldest output, and later ones, the newest 256
 	// Exit is present when a daemon has recorded the exit and told the attached people of
 	// this machine. How the child ended is known to the holder.
 	Exit *recordedExit `json:"exit,omitempty"`
@@ -199,27 +199,10 @@ func portsFrom(all []recordedPort) (out []LentPort) {
 	return out
 }
 
-// recordedOutput holds the facts about a shell's command that its marks lack.
-type recordedOutput struct {
-	N        int    `json:"n"`
-	Line     string `json:"line,omitempty"`
-	HasLine  bool   `json:"has_line,omitempty"`
-	Start    int64  `json:"start"`
-	End      int64  `json:"end,omitempty"`
-	Began    int64  `json:"began"`        // Unix µs
-	Took     int64  `json:"us,omitempty"` // µs
-	Exit     *int   `json:"exit,omitempty"`
-	Done     bool   `json:"done,omitempty"`
-	Verified bool   `json:"verified,omitempty"`
-	Within   int    `json:"within,omitempty"`
-	Checkout int    `json:"checkout,omitempty"` // place in the record's checkouts, from 1
-}
-
 // Bounds of a record, in bytes. A holder takes 64 KiB.
 const (
 	maxRecord         = 60 << 10
 	maxLinkState      = 1 << 10
-	maxRecordedLine   = 1 << 10
 	maxRecordedNumber = 200 // of commands
 
 	maxRecordedCheckouts = 16 // their paths are long
@@ -246,17 +229,17 @@ func (t *Terminal) recordedLocked() []byte {
 		recorded.Heard = t.ending.heard[loan.Host]
 		r.Lent = append(r.Lent, recorded)
 	}
-	r.Sizes = t.recordedSizesLocked()
+	r.Sizes = t.log.Sizes()
 	if t.ending.exit != nil {
 		r.Exit = &recordedExit{t.ending.exit.Reason}
 	}
 	r.Lent = append(r.Lent, t.lending.ended...)
-	from := max(0, t.commands.list.Len()-maxRecordedNumber)
-	for i := from; i < t.commands.list.Len(); i++ {
-		r.Commands = append(r.Commands, outputOf(t.commands.list.At(i)))
+	newest := t.log.Newest(maxRecordedNumber)
+	for i := range newest {
+		r.Commands = append(r.Commands, output.PastOf(&newest[i]))
 	}
-	for i := len(r.Commands) - 1; i >= 0; i-- {
-		r.Commands[i].Checkout = r.placeOf(t.commands.list.At(from + i).Checkout)
+	for i := len(newest) - 1; i >= 0; i-- {
+		r.Commands[i].Checkout = r.placeOf(newest[i].Checkout)
 	}
 	for {
 		data, err := json.Marshal(r)
@@ -286,28 +269,6 @@ func (r *meta) placeOf(c *vocab.Checkout) int {
 	}
 	r.Checkouts = append(r.Checkouts, *c)
 	return len(r.Checkouts)
-}
-
-func outputOf(c *vocab.Command) recordedOutput {
-	o := recordedOutput{
-		N: c.N, Line: clip.Text(c.Text(), maxRecordedLine), HasLine: c.Line != nil, Start: c.Start, End: c.End,
-		Began: c.Started.UnixMicro(), Exit: c.Exit, Done: !c.Running, Verified: c.Verified, Within: c.Within,
-	}
-	if c.DurationMs != nil {
-		o.Took = int64(math.Round(*c.DurationMs * 1000))
-	}
-	return o
-}
-
-func (o *recordedOutput) command() vocab.Command {
-	c := vocab.Command{N: o.N, Start: o.Start, End: o.End, Started: time.UnixMicro(o.Began), Exit: o.Exit, Running: !o.Done, Verified: o.Verified, Within: o.Within}
-	if o.HasLine {
-		c.Line = &o.Line
-	}
-	if o.Done {
-		c.Took(time.Duration(min(max(o.Took, 0), maxRecordedMs*1000)) * time.Microsecond)
-	}
-	return c
 }
 
 // parseRecord decodes a record. For one that cannot be read, or has another version, it

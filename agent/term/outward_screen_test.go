@@ -23,12 +23,12 @@ func TestHostsGetTheScreen(t *testing.T) {
 			o.LogBytes = 128 << 10
 			h, f, _ := start(t, o, term.Spec{Size: term.Size{Cols: 80, Rows: 24}})
 			if early {
-				reader(t, h, term.ReaderOptions{View: output.ViewOutward})
+				reader(t, h, output.ReaderOptions{View: output.ViewOutward})
 			}
 			f.Print(drawn)
 			f.Print(strings.Repeat("\x1b[5;1Hcounter 12345\x1b[K", 20000))
 			time.Sleep(time.Second)
-			r := reader(t, h, term.ReaderOptions{View: output.ViewOutward, Screens: true})
+			r := reader(t, h, output.ReaderOptions{View: output.ViewOutward, Screens: true})
 			if !r.SeekText(0) {
 				t.Fatal("the beginning is not an offset")
 			}
@@ -47,7 +47,7 @@ func TestHostsGetTheScreen(t *testing.T) {
 }
 
 // lastScreen is the last screen in the output that a reader has now.
-func lastScreen(r *term.Reader) (told *output.Screen) {
+func lastScreen(r *output.Reader) (told *output.Screen) {
 	for buf := make([]byte, 32<<10); ; {
 		ev, ok, err := r.TryNext(buf)
 		if err == nil && !ok {
@@ -67,7 +67,7 @@ func TestHostsGetTheScreenBehindAnImage(t *testing.T) {
 			o := redacted(t, redact.Options{})
 			o.LogBytes = 128 << 10
 			h, f, _ := start(t, o, term.Spec{Size: term.Size{Cols: 80, Rows: 24}})
-			reader(t, h, term.ReaderOptions{View: output.ViewOutward})
+			reader(t, h, output.ReaderOptions{View: output.ViewOutward})
 			f.Print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER")
 			counter := func(bytes int) {
 				const drawn = "\x1b[5;1Hcounter 12345\x1b[K"
@@ -77,7 +77,7 @@ func TestHostsGetTheScreenBehindAnImage(t *testing.T) {
 			counter(200 << 10)
 			f.Print("\x1b]1337;File=inline=1:" + strings.Repeat("QUJD", image/4) + "\a")
 			counter(o.LogBytes - image/2)
-			r := reader(t, h, term.ReaderOptions{View: output.ViewOutward, Screens: true})
+			r := reader(t, h, output.ReaderOptions{View: output.ViewOutward, Screens: true})
 			if !r.SeekText(0) {
 				t.Fatal("the beginning is not an offset")
 			}

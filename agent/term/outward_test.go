@@ -39,7 +39,7 @@ var secretEnv = []string{"HOME=/", "MY_TOKEN=" + value}
 // outwardText is the output for a host that has everything up to a text offset.
 func outwardText(t testing.TB, h term.Handle, from int64) string {
 	t.Helper()
-	r := must.Get(h.Reader(term.ReaderOptions{View: output.ViewOutward}))(t)
+	r := must.Get(h.Reader(output.ReaderOptions{View: output.ViewOutward}))(t)
 	defer r.Close()
 	if !r.SeekText(from) {
 		t.Fatalf("there is no text offset %d", from)
@@ -47,7 +47,7 @@ func outwardText(t testing.TB, h term.Handle, from int64) string {
 	var b strings.Builder
 	for buf := make([]byte, 100); ; {
 		ev, ok, err := r.TryNext(buf)
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		switch {
 		case errors.As(err, &lagged):
 			b.Reset()
@@ -85,7 +85,7 @@ func TestHostsSeeRedactedOutput(t *testing.T) {
 			t.Errorf("the host sees %q, want %q", got, want)
 		}
 		for _, view := range []output.View{output.ViewText, output.ViewScreen, output.ViewRaw} {
-			if got := events(t, reader(t, h, term.ReaderOptions{View: view})); len(got) != 1 || got[0].Data != in {
+			if got := events(t, reader(t, h, output.ReaderOptions{View: view})); len(got) != 1 || got[0].Data != in {
 				t.Errorf("view %d: the person sees %v", view, got)
 			}
 		}
@@ -165,7 +165,7 @@ func TestHeldBack(t *testing.T) {
 func TestHeldTextWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
-		r := reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: output.ViewOutward})
+		r := reader(t, hostOf(t, pool, "lab"), output.ReaderOptions{View: output.ViewOutward})
 		prints(f, "hunter2")
 		if err := h.Resize(term.Size{Cols: 100, Rows: 40}); err != nil { // a mark behind it
 			t.Fatal(err)

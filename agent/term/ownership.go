@@ -27,14 +27,13 @@ func (t *Terminal) attach(by int) {
 	t.mu.Lock()
 	t.ownership.attached += by
 	for i := 0; i < maxPeople && by > 0; i++ {
-		if t.readers.arrived(awaitedPerson(i)) {
+		if t.log.Arrived(awaitedPerson(i)) {
 			break
 		}
 	}
-	if t.holder != nil && t.ending.exit == nil {
+	if t.ending.exit == nil {
 		t.staleLocked()
 	}
-	t.needLocked()
 	t.tellLocked()
 	t.mu.Unlock()
 }

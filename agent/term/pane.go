@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"tether/agent/output"
-	"tether/shellint"
 )
 
 // AdoptedError refuses an operation on a terminal that only reads a pane of another
@@ -57,17 +54,4 @@ func (t *Terminal) pid() int {
 		return a.Pid
 	}
 	return t.pty.Pid()
-}
-
-// putSizeLocked records the size of a pane that its reader reports.
-func (t *Terminal) putSizeLocked(m *shellint.Mark) {
-	cols, rows := m.Size()
-	size := Size{Cols: uint16(cols), Rows: uint16(rows)}
-	if t.origin.adopted == nil || checkSize(size) != nil || size == t.display.size {
-		return
-	}
-	t.putMarkLocked(output.Mark{Kind: output.MarkResized, Off: m.Off, Size: size})
-	if t.holder != nil && !t.adoption.underWay() {
-		t.staleLocked()
-	}
 }

@@ -97,7 +97,7 @@ func TestAdoptedPaneFollowsItsReader(t *testing.T) {
 		if i := h.Info(); i.Size != (term.Size{Cols: 120, Rows: 40}) || i.Cwd != dir || i.StartCwd != testkit.Abs("/") || i.CommandDetection {
 			t.Errorf("%+v", i)
 		}
-		r := reader(t, h, term.ReaderOptions{View: output.ViewScreen})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewScreen})
 		got := events(t, r)
 		if want := []item{{Mark: output.MarkResized}, {Data: "abc", Off: got[1].Off}, {Mark: output.MarkCwd}, {Data: "d", Off: got[len(got)-1].Off}}; !slices.Equal(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
@@ -136,7 +136,7 @@ func TestAdoptedPaneOutlivesTheDaemon(t *testing.T) {
 		if _, refused := errors.AsType[*term.AdoptedError](h.Write(t.Context(), []byte("x"))); !refused {
 			t.Error("the next daemon lets the person type")
 		}
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText})
 		data, sizes := "", 0
 		for _, e := range events(t, r) {
 			data += e.Data

@@ -1,12 +1,6 @@
 package term
 
-import (
-	"context"
-
-	"tether/agent/output"
-	"tether/record"
-	"tether/vocab"
-)
+import "context"
 
 // dropper is a HolderPTY that can drop output before its log is full.
 type dropper interface {
@@ -25,21 +19,13 @@ func (h Handle) ForgetPast(ctx context.Context, text int64) (whole bool, err err
 	}
 	t := h.t
 	t.mu.Lock()
-	text = min(text, t.log.TextAt(t.log.Texted()))
-	raw := min(max(t.log.RawAt(text), t.log.Start()), t.log.Texted())
-	if v := t.log.Redaction(); v != nil && !v.Lazy() {
-		raw = max(min(raw, t.log.Frontier(output.ViewOutward)), t.log.Start())
-	}
-	if raw == t.log.Start() {
-		t.mu.Unlock()
-		return true, nil
-	}
-	t.noteLocked() // the next daemon begins there
-	t.forgetBeforeLocked(raw)
-	noted, over := t.keeper.noted >= raw, t.ending.exit != nil
-	t.wakeLocked()
+	raw, some := t.log.Clear(text)
+	noted, over := t.log.Noted() >= raw, t.ending.exit != nil
 	t.chargeLocked()
 	t.mu.Unlock()
+	if !some {
+		return true, nil
+	}
 	d, can := t.holder.(dropper)
 	if t.holder == nil || over {
 		return t.holder == nil, nil
@@ -48,24 +34,6 @@ func (h Handle) ForgetPast(ctx context.Context, text int64) (whole bool, err err
 		return false, nil
 	}
 	return d.Drop(raw) == nil, nil
-}
-
-func (t *Terminal) forgetBeforeLocked(raw int64) {
-	t.log.Trim(raw)
-	t.keeper.screens = nil
-	var stay []vocab.Command
-	for i := range t.commands.list.Len() {
-		if c := t.commands.list.At(i); c.Running || c.End > raw {
-			stay = append(stay, *c)
-		}
-	}
-	t.commands.list, t.commands.lineBytes = record.Queue[vocab.Command]{}, 0
-	for _, c := range stay {
-		t.commands.remember(c, t.log.Limit())
-	}
-	if t.ending.exit == nil {
-		t.putMarkLocked(output.Mark{Kind: output.MarkCleared, Off: raw})
-	}
 }
 
 // Forget removes an exited terminal from the pool, as its age would. It reports whether

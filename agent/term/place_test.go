@@ -23,7 +23,7 @@ func TestLostIsCountedInTheView(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, smallLog, term.Spec{})
-			all, late := reader(t, h, term.ReaderOptions{}), reader(t, h, term.ReaderOptions{})
+			all, late := reader(t, h, output.ReaderOptions{}), reader(t, h, output.ReaderOptions{})
 			prints(f, "begin")
 			events(t, late)
 			seen := int64(0)
@@ -34,7 +34,7 @@ func TestLostIsCountedInTheView(t *testing.T) {
 				}
 			}
 			_, _, err := late.TryNext(make([]byte, 64))
-			lagged, ok := errors.AsType[*term.LaggedError](err)
+			lagged, ok := errors.AsType[*output.LaggedError](err)
 			if !ok {
 				t.Fatalf("%s: %v, want a LaggedError", name, err)
 			}
@@ -57,7 +57,7 @@ func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
 		must.Do(t, h.Resize(term.Size{Cols: 100, Rows: 30}))
 		prints(f, "\xff\xff")
 		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: output.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}
-		check.Equal(t, "events differ", want, events(t, reader(t, h, term.ReaderOptions{})))
+		check.Equal(t, "events differ", want, events(t, reader(t, h, output.ReaderOptions{})))
 	})
 }
 
@@ -70,7 +70,7 @@ func TestALateCommandIsBehindEarlierOutput(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, term.Options{}, term.Spec{})
-			r := reader(t, h, term.ReaderOptions{})
+			r := reader(t, h, output.ReaderOptions{})
 			f.Print("\x1b]133;A\a$ \x1b]133;B\a\x1b]133;C\a\x1b]0;make\a") // the title is no output
 			synctest.Wait()
 			before := events(t, r)
@@ -89,7 +89,7 @@ func TestALateCommandIsBehindEarlierOutput(t *testing.T) {
 func TestDroppedMarksCostNoText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText})
 		prints(f, "prompt$ ")
 		events(t, r)
 		for i := range 300 {
@@ -97,7 +97,7 @@ func TestDroppedMarksCostNoText(t *testing.T) {
 		}
 		prints(f, "make\r\nbuilt\r\n")
 		_, _, err := r.TryNext(make([]byte, 64))
-		lagged, ok := errors.AsType[*term.LaggedError](err)
+		lagged, ok := errors.AsType[*output.LaggedError](err)
 		if !ok || lagged.Lost != 0 {
 			t.Errorf("error %v, want a LaggedError without a loss", err)
 		}
@@ -133,7 +133,7 @@ func TestEnterTwiceInAMomentIsNoCommand(t *testing.T) {
 func TestPassingHiddenBytesMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
-		r := reader(t, h, term.ReaderOptions{Hold: true})
+		r := reader(t, h, output.ReaderOptions{Hold: true})
 		go func() {
 			for range 80 {
 				f.Print("\x1b]52;c;" + strings.Repeat("A", 1000) + "\a")

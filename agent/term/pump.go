@@ -1,12 +1,11 @@
 package term
 
 import (
+	"errors"
 	"sync"
 	"time"
 
-	"tether/agent/output"
 	"tether/platform/pty"
-	"tether/shellint"
 )
 
 // Bounds of drain, after the end of the child. Background processes that keep the pty
@@ -44,7 +43,7 @@ func (t *Terminal) run() bool {
 		t.pty.Close()
 	}
 	<-t.life.pumped
-	t.finish()
+	t.log.Finish(time.Now())
 	ended := t.recordExit(how, status, at)
 	close(t.life.done)
 	t.pool.changed()
@@ -61,10 +60,7 @@ func (t *Terminal) closeReaders() {
 	defer t.mu.Unlock()
 	t.activity.stopIdle()
 	t.stopAttendingLocked()
-	for r := range t.readers.open {
-		r.closed = true
-		r.signal()
-	}
+	t.log.CloseAll()
 	close(t.life.left) // under mu, so that no reader is opened unnoticed
 	t.checkPortsLocked()
 }
@@ -75,9 +71,8 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	exit := t.ending.exitOf(how, status, at)
-	events := t.commands.tracker.Close(t.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
-	t.putCommandsLocked(events, at)
-	t.putMarkLocked(output.Mark{Kind: output.MarkExited, Off: t.log.Texted(), Exit: exit})
+	t.log.Exit(exit, how == exited)
+	t.ending.exit = &exit
 	if t.holder != nil && how == exited {
 		t.ending.kept = true
 		t.staleLocked()
@@ -88,7 +83,6 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended
 	t.activity.stopIdle()
 	t.endReadyLocked()
 	t.stopAttendingLocked()
-	t.wakeLocked()
 	t.tellLocked()
 	return ended
 }
@@ -148,6 +142,22 @@ func (t *Terminal) pump() {
 	}
 }
 
+// gapError is an error of HolderPTY.Read.
+type gapError interface {
+	error
+	Gap() (from, to int64)
+}
+
+// gap records missing output if err reports that; otherwise it returns false.
+func (t *Terminal) gap(err error) bool {
+	g, ok := errors.AsType[gapError](err)
+	if ok {
+		from, to := g.Gap()
+		t.log.Lose(from, to, time.Now())
+	}
+	return ok
+}
+
 // takeNow appends p to the log on the goroutine that reads the holder's connection. That
 // goroutine calls it only while the pump is in WaitReadable, and keeps the pump there
 // until takeNow returns; so there is one appender at a time. takeNow never blocks: if the
@@ -188,8 +198,8 @@ const (
 // goroutine. The 99th percentile of an echo during a flood is 3 ms with it and 13 ms
 // without. See https://github.com/golang/go/pull/51651.
 func (t *Terminal) letOthersRun(n, every int) {
-	if t.intake.unpolled += n; t.intake.unpolled >= every {
-		t.intake.unpolled = 0
+	if t.unpolled += n; t.unpolled >= every {
+		t.unpolled = 0
 		go func() {}()
 	}
 }

@@ -68,7 +68,7 @@ func TestResizeDuringTheExitLeavesTheExitLast(t *testing.T) {
 		if err := <-resized; !errors.Is(err, term.ErrExited) {
 			t.Errorf("Resize = %v, want ErrExited", err)
 		}
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		check.Equal(t, "events differ", []item{{Mark: output.MarkExited}}, events(t, r))
 		if _, ok, err := r.TryNext(make([]byte, 64)); err != io.EOF {
 			t.Errorf("after the exit: %v, %v, want io.EOF", ok, err)
@@ -247,7 +247,7 @@ func TestTwoSpawnsWithOneIDAreOne(t *testing.T) {
 func TestDrainWaitsForAHeldPump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
-		r := reader(t, h, term.ReaderOptions{Hold: true})
+		r := reader(t, h, output.ReaderOptions{Hold: true})
 		go func() {
 			for range 65 { // the last one does not fit before the reader moves
 				f.Print(line)

@@ -27,7 +27,7 @@ var line = strings.Repeat("x", 1023) + "\n"
 func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		prints(f, "first\n")
 		if got := events(t, r); len(got) != 1 || got[0].Data != "first\n" {
 			t.Fatalf("events = %v, want the first line", got)
@@ -38,7 +38,7 @@ func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 		f.End(0)
 		synctest.Wait()
 		_, _, err := r.TryNext(make([]byte, 4096))
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		if !errors.As(err, &lagged) {
 			t.Fatalf("error = %v, want a LaggedError", err)
 		}
@@ -62,21 +62,21 @@ func TestLaggingReaderGetsAGapAndContinuesAtALine(t *testing.T) {
 func TestALossIsReportedInBothOffsets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText})
 		for range 100 {
 			f.Print("\x1b]133;A\a" + line) // the mark is no text
 		}
 		f.End(0)
 		synctest.Wait()
 		_, _, err := r.TryNext(make([]byte, 4096))
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		if !errors.As(err, &lagged) {
 			t.Fatalf("error = %v, want a LaggedError", err)
 		}
 		if lagged.Raw <= lagged.At {
 			t.Errorf("it goes on at the text offset %d and the raw one %d", lagged.At, lagged.Raw)
 		}
-		if diff := cmp.Diff(events(t, r), events(t, reader(t, h, term.ReaderOptions{View: output.ViewText, From: lagged.Raw}))); diff != "" {
+		if diff := cmp.Diff(events(t, r), events(t, reader(t, h, output.ReaderOptions{View: output.ViewText, From: lagged.Raw}))); diff != "" {
 			t.Errorf("from the raw offset (-first +second):\n%s", diff)
 		}
 	})
@@ -85,7 +85,7 @@ func TestALossIsReportedInBothOffsets(t *testing.T) {
 func TestHoldingReaderSlowsTheChildAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
-		r := reader(t, h, term.ReaderOptions{Hold: true})
+		r := reader(t, h, output.ReaderOptions{Hold: true})
 		printed := make(chan struct{})
 		go func() {
 			defer close(printed)
@@ -118,7 +118,7 @@ func TestHoldingReaderSlowsTheChildAndLosesNothing(t *testing.T) {
 func TestStalledReaderDoesNotStopTheChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
-		reader(t, h, term.ReaderOptions{Hold: true}) // never reads
+		reader(t, h, output.ReaderOptions{Hold: true}) // never reads
 		began := time.Now()
 		for range 300 {
 			f.Print(line)
@@ -134,7 +134,7 @@ func TestStalledReaderDoesNotStopTheChild(t *testing.T) {
 func TestKillReleasesAHeldChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
-		reader(t, h, term.ReaderOptions{Hold: true})
+		reader(t, h, output.ReaderOptions{Hold: true})
 		go func() {
 			for range 300 {
 				f.Print(line)
@@ -155,7 +155,7 @@ func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
 		f.Print("last words")
 		f.End(9)
 		<-h.Done()
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		want := []item{{Data: "last words"}, {Mark: output.MarkExited}}
 		check.Equal(t, "events differ", want, events(t, r))
 		if _, err := r.Next(t.Context(), make([]byte, 64)); err != io.EOF {
@@ -181,7 +181,7 @@ func TestExitDoesNotWaitForABackgroundProcess(t *testing.T) {
 		if took := time.Since(began); took < 400*time.Millisecond || took > time.Second {
 			t.Errorf("drained for %v, want a quiet quarter of a second after the last byte", took)
 		}
-		if got := events(t, reader(t, h, term.ReaderOptions{})); got[0].Data != "started\r\nlate\r\n" {
+		if got := events(t, reader(t, h, output.ReaderOptions{})); got[0].Data != "started\r\nlate\r\n" {
 			t.Errorf("events = %v, want both lines", got)
 		}
 	})
@@ -215,7 +215,7 @@ func TestDrainOfAnEndlessBackgroundProcessIsBounded(t *testing.T) {
 func TestReaderEndsWithItsContextAndItsClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, _ := start(t, term.Options{}, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := r.Next(ctx, make([]byte, 64)); !errors.Is(err, context.DeadlineExceeded) {
@@ -234,7 +234,7 @@ func TestReaderEndsWithItsContextAndItsClose(t *testing.T) {
 func TestReadyWaitsForTheAmount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		ready := r.Ready(10)
 		prints(f, "12345")
 		select {
@@ -267,7 +267,7 @@ func TestTailStartsAtALine(t *testing.T) {
 		prints(f, "one\ntwo\nthree\n")
 		for tail, want := range map[int64]string{3: "", 6: "three\n", 7: "three\n", 100: "one\ntwo\nthree\n", -1: ""} {
 			got := ""
-			for _, e := range events(t, reader(t, h, term.ReaderOptions{Tail: tail})) {
+			for _, e := range events(t, reader(t, h, output.ReaderOptions{Tail: tail})) {
 				got += e.Data
 			}
 			if got != want {
@@ -280,13 +280,13 @@ func TestTailStartsAtALine(t *testing.T) {
 func TestMarksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		for i := range 2000 {
 			must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i%1000), Rows: 24}))
 		}
 		f.Print(strings.Repeat("\x1b]633;A;n0\a", 5000))
 		prints(f, strings.Repeat("\xff\xfe.", 5000))
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		if _, _, err := r.TryNext(make([]byte, 64)); !errors.As(err, &lagged) {
 			t.Errorf("after 2,000 sizes on a small log: %v, want a LaggedError", err)
 		}

@@ -44,7 +44,7 @@ func all(t *testing.T, h term.Handle, v output.View) (string, *vocab.Exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	r := reader(t, h, term.ReaderOptions{View: v, Hold: true})
+	r := reader(t, h, output.ReaderOptions{View: v, Hold: true})
 	var out bytes.Buffer
 	var exit *vocab.Exit
 	buf := make([]byte, 32<<10)
@@ -105,7 +105,7 @@ func TestMegabytesWithoutANewline(t *testing.T) {
 	p := realPool(t, term.Options{Stall: testkit.Patience})
 	for range testkit.Rounds(t, 1, 10) {
 		h := real(t, p, term.Spec{Command: sh(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size)), OnSlow: term.Hold})
-		r := reader(t, h, term.ReaderOptions{Hold: true})
+		r := reader(t, h, output.ReaderOptions{Hold: true})
 		total := 0
 		buf := make([]byte, 32<<10)
 		for {
@@ -142,7 +142,7 @@ func TestKillLeavesNoDescendant(t *testing.T) {
 	script := fmt.Sprintf(`trap '' HUP TERM; (trap '' HUP TERM; setsid sh -c 'echo $$ > %[1]s/a; sleep 1000' & sleep 1000) &
 		sh -c 'echo $$ > %[1]s/b; exec sleep 1000' & echo ready; sleep 1000`, dir)
 	h := real(t, p, term.Spec{Command: sh(script)})
-	r := reader(t, h, term.ReaderOptions{})
+	r := reader(t, h, output.ReaderOptions{})
 	must.Get(r.Next(t.Context(), make([]byte, 64)))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()

@@ -35,7 +35,7 @@ func TestSlowReadersByOwner(t *testing.T) {
 				c.options.LogBytes, c.options.Stall = 64<<10, stall
 				pool := newFakePool(t, c.options)
 				h, child := pool.spawn(c.owner, term.Spec{OnSlow: c.spec})
-				reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true}) // as an uplink has it
+				reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true}) // as an uplink has it
 				began := time.Now()
 				for n := range 8 {
 					child.Print(chunk(n))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/output"
 	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -159,13 +160,9 @@ func (s *Spec) ended() {
 	}
 }
 
-// maxSize bounds both dimensions of a terminal in cells. The protocol does not ask hosts
-// to accept more, see ahp.
-const maxSize = 1000
-
 func checkSize(s Size) error {
-	if s.Cols < 1 || s.Cols > maxSize || s.Rows < 1 || s.Rows > maxSize {
-		return &SpecError{"size", fmt.Errorf("%dx%d is out of range, each side must be 1 to %d", s.Cols, s.Rows, maxSize)}
+	if !output.ValidSize(s) {
+		return &SpecError{"size", fmt.Errorf("%dx%d is out of range, each side must be 1 to %d", s.Cols, s.Rows, output.MaxSize)}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -13,7 +12,6 @@ import (
 
 	"tether/agent/output"
 	"tether/platform/pty"
-	"tether/shellint"
 	"tether/vocab"
 )
 
@@ -75,16 +73,16 @@ type Terminal struct {
 
 	origin origin // facts of its start
 	life   life   // channels for waiting on a step of it
-	intake intake // the scanner; has one owner at a time, see there
+
+	unpolled int // bytes appended since letOthersRun last started a goroutine; owned by whoever appends
 
 	feeding atomic.Bool // there is a Feeder
 
 	mu        sync.Mutex      // guards the fields below
 	log       *output.Log     // the output, and state derived from it
-	commands  commands        // the history of a shell's command lines
-	display   display         // title, directory, size
+	sizing    chan struct{}   // a lock of one slot that resize takes before mu, so that the last mark is the pty's size
 	ownership ownership       // its owner, and who is attached
-	readers   readers         // the readers for which output is kept
+	holding   holding         // of waiting for readers
 	lending   lending         // the hosts to which it is lent, and their redaction
 	input     inputQueue      // typed input that is not yet written
 	activity  activity        // when it was last used
@@ -92,7 +90,6 @@ type Terminal struct {
 	answering answering       // who answers what its program asks
 	ready     vocab.Readiness // whether the condition of a declared terminal holds
 	ending    ending          // how it ends, why, and who knows
-	adoption  adoption        // output of earlier daemons that is scanned again
 	keeper    keeper          // state in transit to the holder
 	share     share           // of the pool's memory
 }
@@ -100,22 +97,17 @@ type Terminal struct {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		log:       output.New(p.opts.LogBytes, s.Size, s.Cwd),
-		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
+		sizing:    make(chan struct{}, 1),
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
-		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
+		holding:   holding{room: make(chan struct{}, 1)},
 		ending:    ending{reported: make(chan struct{})},
-		keeper:    keeper{keep: noOffset, until: noOffset},
+		keeper:    keeper{keep: output.NoOffset, until: output.NoOffset},
 		attention: attention{turn: make(chan struct{}, 1)},
 		share:     share{Share: p.memory.NewShare()},
 	}
 	t.holder, _ = child.(HolderPTY)
 	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)
-	if t.screens != nil {
-		t.log.RunAhead()
-	}
-	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
-	t.commands.tracker.Unsigned, t.commands.tracker.Reader = !p.opts.IgnoreUnsigned, s.Adopted != nil
+	t.log = t.newLog(&s)
 	if s.Attaches {
 		t.expectSeatLocked()
 	}
@@ -136,6 +128,18 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	return t
 }
 
+func (t *Terminal) newLog(s *Spec) *output.Log {
+	o := output.Options{
+		Limit: t.pool.opts.LogBytes, Size: s.Size, Cwd: s.Cwd, Name: t.origin.name, Scanning: t.origin.scanning, Clipboard: t.origin.clipboard,
+		Pane: s.Adopted != nil, Holds: t.origin.onSlow == Hold, IgnoreUnsigned: t.pool.opts.IgnoreUnsigned, Screens: t.screens != nil,
+		IsName: t.origin.isProgram, IsHere: t.pool.opts.localHost,
+	}
+	if t.holder != nil {
+		o.NoteEvery = int64(HolderLogBytes(t.pool.opts.LogBytes) / notesPerLog)
+	}
+	return output.New(&t.mu, printed{t}, o)
+}
+
 // Info returns a snapshot.
 func (t *Terminal) Info() Info {
 	t.mu.Lock()
@@ -147,10 +151,10 @@ func (t *Terminal) infoLocked() Info {
 	o, end := &t.origin, t.log.End()
 	i := Info{
 		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
-		Title: cmp.Or(t.display.title, o.name), Cwd: t.display.cwd, Size: t.display.size,
+		Title: t.log.Title(), Cwd: t.log.Cwd(), Size: t.log.Size(),
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person, Interrupted: t.activity.stopped,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pid(), Adopted: o.adopted, Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
-		CommandDetection: t.commands.detected, Running: t.commands.running(end),
+		CommandDetection: t.log.Detected(), Running: t.log.Running(),
 		Bytes: end, Retained: end - t.log.Start(), Lost: t.log.Lost(), Readiness: t.ready,
 	}
 	if t.ending.exit != nil {
@@ -174,12 +178,14 @@ type life struct {
 	leaving   chan struct{} // closed by leave
 	leaveOnce sync.Once
 	left      chan struct{} // closed by run, under mu, when the child keeps running outside this pool
+
+	caught chan struct{} // closed when a terminal of an earlier daemon has scanned the output that there was
 }
 
 func newLife() life {
 	return life{
 		killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
-		leaving: make(chan struct{}), left: make(chan struct{}),
+		leaving: make(chan struct{}), left: make(chan struct{}), caught: make(chan struct{}),
 	}
 }
 

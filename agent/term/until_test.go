@@ -47,7 +47,7 @@ func TestTheHolderGetsTheChildsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, h, v, w := paced(t, limit)
 		defer func() { pool.Close(t.Context()); v.kill() }()
-		r := reader(t, h, term.ReaderOptions{View: output.ViewText, Hold: true})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewText, Hold: true})
 		told := func() int64 { synctest.Wait(); return w.until.Load() }
 
 		v.print(strings.Repeat(line, 8))
@@ -97,11 +97,11 @@ func TestTheHolderGetsTheChildsBudget(t *testing.T) {
 }
 
 // readTo reads on to an offset at least, and returns how many bytes were lost.
-func readTo(t *testing.T, r *term.Reader, off int64) (lost int64) {
+func readTo(t *testing.T, r *output.Reader, off int64) (lost int64) {
 	t.Helper()
 	for buf := make([]byte, 4096); r.Offset() < off; {
 		_, ok, err := r.TryNext(buf)
-		lagged := (*term.LaggedError)(nil)
+		lagged := (*output.LaggedError)(nil)
 		if errors.As(err, &lagged) {
 			lost += lagged.Lost
 		} else if err != nil || !ok {

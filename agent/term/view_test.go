@@ -49,9 +49,9 @@ func TestViews(t *testing.T) {
 		for split := 0; split <= len(c.out); split++ {
 			synctest.Test(t, func(t *testing.T) {
 				h, f, _ := start(t, term.Options{}, term.Spec{})
-				text := reader(t, h, term.ReaderOptions{View: output.ViewText})
-				screen := reader(t, h, term.ReaderOptions{View: output.ViewScreen})
-				raw := reader(t, h, term.ReaderOptions{View: output.ViewRaw})
+				text := reader(t, h, output.ReaderOptions{View: output.ViewText})
+				screen := reader(t, h, output.ReaderOptions{View: output.ViewScreen})
+				raw := reader(t, h, output.ReaderOptions{View: output.ViewRaw})
 				for _, part := range []string{c.out[:split], c.out[split:]} {
 					if part != "" {
 						f.Print(part)
@@ -59,7 +59,7 @@ func TestViews(t *testing.T) {
 				}
 				f.End(0)
 				synctest.Wait()
-				for view, want := range map[*term.Reader]string{text: c.text, screen: c.screen, raw: c.out} {
+				for view, want := range map[*output.Reader]string{text: c.text, screen: c.screen, raw: c.out} {
 					got := ""
 					for _, e := range events(t, view) {
 						got += e.Data
@@ -76,7 +76,7 @@ func TestViews(t *testing.T) {
 func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		f.Print(command("ls", "file\r\n", 0) + command("false", "", 1))
 		f.Print("\x1b]633;C\afake") // without the nonce: nothing
 		f.End(3)
@@ -116,7 +116,7 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{})
+		r := reader(t, h, output.ReaderOptions{})
 		f.Print("\x1b]133;A\a\x1b]133;B\a\x1b]133;C\a\x1b]133;A\a\x1b]133;B\a") // Enter on nothing
 		time.Sleep(time.Second)
 		f.Print("\x1b]133;C\a") // sleep 100
@@ -161,7 +161,7 @@ func TestTextOffsetsFollowFromTheBytes(t *testing.T) {
 
 func checkOffsets(t *testing.T, seed uint64, rnd *rand.Rand, stream string) {
 	h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
-	live := reader(t, h, term.ReaderOptions{})
+	live := reader(t, h, output.ReaderOptions{})
 	var got []item
 	for rest := stream; rest != ""; {
 		n := 1 + rnd.IntN(min(len(rest), 300))
@@ -180,7 +180,7 @@ func checkOffsets(t *testing.T, seed uint64, rnd *rand.Rand, stream string) {
 		}
 		text += e.Data
 	}
-	late := reader(t, h, term.ReaderOptions{})
+	late := reader(t, h, output.ReaderOptions{})
 	for range 20 {
 		at := rnd.Int64N(int64(len(text)) + 1)
 		late.SeekText(at)
@@ -212,7 +212,7 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 	for _, actor := range []term.Actor{term.User, term.Agent("claude")} {
 		theirs := must.Get(pool.As(actor).Terminal(h.ID()))(t)
 		for from := range len(printed) {
-			r := reader(t, theirs, term.ReaderOptions{View: output.ViewRaw, From: int64(from)})
+			r := reader(t, theirs, output.ReaderOptions{View: output.ViewRaw, From: int64(from)})
 			data, _ := readAll(t, r)
 			want := "$ ls\r\nfile\r\n$ false\r\n"
 			switch {
@@ -230,7 +230,7 @@ func TestAgentsDoNotSeeTheNonce(t *testing.T) {
 func TestLargePiecesEndInFrontOfSequences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, child, _ := start(t, term.Options{}, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{View: output.ViewOutward})
+		r := reader(t, h, output.ReaderOptions{View: output.ViewOutward})
 		const one = "\x1b[1;31mred\x1b[0m\r\n"
 		want := strings.Repeat(one, 4000)
 		prints(child, want)

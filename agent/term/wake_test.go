@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"tether/agent/output"
 	"tether/agent/term"
 )
 
@@ -13,11 +14,11 @@ func TestReadersShareAWake(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
 		other, g, _ := start(t, term.Options{}, term.Spec{})
 		wake := make(chan struct{}, 1)
-		a := reader(t, h, term.ReaderOptions{Wake: wake})
-		b := reader(t, other, term.ReaderOptions{Wake: wake})
+		a := reader(t, h, output.ReaderOptions{Wake: wake})
+		b := reader(t, other, output.ReaderOptions{Wake: wake})
 		for _, c := range []struct {
 			print func(string)
-			r     *term.Reader
+			r     *output.Reader
 		}{{f.Print, a}, {g.Print, b}} {
 			if a.Ready(1) != wake || b.Ready(1) != wake {
 				t.Fatal("Ready returns another channel")
@@ -37,7 +38,7 @@ func TestReadersShareAWake(t *testing.T) {
 				t.Errorf("stands at %d, want 3: what its view leaves out does not count", c.r.Offset())
 			}
 		}
-		if r := reader(t, h, term.ReaderOptions{Tail: -1}); r.Offset() != 3 {
+		if r := reader(t, h, output.ReaderOptions{Tail: -1}); r.Offset() != 3 {
 			t.Errorf("a new reader at the end stands at %d, want 3", r.Offset())
 		}
 	})

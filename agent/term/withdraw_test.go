@@ -25,11 +25,11 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 			return must.Get(pool.As(term.Host(host)).Find(string(h.ID())))(t)
 		}
 		lab := find("lab")
-		r, other := reader(t, lab, term.ReaderOptions{}), reader(t, find("other"), term.ReaderOptions{})
+		r, other := reader(t, lab, output.ReaderOptions{}), reader(t, find("other"), output.ReaderOptions{})
 		prints(f, "public ")
 		waiting := make(chan error)
 		go func() {
-			w, err := lab.Reader(term.ReaderOptions{Tail: -1})
+			w, err := lab.Reader(output.ReaderOptions{Tail: -1})
 			if err != nil {
 				t.Error(err)
 				return
@@ -46,7 +46,7 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 		if err := <-waiting; !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("a reader that waited gets %v", err)
 		}
-		if _, err := lab.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
+		if _, err := lab.Reader(output.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
 			t.Errorf("a new reader: %v, want ErrNotFound", err)
 		}
 		if got := events(t, other); len(got) != 1 || got[0].Data != "public secret" {
@@ -98,7 +98,7 @@ func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 func TestSizesInARowAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
-		early, late := reader(t, h, term.ReaderOptions{View: output.ViewText}), reader(t, h, term.ReaderOptions{View: output.ViewText})
+		early, late := reader(t, h, output.ReaderOptions{View: output.ViewText}), reader(t, h, output.ReaderOptions{View: output.ViewText})
 		drag := func() {
 			for i := range 300 {
 				must.Do(t, h.Resize(term.Size{Cols: uint16(1 + i), Rows: uint16(1 + i)}))

@@ -117,7 +117,7 @@ func heap() int64 {
 // how to end it: with an error unless it has shown the whole flood up to an offset.
 func watchLocally(t *testing.T, pool *term.Pool) (end func(offset int64) error) {
 	t.Helper()
-	r := must.Get(pool.As(term.User).List()[0].Reader(term.ReaderOptions{View: output.ViewText, Hold: true}))(t)
+	r := must.Get(pool.As(term.User).List()[0].Reader(output.ReaderOptions{View: output.ViewText, Hold: true}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var check testkit.FloodCheck
 	var wrong error

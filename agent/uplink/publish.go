@@ -20,7 +20,7 @@ import (
 type publisher struct {
 	s      *session
 	le     *lending
-	reader *term.Reader
+	reader *output.Reader
 
 	due    bool // the reader has as much as wait asked for: send it without gathering more
 	gather flow.Gather
@@ -73,7 +73,7 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 	for {
 		err := p.step(ctx)
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		switch {
 		case err == nil:
 		case errors.As(err, &lagged):
@@ -97,7 +97,7 @@ func (p *publisher) begin(ctx context.Context) (err error) {
 	defer func() { done(err == nil) }()
 	// The reader comes before the announcement: from now on the holder keeps, for the
 	// next daemon, the output that this one has taken and the host lacks.
-	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: output.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
+	if p.reader, err = p.le.h.Reader(output.ReaderOptions{View: output.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
 		return err
 	}
 	return p.announce(ctx)
@@ -167,7 +167,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // output sends one piece of text, which is in buf. It blocks while the connection's queue
 // is full.
-func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) error {
+func (p *publisher) output(ctx context.Context, ev output.Event, buf *buffer) error {
 	offset := int64(-1)
 	if p.s.marker.Resume {
 		offset = ev.Off

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/vocab"
@@ -14,7 +15,7 @@ import (
 
 // skipped handles a gap: it makes the gap visible at the host, and updates what the host
 // shows besides the text.
-func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
+func (p *publisher) skipped(ctx context.Context, e *output.LaggedError) error {
 	p.s.link.update(p.le, func(le *lending) {
 		le.lost += e.Lost
 		if e.Lost > 0 {
@@ -70,7 +71,7 @@ func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
 
 // draw sends the host the screen at an offset, because the host lacks the output before.
 // It skips a screen that is too large.
-func (p *publisher) draw(ctx context.Context, ev term.Event) error {
+func (p *publisher) draw(ctx context.Context, ev output.Event) error {
 	if err := p.tellSize(ctx, ev.Screen.Size); err != nil {
 		return err
 	}

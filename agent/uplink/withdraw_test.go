@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/output"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/host"
@@ -109,7 +110,7 @@ func (w *holderWire) Kill(context.Context, time.Duration) error {
 func (h *lostHolder) adopt(t *testing.T, w *world, was term.Handle) {
 	t.Helper()
 	meta, _ := h.kept()
-	past := term.Past{ID: was.ID(), Started: time.Now(), Size: was.Info().Size, Meta: meta, Window: 64}
+	past := term.Past{ID: was.ID(), Started: time.Now(), Meta: meta, Log: output.Past{Size: was.Info().Size, Window: 64}}
 	must.Do(t, w.pool.Adopt(t.Context(), h.dial(), past))
 	synctest.Wait()
 }

@@ -80,7 +80,7 @@ func (r *runner) Start(_ context.Context, t shells.Request) (shells.Process, err
 	if err != nil {
 		return nil, err
 	}
-	reader, err := h.Reader(term.ReaderOptions{View: output.ViewText, Hold: true})
+	reader, err := h.Reader(output.ReaderOptions{View: output.ViewText, Hold: true})
 	if err != nil {
 		return nil, errors.Join(err, h.Kill(context.Background()))
 	}
@@ -123,7 +123,7 @@ func shellEnv(env []string) []string {
 type process struct {
 	runner *runner
 	handle term.Handle
-	reader *term.Reader
+	reader *output.Reader
 	buf    []byte // owned by the goroutine that calls Next
 
 	reports bool // its shell was started so that it reports its commands
@@ -171,7 +171,7 @@ func programName(argv0 string) string { return strings.TrimPrefix(filepath.Base(
 func (p *process) Next(ctx context.Context) (shells.Event, error) {
 	for {
 		ev, err := p.reader.Next(ctx, p.buf)
-		var lagged *term.LaggedError
+		var lagged *output.LaggedError
 		switch {
 		case errors.As(err, &lagged):
 			return shells.Event{Text: fmt.Appendf(nil, "\r\n[tether-host: %d bytes of output are missing here]\r\n", lagged.Lost)}, nil

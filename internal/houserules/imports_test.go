@@ -44,7 +44,7 @@ const layers = `
 	shellint < agent/redact;
 	screen < record;
 	NONE < record/recordtest;
-	agent/ring, agent/redact, record, platform/pty, vocab < agent/output;
+	agent/ring, agent/redact, record, platform/pty, vocab, internal/change, internal/clip < agent/output;
 	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/output < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;

@@ -1,20 +1,18 @@
-package term
+package output
 
 import (
 	"slices"
 	"strings"
 	"time"
 
-	"tether/agent/output"
 	"tether/internal/clip"
 	"tether/record"
 	"tether/shellint"
 	"tether/vocab"
 )
 
-// commands is the history of command lines, from a shell's marks. The pump adds to it,
-// and so does announce. Guarded by the terminal's mutex.
-type commands struct {
+// history is that of command lines, from a shell's marks.
+type history struct {
 	tracker   shellint.Tracker
 	detected  bool                        // a mark that counts was seen
 	outer     *vocab.Command              // a command that was dropped from list while it was open, because of commands within it; nil if there is none
@@ -24,14 +22,14 @@ type commands struct {
 }
 
 // remember adds c to the list, whose lines may take as much as a log.
-func (c *commands) remember(one vocab.Command, logLimit int) {
+func (c *history) remember(one vocab.Command, logLimit int) {
 	c.list.Push(one)
 	c.lineBytes += len(one.Text())
 	c.bound(logLimit)
 }
 
 // bound drops the oldest commands beyond the bounds, but never the last one.
-func (c *commands) bound(logLimit int) {
+func (c *history) bound(logLimit int) {
 	drop, lines := 0, min(maxLines, logLimit)
 	for n := c.list.Len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
 		one := c.list.At(drop)
@@ -45,7 +43,7 @@ func (c *commands) bound(logLimit int) {
 
 // find returns a remembered command by its number, or nil; the pointer is valid until the
 // next remember.
-func (c *commands) find(n int) *vocab.Command {
+func (c *history) find(n int) *vocab.Command {
 	for i := c.list.Len() - 1; i >= 0; i-- {
 		if one := c.list.At(i); one.N == n {
 			return one
@@ -57,17 +55,9 @@ func (c *commands) find(n int) *vocab.Command {
 	return nil
 }
 
-// running is a copy of the innermost command that is open at the raw offset, or nil.
-func (c *commands) running(raw int64) *vocab.Command {
-	if open := c.openAt(raw); len(open) > 0 {
-		return &open[len(open)-1]
-	}
-	return nil
-}
-
 // openAt returns copies of the commands that are open at the raw offset: none, one, or an
 // outer one and one within it.
-func (c *commands) openAt(raw int64) []vocab.Command {
+func (c *history) openAt(raw int64) []vocab.Command {
 	var one *vocab.Command
 	for i := c.list.Len() - 1; i >= 0; i-- {
 		if one = c.list.At(i); one.Start <= raw {
@@ -88,7 +78,7 @@ func (c *commands) openAt(raw int64) []vocab.Command {
 }
 
 // name gives a command without a line the one that e reports late.
-func (c *commands) name(e shellint.CommandEvent) {
+func (c *history) name(e shellint.CommandEvent) {
 	if one := c.find(int(e.ID)); one != nil && one.Line == nil {
 		one.Line = lineOf(e)
 		if one != c.outer { // its line is not counted in lineBytes
@@ -97,8 +87,19 @@ func (c *commands) name(e shellint.CommandEvent) {
 	}
 }
 
+// forget drops the commands that had ended before a raw offset.
+func (c *history) forget(raw int64, logLimit int) {
+	all := c.list
+	c.list, c.lineBytes = record.Queue[vocab.Command]{}, 0
+	for i := range all.Len() {
+		if one := all.At(i); one.Running || one.End > raw {
+			c.remember(*one, logLimit)
+		}
+	}
+}
+
 // copies returns the remembered commands, oldest first; the end of a running one is end.
-func (c *commands) copies(end int64) []vocab.Command {
+func (c *history) copies(end int64) []vocab.Command {
 	out := make([]vocab.Command, 0, c.list.Len()+1)
 	if c.outer != nil && c.outer.Running {
 		out = append(out, *c.outer)
@@ -114,27 +115,58 @@ func (c *commands) copies(end int64) []vocab.Command {
 	return out
 }
 
-// commandList returns the commands still remembered, oldest first.
-func (t *Terminal) commandList() []vocab.Command {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.commands.copies(t.log.End())
+// Commands returns the commands still remembered, oldest first. A running one has the
+// log's end as its end.
+func (l *Log) Commands() []vocab.Command { return l.history.copies(l.log.End()) }
+
+// Newest returns the newest commands, at most so many, oldest first.
+func (l *Log) Newest(most int) (all []vocab.Command) {
+	for i := max(0, l.history.list.Len()-most); i < l.history.list.Len(); i++ {
+		all = append(all, *l.history.list.At(i))
+	}
+	return all
 }
 
-// putCommandsLocked records command boundaries.
-func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Time) {
+// OpenAt returns copies of the commands that run at a raw offset: none, one, or an outer
+// one and one within it.
+func (l *Log) OpenAt(raw int64) []vocab.Command { return l.history.openAt(raw) }
+
+// Running returns a copy of the innermost command that runs now, or nil.
+func (l *Log) Running() *vocab.Command {
+	if open := l.history.openAt(l.log.End()); len(open) > 0 {
+		return &open[len(open)-1]
+	}
+	return nil
+}
+
+// Detected reports whether a mark that counts was seen, so that commands are known.
+func (l *Log) Detected() bool { return l.history.detected }
+
+// Typed tells the log of input, from which it may guess that a command begins.
+func (l *Log) Typed(p []byte) { l.history.tracker.Input(p) }
+
+// SetCheckout adds the checkout in which a command has begun, if that is still
+// remembered.
+func (l *Log) SetCheckout(began vocab.Command, is vocab.Checkout) {
+	if one := l.history.find(began.N); one != nil && one.Start == began.Start {
+		one.Checkout = &is
+		l.owner.Commands()
+	}
+}
+
+// markCommands records command boundaries.
+func (l *Log) markCommands(events []shellint.CommandEvent, now time.Time) {
 	if len(events) > 0 {
-		t.keepLaterLocked()
+		l.owner.Commands()
 	}
 	for _, e := range events {
 		switch e.Kind {
 		case shellint.CommandOpened:
 			c := vocab.Command{N: int(e.ID), Line: lineOf(e), Running: true, Started: now, Start: e.Off, Verified: e.Verified, Within: int(e.Within)}
-			t.adoption.recallTimes(&c)
-			t.putMarkLocked(output.Mark{Kind: output.MarkCommandExecuted, Off: e.Off, Command: c})
-			t.placeLocked(c)
+			l.restored.recallTimes(&c)
+			l.mark(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
 		case shellint.CommandClosed:
-			open := t.commands.find(int(e.ID))
+			open := l.history.find(int(e.ID))
 			if open == nil {
 				continue // forgotten: more than maxCommands began since
 			}
@@ -144,35 +176,12 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 			if e.Exit.Known {
 				c.Exit = new(int(e.Exit.Code))
 			}
-			t.adoption.recallTimes(&c)
-			t.putMarkLocked(output.Mark{Kind: output.MarkCommandFinished, Off: e.Off, Command: c})
+			l.restored.recallTimes(&c)
+			l.mark(Mark{Kind: MarkCommandFinished, Off: e.Off, Command: c})
 		case shellint.CommandNamed:
-			t.commands.name(e)
+			l.history.name(e)
 		}
 	}
-}
-
-// foreseeLocked has the checkout of the terminal's directory looked for, so that lists
-// know it.
-func (t *Terminal) foreseeLocked() {
-	if find := t.pool.opts.Checkout; find != nil {
-		find(t.display.cwd, time.Now(), func(vocab.Checkout) {})
-	}
-}
-
-// placeLocked arranges that the checkout in which a command has begun is added to it.
-func (t *Terminal) placeLocked(c vocab.Command) {
-	if t.pool.opts.Checkout == nil || t.adoption.underWay() || c.Within > 0 { // a command within ssh has its directory elsewhere
-		return
-	}
-	t.pool.opts.Checkout(t.display.cwd, c.Started, func(is vocab.Checkout) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if one := t.commands.find(c.N); one != nil && one.Start == c.Start {
-			one.Checkout = &is
-			t.keepLaterLocked()
-		}
-	})
 }
 
 // announceAfter is how long a command without a known line is not announced: it may be
@@ -180,25 +189,25 @@ func (t *Terminal) placeLocked(c vocab.Command) {
 // that, in one go.
 const announceAfter = 20 * time.Millisecond
 
-// doubtLocked arranges a call of announce after announceAfter, in place of one that is
+// announceLater arranges a call of announce after announceAfter, in place of one that is
 // still due.
-func (t *Terminal) doubtLocked() {
-	if t.commands.doubt == nil {
-		t.commands.doubt = time.AfterFunc(announceAfter, t.announce)
+func (l *Log) announceLater() {
+	if l.history.doubt == nil {
+		l.history.doubt = time.AfterFunc(announceAfter, l.announce)
 		return
 	}
-	t.commands.doubt.Reset(announceAfter)
+	l.history.doubt.Reset(announceAfter)
 }
 
 // announce announces a command that is still open after announceAfter.
-func (t *Terminal) announce() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ending.exit != nil {
+func (l *Log) announce() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.exited {
 		return
 	}
-	t.putCommandsLocked(t.commands.tracker.Announce(), time.Now())
-	t.wakeLocked()
+	l.markCommands(l.history.tracker.Announce(), time.Now())
+	l.wake()
 }
 
 // lineOf returns the command line as it is kept: valid UTF-8 of at most maxLine bytes, so

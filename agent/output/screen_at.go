@@ -1,10 +1,6 @@
-package term
+package output
 
-import (
-	"tether/screen"
-
-	"tether/agent/output"
-)
+import "tether/screen"
 
 // ScreenAt is the screen at a raw offset of what a Reader returns. It is not safe for
 // concurrent use.
@@ -17,13 +13,9 @@ type ScreenAt struct {
 	rest []byte // output behind At, which was read
 }
 
-// OldestScreen returns the screen at the oldest offset at which it is known. The caller
-// must Close it.
-func (h Handle) OldestScreen() (*ScreenAt, error) {
-	all, err := h.Reader(ReaderOptions{View: output.ViewScreen, Linear: true})
-	if err != nil {
-		return nil, err
-	}
+// OldestScreen returns the screen at the oldest offset at which it is known. all is a
+// reader of ViewScreen, with Linear, which the screen closes, also on error.
+func OldestScreen(all *Reader) (*ScreenAt, error) {
 	old, err := all.Oldest()
 	if err != nil {
 		all.Close()
@@ -47,7 +39,7 @@ func (s *ScreenAt) Until(to int64) {
 			if err != nil || !ok {
 				return // the reader has lost its place, or nothing more can be read
 			}
-			if m := ev.Mark; m != nil && m.Kind == output.MarkResized {
+			if m := ev.Mark; m != nil && m.Kind == MarkResized {
 				s.Is.Resize(int(m.Size.Cols), int(m.Size.Rows))
 			}
 			s.rest, s.At = ev.Data, ev.Raw-int64(len(ev.Data))

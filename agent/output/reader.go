@@ -1,11 +1,10 @@
-package term
+package output
 
 import (
 	"context"
 	"fmt"
 	"io"
 
-	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/internal/change"
 	"tether/vocab"
@@ -21,10 +20,10 @@ type Event struct {
 	// Raw is the raw offset after the event: a Reader that starts there continues with
 	// the next event.
 	Raw  int64
-	Mark *output.Mark
+	Mark *Mark
 	// Screen is the screen before the output at Off and Raw, in the hosts' view. A reader
 	// gets it after it has lost output, if it asked for ReaderOptions.Screens.
-	Screen *output.Screen
+	Screen *Screen
 	// Masked is the number of masked places in Data, secrets and control sequences; each
 	// counts in the first event that has a part of it. It is 0 except for ViewOutward.
 	Masked int
@@ -44,22 +43,20 @@ func (e *LaggedError) Error() string {
 	return fmt.Sprintf("reader fell behind: %d bytes lost", e.Lost)
 }
 
-// Reader is a cursor into a terminal's stream. It pulls: the terminal buffers nothing for
-// it. It is not safe for concurrent use, except for Close.
+// Reader is a cursor into a log. It pulls: the log buffers nothing for it. It is not safe
+// for concurrent use, except for Close. Its methods take the lock.
 type Reader struct {
 	// Set at construction.
-	t      *Terminal
-	view   output.View
-	holds  bool
+	l      *Log
+	view   View
+	holds  bool          // it may hold the child
 	lags   bool          // it may slow the child only a little, see agent/flow
-	ready  chan struct{} // 1 slot; the terminal sends without blocking
+	ready  chan struct{} // 1 slot; the log sends without blocking
 	linear bool          // see ReaderOptions
 	back   bool          // see ReaderOptions.Background
-	host   string        // the reader is closed when the terminal is withdrawn from this host; "" for other actors
-	link   bool          // it is the host's own link, for which the child may be held after it was lost
-	rules  *redact.Rules // of texts in marks; nil leaves them as they are
 
-	// Guarded by t.mu.
+	// Guarded by l.mu.
+	by      By
 	pos     int64 // raw offset of the next byte
 	off     int64 // pos as an offset of the view; still right after pos was trimmed
 	mark    int64 // sequence number of the next mark
@@ -67,14 +64,14 @@ type Reader struct {
 	stalled bool  // it has held the child for too long, and does not hold it again until it has caught up
 	ended   bool
 	closed  bool
-	screens bool           // see ReaderOptions
-	next    *output.Screen // a screen to return when the reader reaches it; nil if there is none
-	counted [2]int64       // text offsets up to which masks of secrets and of sequences were counted
+	screens bool     // see ReaderOptions
+	next    *Screen  // a screen to return when the reader reaches it; nil if there is none
+	counted [2]int64 // text offsets up to which masks of secrets and of sequences were counted
 }
 
 // ReaderOptions says where a reader starts and in which form it reads.
 type ReaderOptions struct {
-	View output.View
+	View View
 	// From is the raw offset to start at. If it is older than the log, a LaggedError
 	// comes first; if it is newer than the end, the reader starts at the end.
 	From int64
@@ -82,8 +79,8 @@ type ReaderOptions struct {
 	// start of a line where there is one, and never lags at the start. Negative: exactly
 	// at the end.
 	Tail int64
-	// Hold lets the reader slow the child: with a view of text as much as the terminal's
-	// OnSlow allows, otherwise as with OnSlow Hold.
+	// Hold lets the reader slow the child: with a view of text as much as the terminal
+	// allows, otherwise so that it may hold the child.
 	Hold bool
 	// Linear ends each piece of data where something was left out or replaced, so that
 	// the raw offset of each of its bytes is known: they end right before Event.Raw,
@@ -101,78 +98,74 @@ type ReaderOptions struct {
 	Wake chan struct{}
 }
 
-// newReader returns a reader; the caller must Close it.
-func (t *Terminal) newReader(o ReaderOptions) *Reader {
-	r := &Reader{t: t, view: o.View, linear: o.Linear, back: o.Background, ready: o.Wake, screens: o.Screens, counted: [2]int64{-1, -1}}
+// By says for whom a reader reads.
+type By struct {
+	Host   string        // CloseOf closes its readers; "" for others than hosts and agents there
+	Awaits string        // the name under which it is awaited, before it has come and after it was closed; "": it is not
+	Rules  *redact.Rules // of texts in marks; nil leaves them as they are
+}
+
+// NewReader returns a reader; the caller must Close it. It takes the lock.
+func (l *Log) NewReader(o ReaderOptions, by By) *Reader {
+	o.Background = o.Background && o.View == ViewOutward
+	r := &Reader{l: l, view: o.View, linear: o.Linear, back: o.Background, ready: o.Wake, by: by, screens: o.Screens, counted: [2]int64{-1, -1}}
 	if r.ready == nil {
 		r.ready = make(chan struct{}, 1)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.view == ViewOutward && !r.back {
+		l.addReader(false, +1)
+		l.examineAll()
+	}
 	o.Hold = o.Hold && !o.Background
-	r.holds = o.Hold && t.origin.onSlow == Hold || o.Hold && !o.View.IsText()
+	r.holds = o.Hold && (l.opts.Holds || !o.View.IsText())
 	r.lags = o.Hold && !r.holds
-	end := t.log.Frontier(r.view)
+	end := l.frontier(r.view)
 	switch {
 	case o.Tail < 0:
 		r.pos = end
 	case o.Tail > 0:
-		r.pos = t.log.LineStart(max(end-o.Tail, t.log.Start()), end)
+		r.pos = l.lineStart(max(end-o.Tail, l.log.Start()), end)
 	default:
 		r.pos = min(max(o.From, 0), end)
 	}
 	if r.pos > 0 {
-		r.off = r.offsetLocked(r.pos)
+		r.off = r.offset(r.pos)
 	}
-	r.mark = t.log.Marks().Search(r.pos)
-	select {
-	case <-t.life.left:
-		r.closed = true // it will never get anything, not even the exit
-	default:
-		t.readers.open[r] = struct{}{}
-		if r.view == output.ViewOutward {
-			*t.lending.readersOf(r.back)++
-			t.setRedactionLocked()
-		}
+	r.mark = l.marks.Search(r.pos)
+	if r.back {
+		l.addReader(true, +1)
+	}
+	l.readers.open[r] = struct{}{}
+	if l.readers.over {
+		r.close()
+	}
+	if by.Awaits != "" {
+		l.Arrived(by.Awaits)
 	}
 	return r
 }
 
-// bind makes the reader be closed when the lending to host ends; it returns false if that
-// has ended already. awaited says that it is the host's link, for which the child may be
-// held after it was lost.
-func (r *Reader) bind(host string, awaited bool) bool {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	r.host, r.link = host, awaited
-	if awaited {
-		r.t.readers.arrived(awaitedHost(host))
-		r.t.needLocked()
-	}
-	return r.t.lending.has(host)
-}
-
 // Close ends the reader. A waiting Next returns io.ErrClosedPipe.
 func (r *Reader) Close() {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	r.closeLocked()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	r.close()
 }
 
-func (r *Reader) closeLocked() {
-	t := r.t
-	delete(t.readers.open, r)
-	if r.link && r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
-		t.readers.await(awaitedHost(r.host), r.pos) // a link was lost
+func (r *Reader) close() {
+	l := r.l
+	delete(l.readers.open, r)
+	if r.by.Awaits != "" && r.holds && !r.closed && !l.exited {
+		l.Await(r.by.Awaits, r.pos) // a link was lost
 	}
-	if r.view == output.ViewOutward && !r.closed {
-		t.endOutwardLocked(r.back)
+	if r.view == ViewOutward && !r.closed {
+		l.addReader(r.back, -1)
 	}
-	t.needLocked()
-	t.paceLocked()
 	r.closed = true
 	r.signal()
-	r.t.readers.makeRoom()
+	l.owner.Moved()
 }
 
 // Next returns the next event, with as much data as fits buf, and blocks until there is
@@ -194,42 +187,33 @@ func (r *Reader) Next(ctx context.Context, buf []byte) (Event, error) {
 
 // TryNext is Next without waiting; ok is false if there is nothing yet.
 func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
-	if len(buf) < output.MinBuffer {
+	if len(buf) < MinBuffer {
 		return Event{}, false, io.ErrShortBuffer
 	}
-	r.t.mu.Lock()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
 	before := r.pos
-	ev, ok, err = r.nextLocked(buf)
-	moved := r.pos > before // even if only over output that its view does not show
-	switch {
-	case !moved:
-	case r.holds:
-		r.t.needLocked()
-	case r.lags:
-		r.t.stretchLocked()
-		r.t.paceLocked()
-	}
-	r.t.mu.Unlock()
-	if (r.holds || r.lags) && moved {
-		r.t.readers.makeRoom()
+	ev, ok, err = r.nextEvent(buf)
+	if (r.holds || r.lags) && r.pos > before { // even if only over output that its view does not show
+		r.l.owner.Moved()
 	}
 	return ev, ok, err
 }
 
-func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
-	t := r.t
+func (r *Reader) nextEvent(buf []byte) (Event, bool, error) {
+	l := r.l
 	if r.closed {
 		return Event{}, false, io.ErrClosedPipe
 	}
-	if r.pos < t.log.Oldest(r.view) || r.mark < t.log.Marks().First() {
-		return Event{}, false, r.resyncLocked()
+	if r.pos < l.oldestOf(r.view) || r.mark < l.marks.First() {
+		return Event{}, false, r.resync()
 	}
 	if r.back {
-		if t.examineForLocked(r.pos, len(buf)); r.pos < t.log.Oldest(r.view) {
-			return Event{}, false, r.resyncLocked()
+		if l.examineFor(r.pos, len(buf)); r.pos < l.oldestOf(r.view) {
+			return Event{}, false, r.resync()
 		}
 	}
-	limit := t.log.Frontier(r.view)
+	limit := l.frontier(r.view)
 	if s := r.next; s != nil {
 		if s.Raw <= r.pos {
 			r.next = nil
@@ -239,12 +223,12 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		}
 		limit = min(limit, max(s.Raw, r.pos))
 	}
-	if r.mark < t.log.Marks().End() {
-		m := *t.log.Marks().At(r.mark)
+	if r.mark < l.marks.End() {
+		m := *l.marks.At(r.mark)
 		if m.Off <= r.pos {
 			r.mark++
-			r.ended = m.Kind == output.MarkExited
-			m.Mask(r.rules)
+			r.ended = m.Kind == MarkExited
+			m.mask(r.by.Rules)
 			return Event{Mark: &m, Raw: r.pos}, true, nil
 		}
 		limit = min(limit, m.Off)
@@ -252,10 +236,10 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	off := r.off
 	end, n := r.pos, 0
 	if r.view.IsText() {
-		end, n = t.log.Fill(buf, r.view, end, t.log.BeforeSequence(end, limit), r.linear)
+		end, n = l.fill(buf, r.view, end, l.beforeSequence(end, limit), r.linear)
 	}
 	if n == 0 {
-		end, n = t.log.Fill(buf, r.view, end, limit, r.linear)
+		end, n = l.fill(buf, r.view, end, limit, r.linear)
 	}
 	r.pos = end
 	if r.off = r.pos; r.view.IsText() {
@@ -263,16 +247,16 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	}
 	if n > 0 {
 		ev := Event{Data: buf[:n], Off: off, Raw: r.pos}
-		if r.view == output.ViewOutward {
-			ev.Masked = t.log.Mask(buf[:n], off, &r.counted)
+		if r.view == ViewOutward {
+			ev.Masked = l.maskText(buf[:n], off, &r.counted)
 		}
 		return ev, true, nil
 	}
-	if r.mark < t.log.Marks().End() && t.log.Marks().At(r.mark).Off <= r.pos {
-		return r.nextLocked(buf) // there were only cuts before the mark
+	if r.mark < l.marks.End() && l.marks.At(r.mark).Off <= r.pos {
+		return r.nextEvent(buf) // there were only cuts before the mark
 	}
 	if r.next != nil && r.next.Raw <= r.pos {
-		return r.nextLocked(buf) // there were only cuts before the screen
+		return r.nextEvent(buf) // there were only cuts before the screen
 	}
 	if r.ended {
 		return Event{}, false, io.EOF
@@ -284,10 +268,10 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 // end can be read. It may receive one value too many; it is never closed. Only the last
 // call of Ready has effect.
 func (r *Reader) Ready(min int) <-chan struct{} {
-	r.t.mu.Lock()
+	r.l.mu.Lock()
 	r.need = int64(max(min, 1))
-	now := r.dueLocked()
-	r.t.mu.Unlock()
+	now := r.due()
+	r.l.mu.Unlock()
 	if now {
 		r.signal()
 	}
@@ -296,46 +280,46 @@ func (r *Reader) Ready(min int) <-chan struct{} {
 
 // Pending returns the number of raw bytes between the reader and the newest byte.
 func (r *Reader) Pending() int64 {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	return r.endLocked() - r.pos
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	return r.end() - r.pos
 }
 
-// endLocked returns the raw offset up to which the reader can read, if it goes on at
+// end returns the raw offset up to which the reader can read, if it goes on at
 // once.
-func (r *Reader) endLocked() int64 {
-	log := r.t.log
-	if v := log.Redaction(); r.back && v != nil && v.Lazy() && v.Fed() < log.Texted() {
-		return log.Texted()
+func (r *Reader) end() int64 {
+	l := r.l
+	if v := l.redaction; r.back && v != nil && v.lazy && v.fed < l.texted {
+		return l.texted
 	}
-	return log.Frontier(r.view)
+	return l.frontier(r.view)
 }
 
 // Offset returns the reader's position as an offset of its view: that of the next byte it
 // returns, unless that byte is trimmed before.
 func (r *Reader) Offset() int64 {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
 	return r.off
 }
 
 // Raw returns the reader's position as a raw offset.
 func (r *Reader) Raw() int64 {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
 	return r.pos
 }
 
-// dueLocked reports whether the condition of the reader's last Ready is met.
-func (r *Reader) dueLocked() bool {
-	t := r.t
+// due reports whether the condition of the reader's last Ready is met.
+func (r *Reader) due() bool {
+	l := r.l
 	if r.need == 0 {
 		return false
 	}
-	end := r.endLocked()
-	marks := t.log.Marks()
+	end := r.end()
+	marks := &l.marks
 	marked := r.mark < marks.First() || r.mark < marks.End() && marks.At(r.mark).Off <= end
-	if r.back && r.need > 1 && t.ending.exit == nil {
+	if r.back && r.need > 1 && !l.exited {
 		marked = false // it waits for an amount
 	}
 	return end-r.pos >= r.need || r.closed || marked || r.ended
@@ -345,90 +329,78 @@ func (r *Reader) signal() {
 	change.Wake(r.ready)
 }
 
-// wakeLocked signals the readers whose condition is met.
-func (t *Terminal) wakeLocked() {
-	for r := range t.readers.open {
-		if r.dueLocked() {
-			r.need = 0
-			r.signal()
-		}
-	}
-}
-
-// resyncLocked moves a reader whose position was trimmed to the oldest line that is kept.
+// resync moves a reader whose position was trimmed to the oldest line that is kept.
 // If only marks were trimmed, the reader stays where it is.
-func (r *Reader) resyncLocked() error {
-	t, from := r.t, r.off
-	if start := t.log.Oldest(r.view); r.pos < start {
-		r.pos = t.log.LineStart(start, t.log.Known(r.view))
-		r.off = r.offsetLocked(r.pos)
-		r.mark = t.log.Marks().Search(r.pos)
-		if r.screens && t.lending.rules != nil {
-			r.next = t.log.OutwardFrom(r.pos)
+func (r *Reader) resync() error {
+	l, from := r.l, r.off
+	if start := l.oldestOf(r.view); r.pos < start {
+		r.pos = l.lineStart(start, l.known(r.view))
+		r.off = r.offset(r.pos)
+		r.mark = l.marks.Search(r.pos)
+		if r.screens && l.outward.rules != nil {
+			r.next = l.outwardFrom(r.pos)
 		}
 	}
-	r.mark = max(r.mark, t.log.Marks().First())
-	return r.laggedLocked(from)
+	r.mark = max(r.mark, l.marks.First())
+	return r.lagged(from)
 }
 
-// laggedLocked returns what the reader lost by moving to its position from a text offset.
-func (r *Reader) laggedLocked(from int64) *LaggedError {
-	open := r.t.commands.openAt(r.pos)
+// lagged returns what the reader lost by moving to its position from a text offset.
+func (r *Reader) lagged(from int64) *LaggedError {
+	open := r.l.history.openAt(r.pos)
 	for i := range open {
-		open[i].Show(r.rules.Redact)
+		open[i].Show(r.by.Rules.Redact)
 	}
 	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
 }
 
 // skipLead is how far before the new place of a reader in the background the search for
-// secrets begins, in bytes: as much as may be held back.
+// secrets begins, in bytes: as much as may be withheld.
 const skipLead = 4 << 10
 
 // Skip moves a reader in the background over output, so that at most keep raw bytes are
 // before it, from the start of a line on where there is one. It returns what the reader
 // lost; nil if it has not moved.
 func (r *Reader) Skip(keep int64) *LaggedError {
-	t := r.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	from, off, end := r.pos, r.off, t.log.Texted()
+	l := r.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, off, end := r.pos, r.off, l.texted
 	if end-from <= keep || r.closed {
 		return nil
 	}
-	r.pos = t.log.LineStart(max(end-keep, t.log.Start()), end)
-	r.off, r.mark = r.offsetLocked(r.pos), t.log.Marks().Search(r.pos)
-	if v := t.log.Redaction(); v != nil && v.Lazy() && v.Fed() < r.pos-skipLead {
-		t.log.RestartRedaction(r.pos - skipLead)
+	r.pos = l.lineStart(max(end-keep, l.log.Start()), end)
+	r.off, r.mark = r.offset(r.pos), l.marks.Search(r.pos)
+	if v := l.redaction; v != nil && v.lazy && v.fed < r.pos-skipLead {
+		l.restartRedaction(r.pos - skipLead)
 	}
-	return r.laggedLocked(off)
+	return r.lagged(off)
 }
 
 // Size returns the terminal's size at the reader's position.
 func (r *Reader) Size() Size {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	marks := r.t.log.Marks()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	marks := r.l.marks
 	for n := r.mark - 1; n >= marks.First(); n-- {
-		if m := marks.At(n); m.Kind == output.MarkResized {
+		if m := marks.At(n); m.Kind == MarkResized {
 			return m.Size
 		}
 	}
-	size, _, _ := r.t.log.Before()
-	return size
+	return r.l.before
 }
 
 // Dir returns the terminal's directory at the reader's position.
 func (r *Reader) Dir() string {
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	marks := r.t.log.Marks()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	marks := r.l.marks
 	for n := r.mark - 1; n >= marks.First(); n-- {
-		if m := marks.At(n); m.Kind == output.MarkCwd {
+		if m := marks.At(n); m.Kind == MarkCwd {
 			return m.Text
 		}
 	}
-	_, _, dir := r.t.log.Before()
-	return dir
+	return r.l.dir
 }
 
 // SeekText moves the reader to a text offset, before the marks there, as a host that
@@ -436,32 +408,31 @@ func (r *Reader) Dir() string {
 //
 // If there is no such offset yet, it moves the reader to the end and returns false.
 func (r *Reader) SeekText(text int64) bool {
-	t := r.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	end := t.log.Known(r.view)
-	known := text <= t.log.TextAt(end)
-	r.pos = min(max(t.log.RawAt(text), 0), end)
-	if r.off = max(text, 0); r.pos >= t.log.Start() {
-		r.off = r.offsetLocked(r.pos) // rounded down, or moved back to the end
+	l := r.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.known(r.view)
+	known := text <= l.cuts.textAt(end)
+	r.pos = min(max(l.cuts.rawAt(text), 0), end)
+	if r.off = max(text, 0); r.pos >= l.log.Start() {
+		r.off = r.offset(r.pos) // rounded down, or moved back to the end
 	}
 	// Marks at that text offset come before raw bytes that have no text.
-	r.mark = t.log.Marks().End()
-	for r.mark > t.log.Marks().First() && t.log.TextAt(t.log.Marks().At(r.mark-1).Off) >= text {
+	r.mark = l.marks.End()
+	for r.mark > l.marks.First() && l.cuts.textAt(l.marks.At(r.mark-1).Off) >= text {
 		r.mark--
 	}
 	r.ended, r.next = false, nil
 	if r.holds {
-		t.needLocked()
-		t.readers.makeRoom()
+		l.owner.Moved()
 	}
 	return known
 }
 
-// offsetLocked returns the offset of the view for a raw offset.
-func (r *Reader) offsetLocked(raw int64) int64 {
+// offset returns the offset of the view for a raw offset.
+func (r *Reader) offset(raw int64) int64 {
 	if r.view.IsText() {
-		return r.t.log.TextAt(raw)
+		return r.l.cuts.textAt(raw)
 	}
 	return raw
 }
@@ -471,23 +442,22 @@ func (r *Reader) offsetLocked(raw int64) int64 {
 // reader's later output together show the same as all output from the start. For
 // ViewOutward the screen is masked as the output is; if that is impossible, Replay is
 // empty and the screen is not exact.
-func (r *Reader) Oldest() (output.Screen, error) {
-	t := r.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (r *Reader) Oldest() (Screen, error) {
+	l := r.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if r.closed {
-		return output.Screen{}, io.ErrClosedPipe
+		return Screen{}, io.ErrClosedPipe
 	}
-	at := t.log.First()
-	if r.view == output.ViewOutward && t.lending.rules != nil {
-		t.log.MaskScreen(&at, t.lending.rules)
+	at := l.firstScreen()
+	if r.view == ViewOutward && l.outward.rules != nil {
+		l.maskScreen(&at, l.outward.rules)
 	}
 	r.pos, r.ended = at.Raw, false
-	r.off = r.offsetLocked(at.Raw)
-	r.mark = t.log.Marks().Search(at.Raw)
+	r.off = r.offset(at.Raw)
+	r.mark = l.marks.Search(at.Raw)
 	if r.holds {
-		t.needLocked()
-		t.readers.makeRoom()
+		l.owner.Moved()
 	}
 	return at, nil
 }
