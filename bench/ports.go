@@ -245,7 +245,7 @@ const portDoor = "/bench/port"
 func passToPort(h *host.Host, w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	port, _ := strconv.Atoi(q.Get("port"))
-	way, err := h.Port(rights.Principal{Role: rights.RoleAdmin}, q.Get("uri"), port)
+	way, err := h.Ports().Way(rights.Principal{Role: rights.RoleAdmin}, q.Get("uri"), port)
 	var a *http.Response
 	if err == nil {
 		out := r.Clone(r.Context())

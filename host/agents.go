@@ -25,9 +25,6 @@ func (h *Host) openAgents() {
 	h.agents = agents.New(o)
 }
 
-// Agents returns the door for agents.
-func (h *Host) Agents() *agents.Door { return h.agents }
-
 // forAgents implements agents.Host.
 type forAgents struct{ h *Host }
 

@@ -222,7 +222,7 @@ var doors = map[string]func(v *visitor, x target) string{
 		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodLentPorts, ahp.LentPortsParams{Channel: x.uri, Ports: []ahp.LentPort{}}, nil)))
 	},
 	"port": func(v *visitor, x target) string {
-		_, err := v.h.Port(v.p, x.uri, 3000)
+		_, err := v.h.Ports().Way(v.p, x.uri, 3000)
 		return fmt.Sprint(err)
 	},
 	"MCP fetch_page": func(v *visitor, x target) string {

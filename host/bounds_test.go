@@ -263,7 +263,7 @@ func TestGuessedLinks(t *testing.T) {
 	if wrong < 10 || wrong > most || wrong+limited != 100 {
 		t.Errorf("answers %v, want about 10 that were looked at", count)
 	}
-	if r, _ := ask(t, url, pressing(url, h.Launch(rights.Principal{}))); r.StatusCode != http.StatusSeeOther {
+	if r, _ := ask(t, url, pressing(url, h.Page().Launch(rights.Principal{}))); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("a good link from there: %d", r.StatusCode)
 	}
 	mu.Lock()

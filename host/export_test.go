@@ -14,7 +14,6 @@ import (
 	"tether/host/output"
 	"tether/host/page"
 	"tether/host/rights"
-	"tether/host/runs"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -236,14 +235,8 @@ func (h *Host) BuiltWith(scripts bool) {
 	h.page = page.New(o)
 }
 
-// GuestAsksForRuns has a guest with a link to a terminal ask about earlier runs.
-func GuestAsksForRuns(ctx context.Context, uri string) error {
-	_, err := (&Host{}).callRuns(ctx, rights.Principal{Guest: uri, Role: rights.RoleObserver}, runs.Question{})
-	return err
-}
-
-// Ports is the way to the lent ports of the client with that id.
-func (h *Host) Ports(id string) (http.RoundTripper, error) {
+// MachinePorts is the way to the lent ports of the client with that id.
+func (h *Host) MachinePorts(id string) (http.RoundTripper, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.clients[id].portsLocked()

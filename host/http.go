@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"tether/host/admission"
 	"tether/host/link"
@@ -10,6 +11,30 @@ import (
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
+
+// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise the
+// host's other doors: the page for people, the door for agents, and those of
+// page.Page.Handle.
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.page.ServesPreview(r) {
+		h.page.ServeHTTP(w, r)
+		return
+	}
+	r = mcp.AtPath(r)
+	if isWebSocket(r) {
+		if why := h.admits(r, nil); why != nil {
+			h.checks.Refuse(w, r, why)
+			return
+		}
+		h.socket(w, r)
+		return
+	}
+	h.page.ServeHTTP(w, r)
+}
+
+func isWebSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
 
 // socket serves a client's WebSocket until it ends, on any path. A request without a
 // token is answered 401, one with a wrong token 403, both before the upgrade, and 429

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 
@@ -29,16 +28,6 @@ func (h *Host) openPorts() {
 		o.Unlapsed, o.Dial = h.unlapsed, h.opts.Nodes.Dial
 	}
 	h.ports = ports.New(o)
-}
-
-// ServeNode serves the requests of another node for lent ports of machines here, until
-// the stream or ctx ends.
-func (h *Host) ServeNode(ctx context.Context, stream net.Conn) { h.ports.ServeNode(ctx, stream) }
-
-// Port returns the way to a lent port of the terminal with that URI for a principal, or
-// one of the errors of package ports.
-func (h *Host) Port(p rights.Principal, uri string, port int) (*ports.Way, error) {
-	return h.ports.Way(p, uri, port)
 }
 
 // portTerminals implements ports.Terminals.

@@ -130,7 +130,7 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 		"a guest of another port":     {withPort, "", 3000, ports.ErrUnseen},
 		"a guest of another terminal": {s.of["guest.another"], "", 8080, ports.ErrUnseen},
 	} {
-		way, err := h.Port(c.p, webURI, c.port)
+		way, err := h.Ports().Way(c.p, webURI, c.port)
 		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.err)
 		}
@@ -149,7 +149,7 @@ func TestPortsAreForThoseWhoSeeTheTerminal(t *testing.T) {
 			t.Errorf("%s: the machine is told %s and %s, want %s and %s", name, got, r.Header.Get(ahp.PortsReader), want, c.reader)
 		}
 	}
-	if _, err := h.Port(s.of["agent.helper.ann"], "ahp-terminal:/none", 3000); !errors.Is(err, ports.ErrUnseen) {
+	if _, err := h.Ports().Way(s.of["agent.helper.ann"], "ahp-terminal:/none", 3000); !errors.Is(err, ports.ErrUnseen) {
 		t.Errorf("a terminal that does not exist: %v", err)
 	}
 	if ports := h.Lent()[0].Ports; fmt.Sprint(ports) != "[{{3000 false} 0 3} {{8080 false} 0 1}]" {
@@ -196,7 +196,7 @@ func TestPortsEndWithTheRight(t *testing.T) {
 			s := newStaff(true, "machine.laptop.ann", "agent.ci.bob")
 			h, url := serve(t, host.Options{Access: s, People: s})
 			l := lendPorts(t, url, "machine.laptop.ann", download, 3000)
-			way := must.Get(h.Port(s.of["agent.ci.bob"], webURI, 3000))(t)
+			way := must.Get(h.Ports().Way(s.of["agent.ci.bob"], webURI, 3000))(t)
 			a := must.Get(askLent(t, way, "/"))(t)
 			defer a.Body.Close()
 			must.Get(io.ReadFull(a.Body, make([]byte, 100<<10)))(t)
@@ -250,7 +250,7 @@ func TestManyRequestsForAPort(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}, 3000)
-	way := must.Get(h.Port(s.of["agent.helper.ann"], webURI, 3000))(t)
+	way := must.Get(h.Ports().Way(s.of["agent.helper.ann"], webURI, 3000))(t)
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {

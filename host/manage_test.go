@@ -251,7 +251,7 @@ func TestEndingTakesAPerson(t *testing.T) {
 	cookies := map[string]string{"by a token": launchedAs(t, h, url, ann)}
 	for _, proof := range []rights.Proof{rights.ProofNone, rights.ProofMissing, rights.ProofNow} {
 		w := httptest.NewRecorder()
-		h.LogIn(w, httptest.NewRequest(http.MethodGet, "https://host.example/", nil), ann, "tetherlogin_x", proof)
+		h.Page().LogIn(w, httptest.NewRequest(http.MethodGet, "https://host.example/", nil), ann, "tetherlogin_x", proof)
 		cookies[string(proof)] = w.Result().Cookies()[0].Name + "=" + w.Result().Cookies()[0].Value
 	}
 	for name, want := range map[string]struct {

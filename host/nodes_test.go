@@ -167,12 +167,12 @@ func TestAgentsOfOtherNodes(t *testing.T) {
 	laptop := connect(t, h, "laptop", viewOptions{resume: true})
 	must.Do(t, laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
 		ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil))
-	stated := h.AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"},{"name":"ann","role":"observer"}]}`))
+	stated := h.Callers().AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"},{"name":"ann","role":"observer"}]}`))
 	if got := string(stated); !strings.Contains(got, `"agent":{"name":"bot","role":"operator"},"client":"laptop"`) || strings.Contains(got, "ann") {
 		t.Errorf("offered %s", got)
 	}
 	call := func(from, agent string) string {
-		return string(h.AnswerCall(t.Context(), []byte(`{"from":"`+from+`","id":"1","client":"laptop","tool":"run","agent":`+agent+`}`)))
+		return string(h.Callers().AnswerCall(t.Context(), []byte(`{"from":"`+from+`","id":"1","client":"laptop","tool":"run","agent":`+agent+`}`)))
 	}
 	const bot = `{"name":"bot","role":"operator"}`
 	for _, who := range [][2]string{{"other", `{"name":"ann","role":"observer"}`}, {"other", `{"name":"bot","role":"admin"}`}, {"other", `{"name":"eve","role":"operator"}`}, {"third", bot}} {
@@ -183,7 +183,7 @@ func TestAgentsOfOtherNodes(t *testing.T) {
 	if got := call("other", bot); got != "R" {
 		t.Errorf("the agent that the node has: %q", got)
 	}
-	h.AnswerTools(t.Context(), []byte(`{"from":"other"}`))
+	h.Callers().AnswerTools(t.Context(), []byte(`{"from":"other"}`))
 	if all := listSessions(t, laptop); len(all) != 1 {
 		t.Errorf("sessions when the agent has gone: %+v", all)
 	}
@@ -198,10 +198,10 @@ func TestNodesThatAskNoMore(t *testing.T) {
 		must.Do(t, laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
 			ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil))
 		state := func() {
-			h.AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"}]}`))
+			h.Callers().AnswerTools(t.Context(), []byte(`{"from":"other","agents":[{"name":"bot","role":"operator"}]}`))
 		}
 		call := func() string {
-			return string(h.AnswerCall(t.Context(), []byte(`{"from":"other","id":"1","client":"laptop","tool":"run","hold":1000,"agent":{"name":"bot","role":"operator"}}`)))
+			return string(h.Callers().AnswerCall(t.Context(), []byte(`{"from":"other","id":"1","client":"laptop","tool":"run","hold":1000,"agent":{"name":"bot","role":"operator"}}`)))
 		}
 		state()
 		if got := call(); got != "R" {

@@ -8,10 +8,14 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/agents"
 	"tether/host/login"
 	"tether/host/page"
+	"tether/host/ports"
 	"tether/host/preview"
 	"tether/host/rights"
+	"tether/host/runs"
+	"tether/host/sessions"
 	"tether/host/web"
 )
 
@@ -28,7 +32,7 @@ func (h *Host) pageOptions() page.Options {
 		Previews: h.opts.Previews, NoPreviews: h.opts.NoPreviews, Shut: h.shut, Ports: h.ports,
 		Register: h.opts.Register, Pushes: h.opts.Pushes, Provider: h.opts.Provider,
 		Scripts: web.Complete(), StallTime: h.opts.StallTime, Done: h.ctx.Done(),
-		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.Send, Runs: h.pageRuns,
+		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.Send, Runs: h.runs,
 		Audit: h.auditRequest,
 		Bug:   h.toolBug, Log: h.log,
 	}
@@ -55,24 +59,25 @@ func (h *Host) shut() *preview.Problem {
 	return nil
 }
 
-// ServesPreview is page.Page.ServesPreview.
-func (h *Host) ServesPreview(r *http.Request) bool { return h.page.ServesPreview(r) }
+// The rooms of a host that its operator's parts, and other nodes, use.
 
-// Launch is page.Page.Launch.
-func (h *Host) Launch(p rights.Principal) string { return h.page.Launch(p) }
+// Page returns what browsers get. The host closes it.
+func (h *Host) Page() *page.Page { return h.page }
 
-// LogIn is page.Page.LogIn.
-func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p rights.Principal, token string, proof rights.Proof) {
-	h.page.LogIn(w, r, p, token, proof)
-}
+// Logins returns the browsers that are logged in. The host closes it.
+func (h *Host) Logins() *login.Table { return h.logins }
 
-// LoginRefused is page.Page.LoginRefused.
-func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
-	h.page.LoginRefused(w, status, why)
-}
+// Agents returns the door for agents. The host closes it.
+func (h *Host) Agents() *agents.Door { return h.agents }
 
-// LoginOf is login.Table.Of.
-func (h *Host) LoginOf(b login.Browser) (p rights.Principal, ok bool) { return h.logins.Of(b) }
+// Callers returns the agents that call tools in sessions, for other nodes.
+func (h *Host) Callers() *sessions.Agents { return h.callers }
+
+// Ports returns the ways to lent ports. The host closes them.
+func (h *Host) Ports() *ports.Ports { return h.ports }
+
+// Runs returns who answers questions about earlier runs, for other nodes.
+func (h *Host) Runs() *runs.Runs { return h.runs }
 
 // Sees reports whether a principal may see a terminal now.
 func (h *Host) Sees(p rights.Principal, id string) bool {

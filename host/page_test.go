@@ -149,7 +149,7 @@ func pressing(url, link string) visit {
 // launchedAs logs in by a link and returns the cookie.
 func launchedAs(t *testing.T, h *host.Host, url string, p rights.Principal) string {
 	t.Helper()
-	r, _ := ask(t, url, pressing(url, h.Launch(p)))
+	r, _ := ask(t, url, pressing(url, h.Page().Launch(p)))
 	all := r.Cookies()
 	if r.StatusCode != http.StatusSeeOther || len(all) != 1 || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Secure != strings.HasPrefix(all[0].Name, "__Host-") {
 		t.Fatalf("status %d, cookies %v", r.StatusCode, all)
@@ -181,7 +181,7 @@ func TestCookiesGoByHTTPSAlone(t *testing.T) {
 			defer s.Close()
 			client := s.Client()
 			client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-			_, code, _ := strings.Cut(h.Launch(rights.Principal{}), "#")
+			_, code, _ := strings.Cut(h.Page().Launch(rights.Principal{}), "#")
 			for by, value := range map[string]string{"code": code, "token": secret} {
 				r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{by: {value}}.Encode())))(t)
 				r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {s.URL}}
@@ -265,7 +265,7 @@ func TestSessionsOfThePage(t *testing.T) {
 // cookie, and the link works on; its code is in no request but that of the button.
 func TestALinkThatOthersOpenFirst(t *testing.T) {
 	h, url := serve(t, host.Options{Token: secret})
-	link := h.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver})
+	link := h.Page().Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver})
 	_, code, _ := strings.Cut(link, "#")
 	if !strings.HasPrefix(link, "/launch#") || len(code) < 26 {
 		t.Fatalf("the link is %s", link)

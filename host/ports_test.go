@@ -50,7 +50,7 @@ func askPort(t *testing.T, h *host.Host, id, path string) (*http.Response, error
 
 func askPortIn(ctx context.Context, t *testing.T, h *host.Host, id, path string) (*http.Response, error) {
 	t.Helper()
-	way, err := h.Ports(id)
+	way, err := h.MachinePorts(id)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func pushing(t *testing.T) *pushes {
 			return webhook.OpenKinds(p.host.Agents())(ctx, who, r)
 		},
 		Audit: func(ev rights.AuditEvent) { p.record <- ev.Type + " " + ev.Name + ": " + ev.Detail },
-		Push: &webhook.Push{SigningKey: key, Login: func(b login.Browser) (rights.Principal, bool) { return p.host.LoginOf(b) },
+		Push: &webhook.Push{SigningKey: key, Login: func(b login.Browser) (rights.Principal, bool) { return p.host.Logins().Of(b) },
 			Sees: func(who rights.Principal, id string) bool { return p.host.Sees(who, id) }}})
 	if err != nil {
 		t.Fatal(err)
@@ -265,12 +265,12 @@ func TestLoginsOfNotifications(t *testing.T) {
 		"another own token":     {token, "", -time.Hour, "false"},
 		"logged out":            {token, "ann", time.Hour, "false"},
 	} {
-		p, ok := h.LoginOf(login.Browser{Cookie: cookie, Token: c.token[:], Name: c.who, Until: time.Now().Add(c.left)})
+		p, ok := h.Logins().Of(login.Browser{Cookie: cookie, Token: c.token[:], Name: c.who, Until: time.Now().Add(c.left)})
 		if got := fmt.Sprint(p.Name, " ", p.Role, " ", ok); got != c.want && !(c.want == "false" && !ok) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if _, ok := h.LoginOf(login.Browser{Token: []byte("short"), Until: time.Now()}); ok {
+	if _, ok := h.Logins().Of(login.Browser{Token: []byte("short"), Until: time.Now()}); ok {
 		t.Error("a short hash was taken")
 	}
 }

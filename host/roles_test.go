@@ -283,7 +283,7 @@ func TestRightTokensPassDuringGuesses(t *testing.T) {
 	users := newUsers("observer-o")
 	h, url := serve(t, host.Options{Access: users, Token: secret})
 	cookie := launchedAs(t, h, url, rights.Principal{Name: "o", Role: rights.RoleObserver})
-	link := h.Launch(rights.Principal{Name: "o", Role: rights.RoleObserver})
+	link := h.Page().Launch(rights.Principal{Name: "o", Role: rights.RoleObserver})
 	guess := func() int { r, _ := ask(t, url, visit{path: "/mcp?tkn=guess"}); return r.StatusCode }
 	for range 200 {
 		if guess() == http.StatusTooManyRequests {

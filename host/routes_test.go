@@ -110,7 +110,7 @@ func TestRoutes(t *testing.T) {
 // loggedIn logs an observer's browser in and returns its cookie.
 func loggedIn(t *testing.T, h *host.Host) string {
 	t.Helper()
-	_, code, _ := strings.Cut(h.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver}), "#")
+	_, code, _ := strings.Cut(h.Page().Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver}), "#")
 	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9187/login", strings.NewReader("code="+code))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "http://127.0.0.1:9187")

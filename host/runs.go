@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 
@@ -15,24 +14,15 @@ import (
 // Earlier runs of lent terminals: package runs asks their machines. This file decides
 // which machines a reader may ask, and who the reader is for them.
 
-var errNoGuest = errors.New("guests see what runs now, and no earlier runs")
-
 // runsMachines implements runs.Machines.
 type runsMachines struct{ h *Host }
-
-// readerOf returns the principal that asks.
-func readerOf(q *runs.Question) rights.Principal {
-	p := q.Reader.Principal()
-	p.Steward = q.Steward
-	return p
-}
 
 // Asked implements runs.Machines.
 func (m runsMachines) Asked(q *runs.Question) (all []runs.Machine) {
 	h := m.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.roster.Viewer(readerOf(q))
+	v := h.roster.Viewer(q.Principal())
 	withdrawn := map[*client][]rights.Grantee{}
 	var about *client
 	for t := range h.everyLocked() {
@@ -58,7 +48,7 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 	h := m.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.roster.Viewer(readerOf(q))
+	v := h.roster.Viewer(q.Principal())
 	for t := range h.everyLocked() {
 		if name := t.creator.Machine(); t.isAway() && !slices.Contains(away, name) {
 			if _, ok := v.Sees(t.subject, h.roster); ok {
@@ -84,22 +74,8 @@ func (h *Host) readerLocked(v *rights.Viewer, owner *rights.Principal, withdrawn
 	return r
 }
 
-// AnswerRuns answers another node's question about earlier runs.
-func (h *Host) AnswerRuns(ctx context.Context, question []byte) []byte {
-	return h.runs.AnswerNode(ctx, question)
-}
-
 // CallRuns implements agenttools.FarKeeper.
 func (w *watched) CallRuns(ctx context.Context, tool string, args json.RawMessage, shows int) (any, error) {
 	w.h.audit(rights.AuditCalled, remote{principal: w.p}, rights.AuditEvent{Detail: tool})
-	return w.h.callRuns(ctx, w.p, runs.Question{Tool: tool, Args: args, Shows: shows})
-}
-
-// callRuns carries out a call of a tool of runs for a principal.
-func (h *Host) callRuns(ctx context.Context, p rights.Principal, q runs.Question) (any, error) {
-	if p.Guest != "" || !p.May(rights.See) {
-		return nil, errNoGuest
-	}
-	q.Reader, q.Steward = p.Named(), p.Steward
-	return h.runs.Call(ctx, q)
+	return w.h.runs.CallFor(ctx, w.p, runs.Question{Tool: tool, Args: args, Shows: shows})
 }

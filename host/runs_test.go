@@ -12,6 +12,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/rights"
+	"tether/host/runs"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -259,7 +260,7 @@ func TestManyQuestionsAboutRuns(t *testing.T) {
 // Guests do not: they see what runs now.
 func TestGuestsAskForNoRuns(t *testing.T) {
 	s := newStaff(true, "machine.laptop.ann", "observer.screen.ann", "observer.other.bob", "agent.helper.ann")
-	_, url := serve(t, host.Options{Access: s, People: s})
+	h, url := serve(t, host.Options{Access: s, People: s})
 	k := keeps(t, url, "machine.laptop.ann", "laptop", "{}")
 	k.answers(func(p ahp.RunsParams) any {
 		if p.Tool == "verdict" {
@@ -281,7 +282,7 @@ func TestGuestsAskForNoRuns(t *testing.T) {
 	if answer, body := ask(t, url, visit{path: path, token: "agent.helper.ann"}); answer.StatusCode != 403 || len(k.asked) != asked {
 		t.Errorf("an agent at the page: %d %s", answer.StatusCode, body)
 	}
-	if err := host.GuestAsksForRuns(t.Context(), "ahp-terminal:/dev"); err == nil || !strings.HasPrefix(err.Error(), "guests see what runs now") {
+	if _, err := h.Runs().CallFor(t.Context(), rights.Principal{Guest: "ahp-terminal:/dev", Role: rights.RoleObserver}, runs.Question{}); err == nil || !strings.HasPrefix(err.Error(), "guests see what runs now") {
 		t.Errorf("a guest: %v", err)
 	}
 	k.close()

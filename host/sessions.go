@@ -1,8 +1,6 @@
 package host
 
 import (
-	"context"
-
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/channel"
@@ -47,21 +45,6 @@ func (h *Host) NewSession(title string) (*sessions.Caller, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sessions.Add(title)
-}
-
-// FollowTools tells a node which agents are here and asks it for the tools that they may
-// call, until ctx ends.
-func (h *Host) FollowTools(ctx context.Context, node string) { h.callers.Follow(ctx, node) }
-
-// AnswerTools and AnswerCall answer other nodes about sessions.AboutTools and
-// sessions.AboutCall.
-func (h *Host) AnswerTools(ctx context.Context, question []byte) []byte {
-	return h.callers.AnswerTools(ctx, question)
-}
-
-// AnswerCall is described at AnswerTools.
-func (h *Host) AnswerCall(ctx context.Context, question []byte) []byte {
-	return h.callers.AnswerCall(ctx, question)
 }
 
 // hostShells implements sessions.Shells.

@@ -98,10 +98,10 @@ func (s *settings) openProvider(o *host.Options) (p *provider, err error) {
 	options := oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
 		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Approve: approveAs(s.places(path)),
 		OnLogin: func(w http.ResponseWriter, r *http.Request, who rights.Principal, token string, proof rights.Proof) {
-			p.host.LogIn(w, r, who, token, proof)
+			p.host.Page().LogIn(w, r, who, token, proof)
 		},
 		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) {
-			p.host.LoginRefused(w, status, why)
+			p.host.Page().LoginRefused(w, status, why)
 		},
 		Noted: func(r *http.Request) bool { return p.host.Noted(r) }, Audit: o.Audit, Logger: o.Logger}
 	if s.node == nil {

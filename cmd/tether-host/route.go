@@ -48,20 +48,20 @@ func readyz(ctx context.Context, n *cluster.Node) http.HandlerFunc {
 // provider unless they are nil. Pairing is served below every path, where a proxy may
 // have put the host.
 func route(ctx context.Context, h *host.Host, door *devices.Door, idp *provider, n *cluster.Node) http.Handler {
-	h.Handle("GET /healthz", http.HandlerFunc(healthz))
-	h.Handle("GET /readyz", readyz(ctx, n))
+	h.Page().Handle("GET /healthz", http.HandlerFunc(healthz))
+	h.Page().Handle("GET /readyz", readyz(ctx, n))
 	if idp != nil {
 		logins := whileReached(idp, n)
-		h.Handle(oidc.Path, logins)
-		h.Handle(oidc.Path+"/", logins)
-		h.Handle(oidc.Path+"/logout", idp) // ends rights, so it is always served
+		h.Page().Handle(oidc.Path, logins)
+		h.Page().Handle(oidc.Path+"/", logins)
+		h.Page().Handle(oidc.Path+"/logout", idp) // ends rights, so it is always served
 	}
 	if door == nil {
 		return h
 	}
-	h.Handle(pairing.Path, whileReached(door, n))
+	h.Page().Handle(pairing.Path, whileReached(door, n))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, what, ok := strings.Cut(r.URL.Path, pairing.Path); ok && !h.ServesPreview(r) {
+		if _, what, ok := strings.Cut(r.URL.Path, pairing.Path); ok && !h.Page().ServesPreview(r) {
 			r = r.Clone(r.Context())
 			r.URL.Path, r.URL.RawPath = pairing.Path+what, ""
 		}

@@ -169,7 +169,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer idp.run(ctx, h)()
 	defer hooks.run(ctx, h)()
 	if p.cred.made || p.cred.file != "" {
-		page += h.Launch(rights.Principal{Role: rights.RoleAdmin})
+		page += h.Page().Launch(rights.Principal{Role: rights.RoleAdmin})
 	}
 	if err := announce(url, typed, page, p.cred, stdout, stderr); err != nil {
 		return err

@@ -82,7 +82,7 @@ func (s *settings) openPushes(h *hooks, options webhook.Options, path string, o 
 		return err
 	}
 	options.Push = &webhook.Push{SigningKey: key, Contact: s.contact(),
-		Login: func(b login.Browser) (rights.Principal, bool) { return h.host.LoginOf(b) },
+		Login: func(b login.Browser) (rights.Principal, bool) { return h.host.Logins().Of(b) },
 		Sees:  func(p rights.Principal, terminal string) bool { return h.host.Sees(p, terminal) }}
 	options.Open = func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 		return webhook.OpenKinds(h.host.Agents())(ctx, p, r)

@@ -62,12 +62,12 @@ func (n *Node) Run(ctx context.Context, h *host.Host) error {
 	n.mu.Lock()
 	n.host = h
 	if n.streams == nil {
-		n.streams = h.ServeNode
+		n.streams = h.Ports().ServeNode
 	}
 	n.mu.Unlock()
-	n.Answer(sessions.AboutTools, h.AnswerTools)
-	n.Answer(sessions.AboutCall, h.AnswerCall)
-	n.Answer(runs.About, h.AnswerRuns)
+	n.Answer(sessions.AboutTools, h.Callers().AnswerTools)
+	n.Answer(sessions.AboutCall, h.Callers().AnswerCall)
+	n.Answer(runs.About, h.Runs().AnswerNode)
 	var subs []*nats.Subscription
 	handlers := map[string]nats.MsgHandler{
 		n.subject("hello"):                  func(m *nats.Msg) { n.heard(ctx, m) },
@@ -162,7 +162,7 @@ func (n *Node) heard(ctx context.Context, m *nats.Msg) {
 		defer close(p.ended)
 		var requests sync.WaitGroup
 		requests.Go(func() { n.followList(asking, p) })
-		requests.Go(func() { n.host.FollowTools(asking, p.id) })
+		requests.Go(func() { n.host.Callers().Follow(asking, p.id) })
 		requests.Wait()
 	})
 }

@@ -76,7 +76,7 @@ func devServer(w http.ResponseWriter, r *http.Request) {
 // askAt asks the port at a node.
 func askAt(t *testing.T, n *node, path string, change func(*http.Request)) (*http.Response, error) {
 	t.Helper()
-	way, err := n.Port(rights.Principal{}, lent, 3000)
+	way, err := n.Ports().Way(rights.Principal{}, lent, 3000)
 	if err != nil {
 		return nil, err
 	}

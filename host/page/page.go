@@ -22,6 +22,7 @@ import (
 	"tether/host/ports"
 	"tether/host/preview"
 	"tether/host/rights"
+	"tether/host/runs"
 	"tether/internal/bounded"
 )
 
@@ -116,8 +117,7 @@ type Options struct {
 	// Send waits for memory for an answer of up to that many bytes, and returns for how
 	// many there is room, until done is called.
 	Send func(ctx context.Context, p rights.Principal, bytes int64) (room int, done func(), err error)
-	// Runs asks a terminal's machine for its earlier runs.
-	Runs func(ctx context.Context, p rights.Principal, t Terminal) Runs
+	Runs *runs.Runs
 	// Audit records what a principal does; by is the zero value if nobody is known.
 	Audit func(kind string, r *http.Request, by rights.Principal, ev rights.AuditEvent)
 	// Bug logs a panic that output has caused.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"tether/agenttools"
 	"tether/host/admission"
 	"tether/host/rights"
+	"tether/host/runs"
 	"tether/screen"
 )
 
@@ -129,8 +131,8 @@ func (pg *Page) serveState(w http.ResponseWriter, r *http.Request, p rights.Prin
 	return nil
 }
 
-// Runs is what the page shows of a terminal's earlier runs.
-type Runs struct {
+// earlier is what the page shows of a terminal's earlier runs.
+type earlier struct {
 	Runs    []agenttools.Run `json:"runs"`
 	More    bool             `json:"more,omitempty"`
 	Verdict *verdict.Verdict `json:"verdict,omitempty"` // of the terminal, or of the newest command in it
@@ -147,6 +149,28 @@ func (pg *Page) runs(w http.ResponseWriter, r *http.Request, p rights.Principal)
 	if pg.first(p.Name + " runs " + t.URI()) { // the page asks repeatedly
 		pg.opts.Audit(rights.AuditCalled, r, p, rights.AuditEvent{Terminal: t.URI(), Detail: "list_runs"})
 	}
-	admission.AnswerJSON(w, pg.opts.Runs(r.Context(), p, t))
+	admission.AnswerJSON(w, pg.runsOf(r.Context(), p, t))
 	return nil
+}
+
+// runsMax is how many runs the page gets.
+const runsMax = 100
+
+// runsOf asks a terminal's machine for its earlier runs and its verdict.
+func (pg *Page) runsOf(ctx context.Context, p rights.Principal, t Terminal) earlier {
+	out := earlier{Runs: []agenttools.Run{}}
+	q := runs.Question{Tool: "list_runs", Terminal: t.URI(), Named: t.Info().Machine, Args: json.RawMessage(`{"max":100}`), Shows: runs.MaxShows}
+	a, err := pg.opts.Runs.CallFor(ctx, p, q)
+	if list, ok := a.(*agenttools.RunsAnswer); ok && err == nil {
+		out.Runs, out.More = list.Runs[:min(len(list.Runs), runsMax)], list.More
+		q.Tool, q.Args = "verdict", json.RawMessage(`{}`)
+		a, err = pg.opts.Runs.CallFor(ctx, p, q)
+	}
+	if v, ok := a.(*agenttools.VerdictAnswer); ok && err == nil && len(v.Series) > 0 {
+		out.Verdict = &v.Series[0]
+	}
+	if err != nil {
+		out.Why = err.Error()
+	}
+	return out
 }

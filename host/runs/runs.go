@@ -42,7 +42,10 @@ const (
 	maxBetween = 900 << 10        // of a node's answer to another one
 )
 
-var errMany = errors.New("too many questions about earlier runs at a time: try again")
+var (
+	errMany    = errors.New("too many questions about earlier runs at a time: try again")
+	errNoGuest = errors.New("guests see what runs now, and no earlier runs")
+)
 
 // Options configure Runs. Machines is required.
 type Options struct {
@@ -89,6 +92,13 @@ type Question struct {
 	Shows    int             `json:"shows,omitempty"` // bytes of the answer that the reader gets
 }
 
+// Principal returns the principal that asks.
+func (q *Question) Principal() rights.Principal {
+	p := q.Reader.Principal()
+	p.Steward = q.Steward
+	return p
+}
+
 // machineAnswer is what a machine has answered.
 type machineAnswer struct {
 	Machine string         `json:"machine"`
@@ -104,6 +114,15 @@ type Runs struct {
 
 // New returns Runs.
 func New(o Options) *Runs { return &Runs{opts: o, slots: bounded.Slots{Each: atOnce}} }
+
+// CallFor is Call for a principal, who becomes the question's reader.
+func (r *Runs) CallFor(ctx context.Context, p rights.Principal, q Question) (any, error) {
+	if p.Guest != "" || !p.May(rights.See) {
+		return nil, errNoGuest
+	}
+	q.Reader, q.Steward = p.Named(), p.Steward
+	return r.Call(ctx, q)
+}
 
 // Call returns the answer of the machines that the question is about, here and at other
 // nodes: a pointer to the tool's answer in package agenttools. It takes at most 15 s. An

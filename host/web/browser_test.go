@@ -363,7 +363,7 @@ func (s *site) follow(b *browser, link string) {
 // login opens the page by a link.
 func (s *site) login(b *browser) {
 	s.t.Helper()
-	s.follow(b, s.host.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver}))
+	s.follow(b, s.host.Page().Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver}))
 	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
 }
 

@@ -526,7 +526,7 @@ func TestPageWithoutScripts(t *testing.T) {
 	s := newSite(t, host.Options{})
 	s.act(s.lendAs(s.machine, "laptop", "dev", "<b>dev</b>"), print("\x1b[32mready\x1b[0m\r\n"))
 	b.do("open", args{"script": false}, nil)
-	link := s.host.Launch(rights.Principal{Role: rights.RoleObserver})
+	link := s.host.Page().Launch(rights.Principal{Role: rights.RoleObserver})
 	b.do("goto", args{"url": s.server.URL + link}, nil)
 	b.do("click", args{"selector": "#code"}, nil)
 	b.do("type", args{"text": strings.TrimPrefix(link, "/launch#")}, nil)
@@ -554,7 +554,7 @@ func TestLaunchLinkInABrowser(t *testing.T) {
 		t.Errorf("without a link: %d", status)
 	}
 	b.shot("13-login")
-	link := s.host.Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver})
+	link := s.host.Page().Launch(rights.Principal{Name: "ann", Role: rights.RoleObserver})
 	s.follow(b, link)
 	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
 	var cookies []struct {

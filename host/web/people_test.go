@@ -46,7 +46,7 @@ func TestPageOfPeople(t *testing.T) {
 	}
 	s := newSite(t, host.Options{Register: kept, Secure: true})
 	b.do("open", nil, nil)
-	s.follow(b, s.host.Launch(rights.Principal{Role: rights.RoleAdmin}))
+	s.follow(b, s.host.Page().Launch(rights.Principal{Role: rights.RoleAdmin}))
 	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
 	b.do("goto", args{"url": s.server.URL + "/people"}, nil)
 	b.wait("document.querySelectorAll('tbody tr').length >= 1002")
@@ -88,7 +88,7 @@ func TestPageSeparatesMineAndShared(t *testing.T) {
 	s := newSite(t, host.Options{People: people, Register: &register{}})
 	s.lend(s.machine, "laptop", "web")
 	b.do("open", nil, nil)
-	s.follow(b, s.host.Launch(rights.Principal{Role: rights.RoleAdmin}))
+	s.follow(b, s.host.Page().Launch(rights.Principal{Role: rights.RoleAdmin}))
 	b.wait("document.querySelectorAll('nav a').length === 1")
 	if text := b.text("document.querySelector('nav').innerText"); !strings.HasPrefix(strings.ToLower(text), "my machines") || strings.Contains(text, "Shared with me") {
 		t.Errorf("the list:\n%s", text)

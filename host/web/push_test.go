@@ -85,7 +85,7 @@ func newPushSite(t *testing.T) *pushSite {
 		Open: func(ctx context.Context, p rights.Principal, r webhook.Request) (webhook.Source, bool, error) {
 			return webhook.OpenKinds(s.host.Agents())(ctx, p, r)
 		},
-		Push: &webhook.Push{SigningKey: key, Login: func(b login.Browser) (rights.Principal, bool) { return s.host.LoginOf(b) },
+		Push: &webhook.Push{SigningKey: key, Login: func(b login.Browser) (rights.Principal, bool) { return s.host.Logins().Of(b) },
 			Sees: func(p rights.Principal, id string) bool { return s.host.Sees(p, id) }}})
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ const layers = `
 	host/rights, internal/bounded, internal/loopback < host/admission;
 	host/admission, internal/change < host/login;
 	agent/verdict, agenttools, events, host/login, host/web, host/webpush, internal/jsonspan, mcp < host/page;
-	host/ports < host/page;
+	host/ports, host/runs < host/page;
 	events, host/link, jsonrpc/wsconn < host/agents;
 	host/agents < host;
 	host/agents, host/page, host/webpush < host/webhook;
