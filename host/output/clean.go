@@ -2,7 +2,6 @@ package output
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	"tether/internal/jsonspan"
 )
@@ -37,13 +36,9 @@ func (t *Text) skip(n int64) bool {
 	case n <= 0:
 		return true
 	}
-	text, _ := jsonspan.AppendUnquote(nil, t.Quoted)
-	for n < int64(len(text)) && !utf8.RuneStart(text[n]) {
-		n++
-	}
-	rest := requote(text[n:])
-	rest.By, rest.found.OSC = t.By, t.found.OSC
-	*t = rest
+	at, size := jsonspan.Skip(t.Quoted[1:len(t.Quoted)-1], int(n))
+	t.Quoted = append([]byte{'"'}, t.Quoted[1+at:]...)
+	t.found = jsonspan.Check{Size: t.Size() - size, UTF8: true, OSC: t.found.OSC}
 	return true
 }
 

@@ -234,27 +234,9 @@ func (c *content) viewSince(max int, pos int64) (parts []part, from int64) {
 		if p.command = nil; p.size == 0 {
 			break
 		}
-		from += int64(p.skip(int(min(pos-from, int64(p.size)))))
+		from += int64(p.cutHead(int(min(pos-from, int64(p.size))), jsonspan.Skip, new([]run)))
 	}
 	return parts, from
-}
-
-// skip drops n bytes from the front of p, or a few more up to the next character, and
-// returns how many.
-func (p *part) skip(n int) (dropped int) {
-	for dropped < n {
-		r := &p.runs[0]
-		at, size := len(r.esc), r.size
-		if n-dropped < size {
-			at, size = jsonspan.Skip(r.esc, n-dropped)
-		}
-		r.esc, r.size, r.own = r.esc[at:], r.size-size, false
-		if dropped += size; r.size == 0 {
-			p.runs = p.runs[1:]
-		}
-	}
-	p.size -= dropped
-	return dropped
 }
 
 // trimParts drops the oldest text of parts until their cost, an argument, is about want.
@@ -269,14 +251,15 @@ func trimParts(parts []part, cost, want int, dropped *[]run) ([]part, int) {
 	}
 	parts = slices.Delete(parts, 0, drop)
 	if len(parts) > 0 && cost > want {
-		cost -= parts[0].cutHead(cost-want, dropped)
+		cost -= parts[0].cutHead(cost-want, cutPoint, dropped)
 	}
 	return parts, cost
 }
 
 // cutHead drops at least n bytes from the front of p, or all its text, and returns how
-// many bytes it dropped. It appends them to runs.
-func (p *part) cutHead(n int, runs *[]run) int {
+// many bytes it dropped. It appends them to runs. point says where it may cut a run, as
+// cutPoint does.
+func (p *part) cutHead(n int, point func(esc []byte, n int) (at, size int), runs *[]run) int {
 	dropped, whole := 0, 0
 	for whole < len(p.runs) && dropped+p.runs[whole].size <= n {
 		dropped += p.runs[whole].size
@@ -286,7 +269,7 @@ func (p *part) cutHead(n int, runs *[]run) int {
 	p.runs = slices.Delete(p.runs, 0, whole)
 	if dropped < n && len(p.runs) > 0 {
 		r := &p.runs[0]
-		at, size := cutPoint(r.esc, n-dropped)
+		at, size := point(r.esc, n-dropped)
 		*runs = append(*runs, run{esc: r.esc[:at], size: size, rows: r.rows, styled: r.styled})
 		r.esc, r.size, r.own = bytes.Clone(r.esc[at:]), r.size-size, false // a slice would keep the whole envelope in memory
 		dropped += size

@@ -147,8 +147,8 @@ func (r *Reader) find(room int) {
 func (r *Reader) Decode(buf []byte) agenttools.Event {
 	out := r.text[:0] // not buf: unquoting may need more room than its result
 	for _, s := range r.spans {
-		at, skipped := escapedPrefix(s.esc, s.skip, false)
-		end, size := escapedPrefix(s.esc[at:], min(s.size-skipped, len(buf)-len(out)), true)
+		at, skipped := jsonspan.Skip(s.esc, s.skip)
+		end, size := escapedPrefix(s.esc[at:], min(s.size-skipped, len(buf)-len(out)))
 		text, err := jsonspan.AppendUnescape(out, s.esc[at:at+end])
 		if err != nil {
 			break // impossible: it was checked on arrival

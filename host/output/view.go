@@ -2,6 +2,7 @@ package output
 
 import (
 	"math"
+	"unicode/utf8"
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
@@ -120,7 +121,7 @@ func (w *Walk) part(p *part, at int64) bool {
 
 // run passes on a run whose text begins at a position.
 func (w *Walk) run(r run, at int64) bool {
-	skip, _ := escapedPrefix(r.esc, int(max(0, w.Pos-at)), false)
+	skip, _ := jsonspan.Skip(r.esc, int(w.Pos-at))
 	w.Pos = max(w.Pos, at)
 	esc, size := r.esc[skip:], int(at+int64(r.size)-w.Pos)
 	room := len(esc)
@@ -128,7 +129,7 @@ func (w *Walk) run(r run, at int64) bool {
 		room = w.Room(len(esc))
 	}
 	if room < len(esc) {
-		end, n := escapedPrefix(esc, room/maxEscape, true)
+		end, n := escapedPrefix(esc, room/maxEscape)
 		w.text(esc[:end], n)
 		return false
 	}
@@ -147,7 +148,7 @@ func (w *Walk) text(esc []byte, size int) {
 		for len(w.sizes) > 0 && w.sizes[0].pos < w.Pos+int64(size) {
 			next := w.sizes[0]
 			if next.pos > w.Pos {
-				at, n = escapedPrefix(esc, int(next.pos-w.Pos), false)
+				at, n = jsonspan.Skip(esc, int(next.pos-w.Pos))
 				break
 			}
 			w.resize()
@@ -166,13 +167,13 @@ func (w *Walk) resize() {
 	w.sizes = w.sizes[1:]
 }
 
-// escapedPrefix finds where n decoded bytes end in checked escaped text, or a few more to
-// the end of a character or, with under, a few less. It returns the index in esc and the
-// number of decoded bytes before it.
-func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
-	for at < len(esc) && size < n {
+// escapedPrefix finds the last place between two characters of checked escaped text with
+// at most n decoded bytes in front of it. It returns the same as jsonspan.Skip.
+func escapedPrefix(esc []byte, n int) (at, size int) {
+	at, size = jsonspan.Skip(esc, n-(utf8.UTFMax-1))
+	for at < len(esc) {
 		w, s := jsonspan.Skip(esc[at:], 1)
-		if under && size+s > n {
+		if size+s > n {
 			break
 		}
 		at, size = at+w, size+s
