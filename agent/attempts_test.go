@@ -56,7 +56,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	must.Do(t, err)
 	door := must.Get(devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)}))(t)
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
-	h.Handle(pairing.Path, door)
+	h.Page().Handle(pairing.Path, door)
 	var away atomic.Bool
 	k.stop = func() { away.Store(true); h.Close() }
 	k.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

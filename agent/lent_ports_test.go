@@ -76,11 +76,11 @@ func TestLentPorts(t *testing.T) {
 		if len(lent) == 0 {
 			return false
 		}
-		if _, err := h.Port(rights.Principal{}, lent[0].URI, port+1); !errors.Is(err, ports.ErrNotLent) && !errors.Is(err, ports.ErrAway) {
+		if _, err := h.Ports().Way(rights.Principal{}, lent[0].URI, port+1); !errors.Is(err, ports.ErrNotLent) && !errors.Is(err, ports.ErrAway) {
 			t.Errorf("a port that is not lent: %v", err)
 		}
 		var err error
-		way, err = h.Port(rights.Principal{}, lent[0].URI, port)
+		way, err = h.Ports().Way(rights.Principal{}, lent[0].URI, port)
 		return err == nil
 	})
 	ask := func(method, path string) (*http.Response, error) {

@@ -17,7 +17,7 @@ func (h *Host) openAgents() {
 	o := agents.Options{
 		Host: forAgents{h}, Checks: h.checks, Memory: h.messages, Names: &h.names, Webhooks: h.opts.Webhooks,
 		Version: h.opts.Info.Version, Max: sessions.MaxAgents, MaxFrame: h.opts.MaxFrame, StallTime: h.opts.StallTime, Done: h.ctx,
-		Ask: h.ask, Unlapsed: h.unlapsed, Audit: h.auditRequest, Bug: h.toolBug, Log: h.log,
+		Ask: h.ask, Gate: h.gate, Audit: h.auditRequest, Bug: h.toolBug, Log: h.log,
 	}
 	if h.opts.Nodes != nil {
 		o.Node = h.opts.Nodes.ID()

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"tether/ahp"
+	"tether/host/admission"
 	"tether/host/channel"
 	"tether/host/link"
 	"tether/host/ports"
@@ -135,8 +136,8 @@ func (h *Host) fullLocked(p rights.Principal) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return errGoingAway
-	case Rights(h.rights.Load()) != RightsChecked:
-		return errRightsOld
+	case h.gate.Age() != admission.Checked:
+		return admission.ErrOld
 	case len(h.conns) >= h.opts.MaxConnections:
 		return errTooManyConnections
 	case h.crowdedLocked(p):

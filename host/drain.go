@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"tether/ahp"
+	"tether/host/admission"
+	"tether/host/rights"
 	"tether/host/shells"
 	"tether/jsonrpc"
 )
@@ -39,6 +41,22 @@ func (h *Host) Drain(ctx context.Context) {
 		all.Go(func() { c.drain(ctx) })
 	}
 	all.Wait()
+}
+
+// SetRights sets how old the rights are that this node knows. A machine's connection
+// stays in any case until it breaks: it shows only the machine's own terminals, and the
+// machine connects to another node next time.
+func (h *Host) SetRights(now admission.Age) {
+	if !h.gate.Set(now) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.conns {
+		if !c.taken && c.remote.principal.Role != rights.RoleMachine {
+			c.expelLocked(closeGoingAway, admission.ErrOld.Text)
+		}
+	}
 }
 
 // drain sends the connection's waiting messages and closes it.

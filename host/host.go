@@ -34,11 +34,11 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
-	epoch    time.Time    // when it was made; set once
-	draining atomic.Bool  // see Drain
-	rights   atomic.Int32 // see SetRights
+	epoch    time.Time   // when it was made; set once
+	draining atomic.Bool // see Drain
 
 	checks   *admission.Checks // in front of all doors; set once
+	gate     *admission.Gate   // likewise
 	page     *page.Page        // set once; has the table of the doors
 	creates  bounded.Rates     // limits new terminals of machines, by name
 	agents   *agents.Door      // set once
@@ -77,9 +77,6 @@ type Host struct {
 	conns  map[*conn]struct{}
 	names  rights.Names // set once
 
-	lapsed context.Context // ends when rights have lapsed; replaced when they are good again
-	lapse  context.CancelFunc
-
 	nodes nodeBook
 
 	sessions   *sessions.Book
@@ -109,10 +106,10 @@ func New(o Options) *Host {
 		roster:     rights.NewDirectory(&rights.Roster{}), holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		listed: listing{stale: make(map[*lister]struct{})},
 	}
-	h.lapsed, h.lapse = context.WithCancel(context.Background())
 	shared, _ := o.Logins.(rights.SharedLogins)
+	h.gate = admission.NewGate()
 	if o.Nodes == nil {
-		shared = nil
+		h.gate, shared = &admission.Gate{}, nil
 	}
 	h.logins = login.New(login.Options{Store: o.Logins, Shared: shared, Token: o.Token, Log: h.log})
 	h.openShares()

@@ -22,7 +22,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = mcp.AtPath(r)
 	if isWebSocket(r) {
-		if why := h.admits(r, nil); why != nil {
+		if why := h.gate.Admits(r, nil); why != nil {
 			h.checks.Refuse(w, r, why)
 			return
 		}

@@ -25,7 +25,7 @@ func (h *Host) openPorts() {
 		h.audit(kind, remote{principal: p}, rights.AuditEvent{Terminal: terminal, Detail: detail})
 	}}
 	if h.opts.Nodes != nil {
-		o.Unlapsed, o.Dial = h.unlapsed, h.opts.Nodes.Dial
+		o.Unlapsed, o.Dial = h.gate.Unlapsed, h.opts.Nodes.Dial
 	}
 	h.ports = ports.New(o)
 }

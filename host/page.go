@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"tether/agenttools"
@@ -12,7 +11,6 @@ import (
 	"tether/host/login"
 	"tether/host/page"
 	"tether/host/ports"
-	"tether/host/preview"
 	"tether/host/rights"
 	"tether/host/runs"
 	"tether/host/sessions"
@@ -29,10 +27,10 @@ func (h *Host) pageOptions() page.Options {
 			Agents: h.agents.ServeHTTP, AgentHere: h.agents.Here,
 			Ended: h.ended(),
 		},
-		Previews: h.opts.Previews, NoPreviews: h.opts.NoPreviews, Shut: h.shut, Ports: h.ports,
+		Previews: h.opts.Previews, NoPreviews: h.opts.NoPreviews, Ending: func() bool { return h.draining.Load() || h.ctx.Err() != nil }, Ports: h.ports,
 		Register: h.opts.Register, Pushes: h.opts.Pushes, Provider: h.opts.Provider,
 		Scripts: web.Complete(), StallTime: h.opts.StallTime, Done: h.ctx.Done(),
-		Admits: h.admits, Unlapsed: h.unlapsed, Ask: h.ask, Send: h.messages.Send, Runs: h.runs,
+		Gate: h.gate, Ask: h.ask, Send: h.messages.Send, Runs: h.runs,
 		Audit: h.auditRequest,
 		Bug:   h.toolBug, Log: h.log,
 	}
@@ -40,23 +38,6 @@ func (h *Host) pageOptions() page.Options {
 		o.Guests = h.shares
 	}
 	return o
-}
-
-// Problems of visitors of previews.
-var (
-	errHostOver   = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "The host is going away."}
-	errHostLapsed = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "This node does not reach its cluster."}
-)
-
-// shut is page.Options.Shut.
-func (h *Host) shut() *preview.Problem {
-	switch {
-	case h.draining.Load() || h.ctx.Err() != nil:
-		return errHostOver
-	case Rights(h.rights.Load()) == RightsLapsed:
-		return errHostLapsed
-	}
-	return nil
 }
 
 // The rooms of a host that its operator's parts, and other nodes, use.

@@ -58,7 +58,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	must.Do(t, err)
 	door := must.Get(devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: access.OwnFile(k.pending)}))(t)
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
-	h.Handle(pairing.Path, door)
+	h.Page().Handle(pairing.Path, door)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {

@@ -75,10 +75,10 @@ type Options struct {
 	StallTime time.Duration
 	Done      context.Context // ends when the host closes
 
-	// Ask and Unlapsed are those of page.Options, and so is Audit.
-	Ask      func(p rights.Principal) (done func(), ok bool)
-	Unlapsed func(ctx context.Context) (_ context.Context, done func())
-	Audit    func(kind string, r *http.Request, by rights.Principal, ev rights.AuditEvent)
+	Gate *admission.Gate
+	// Ask and Audit are those of page.Options.
+	Ask   func(p rights.Principal) (done func(), ok bool)
+	Audit func(kind string, r *http.Request, by rights.Principal, ev rights.AuditEvent)
 	// Bug logs a panic in a call of a tool.
 	Bug func(tool string, stack []byte)
 	Log zerolog.Logger
@@ -209,7 +209,7 @@ func (d *Door) Stream(ctx context.Context, p rights.Principal, r *events.Request
 	if why != nil {
 		return errNoEvents
 	}
-	bounded, done := d.o.Unlapsed(ctx)
+	bounded, done := d.o.Gate.Unlapsed(ctx)
 	defer done()
 	err := s.Events().Stream(bounded, r, out)
 	if bounded.Err() != nil && ctx.Err() == nil {
@@ -289,7 +289,7 @@ func (d *Door) lines(w http.ResponseWriter, r *http.Request, p rights.Principal,
 	}
 	in.Late = func() { _ = ch.CloseReason(wsconn.ClosePolicy, "a message took too long to arrive") }
 	d.o.Audit(rights.AuditConnected, r, p, rights.AuditEvent{Detail: "MCP over WebSocket"})
-	ctx, lapse := d.o.Unlapsed(d.o.Done)
+	ctx, lapse := d.o.Gate.Unlapsed(d.o.Done)
 	defer lapse()
 	defer context.AfterFunc(ctx, func() { _ = ch.CloseReason(wsconn.CloseGoingAway, "the host is going away") })() // likewise
 	ctx, cancel := context.WithCancel(ctx)

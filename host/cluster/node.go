@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/host"
+	"tether/host/admission"
 	"tether/internal/lazyregexp"
 	"tether/internal/metrics"
 	"tether/internal/retry"
@@ -100,7 +101,7 @@ type Node struct {
 	wanted  map[string]bool // terminals that are followed, by URI
 	conns   map[string]*conn
 	checked time.Time // when it was last certain that kept has all changes of the bucket
-	rights  host.Rights
+	rights  admission.Age
 	leaving bool
 	closed  bool
 }

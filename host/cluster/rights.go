@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tether/host"
+	"tether/host/admission"
 	"tether/internal/retry"
 )
 
@@ -33,7 +33,7 @@ const (
 func (n *Node) Reached() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.nc.IsConnected() && n.rights == host.RightsChecked
+	return n.nc.IsConnected() && n.rights == admission.Checked
 }
 
 // checkRights checks periodically that the node has all changes of the bucket.
@@ -71,7 +71,7 @@ func (n *Node) judgeRights() {
 	for retry.Wait(n.ctx, judgeEvery) {
 		n.mu.Lock()
 		before, h, age := n.rights, n.host, time.Since(n.checked)
-		n.rights = rightsOf(age, before == host.RightsChecked && n.nc.IsConnected(), n.opts.RightsGrace)
+		n.rights = rightsOf(age, before == admission.Checked && n.nc.IsConnected(), n.opts.RightsGrace)
 		now := n.rights
 		n.mu.Unlock()
 		if h != nil {
@@ -83,25 +83,25 @@ func (n *Node) judgeRights() {
 	}
 }
 
-var rightsText = map[host.Rights]string{
-	host.RightsChecked: "the rights of the cluster are known again",
-	host.RightsOld:     "NATS is not reached: nobody new is admitted",
-	host.RightsLapsed:  "NATS is not reached for too long: what was open is closed, but for machines",
+var rightsText = map[admission.Age]string{
+	admission.Checked: "the rights of the cluster are known again",
+	admission.Old:     "NATS is not reached: nobody new is admitted",
+	admission.Lapsed:  "NATS is not reached for too long: what was open is closed, but for machines",
 }
 
 // rightsOf returns the state of rights that were last checked age ago. connected says
 // that the connection was never lost since then, so that the servers may only be electing
 // a leader; after a loss, rights are good only after another check.
-func rightsOf(age time.Duration, connected bool, grace time.Duration) host.Rights {
+func rightsOf(age time.Duration, connected bool, grace time.Duration) admission.Age {
 	tolerated := MinRightsGrace
 	if connected {
 		tolerated = electTime
 	}
 	switch {
 	case age < tolerated:
-		return host.RightsChecked
+		return admission.Checked
 	case age < max(tolerated, grace):
-		return host.RightsOld
+		return admission.Old
 	}
-	return host.RightsLapsed
+	return admission.Lapsed
 }

@@ -9,6 +9,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/access"
+	"tether/host/admission"
 	"tether/host/cluster"
 	"tether/host/preview"
 	"tether/host/rights"
@@ -215,11 +216,11 @@ func TestRightsOf(t *testing.T) {
 		age   time.Duration
 		good  bool // they were, and the servers are connected
 		grace time.Duration
-		want  host.Rights
+		want  admission.Age
 	}{
-		{time.Second, false, time.Minute, host.RightsChecked}, {5 * time.Second, true, time.Minute, host.RightsChecked},
-		{5 * time.Second, false, time.Minute, host.RightsOld}, {11 * time.Second, true, time.Minute, host.RightsOld},
-		{61 * time.Second, true, time.Minute, host.RightsLapsed}, {3 * time.Second, false, cluster.MinRightsGrace, host.RightsLapsed},
+		{time.Second, false, time.Minute, admission.Checked}, {5 * time.Second, true, time.Minute, admission.Checked},
+		{5 * time.Second, false, time.Minute, admission.Old}, {11 * time.Second, true, time.Minute, admission.Old},
+		{61 * time.Second, true, time.Minute, admission.Lapsed}, {3 * time.Second, false, cluster.MinRightsGrace, admission.Lapsed},
 	} {
 		if got := cluster.RightsOf(c.age, c.good, c.grace); got != c.want {
 			t.Errorf("after %v, good %v, grace %v: %v, want %v", c.age, c.good, c.grace, got, c.want)

@@ -93,10 +93,10 @@ type Options struct {
 	Provider *LoginProvider
 	// Previews shows lent ports of Ports in browsers, at names below its Domain. Without
 	// a Domain there are none, and NoPreviews says why. Find and Note are the Page's own.
-	// Shut says why none is served now; nil: they are.
+	// While the host is Ending, none is served.
 	Previews   preview.Options
 	NoPreviews string
-	Shut       func() *preview.Problem
+	Ending     func() bool
 	Ports      *ports.Ports
 	// Scripts says that the page was built with everything that its scripts need; if not,
 	// it is the plain page.
@@ -106,11 +106,8 @@ type Options struct {
 	// Done is closed when the host closes.
 	Done <-chan struct{}
 
-	// Admits decides whether this node serves a request at all: perhaps only those of in.
-	// Unlapsed returns a context that ends with ctx or when the node's rights lapse; the
-	// caller must call done.
-	Admits   func(r *http.Request, in func(*http.Request) bool) *admission.Refusal
-	Unlapsed func(ctx context.Context) (_ context.Context, done func())
+	// Gate decides whether this node serves a request at all, and until when.
+	Gate *admission.Gate
 	// Ask counts a request that may take long, until done is called; ok is false if its
 	// principal has as many as it may.
 	Ask func(p rights.Principal) (done func(), ok bool)

@@ -97,13 +97,20 @@ func (pg *Page) browserVisitor(r *http.Request) (visitor string, p rights.Princi
 	return visitor, p, nil
 }
 
-// errVisitorOver is the problem of a visitor whose cookie is right.
-var errVisitorOver = &preview.Problem{Status: http.StatusForbidden, Text: "Your login, or the link, has ended. Open the preview again at the host's page, or with another link.", Lasts: true}
+// Problems of a visitor whose cookie is right.
+var (
+	errVisitorOver = &preview.Problem{Status: http.StatusForbidden, Text: "Your login, or the link, has ended. Open the preview again at the host's page, or with another link.", Lasts: true}
+	errHostOver    = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "The host is going away."}
+	errHostLapsed  = &preview.Problem{Status: http.StatusServiceUnavailable, Text: "This node does not reach its cluster."}
+)
 
 // findPreview returns a lent port for a visitor. It is preview.Options.Find.
 func (pg *Page) findPreview(_ context.Context, visitor, label string) (*preview.Port, error) {
-	if why := pg.opts.Shut(); why != nil {
-		return nil, why
+	switch {
+	case pg.opts.Ending():
+		return nil, errHostOver
+	case pg.opts.Gate.Age() == admission.Lapsed:
+		return nil, errHostLapsed
 	}
 	p, ok := pg.visitorOf(visitor)
 	if !ok {

@@ -141,11 +141,11 @@ func onlyGET(serve admission.Handler) admission.Handler {
 // are old, only those of in are served.
 func (pg *Page) limited(in func(*http.Request) bool, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if why := pg.opts.Admits(r, in); why != nil {
+		if why := pg.opts.Gate.Admits(r, in); why != nil {
 			pg.checks.Refuse(w, r, why)
 			return
 		}
-		ctx, done := pg.opts.Unlapsed(r.Context())
+		ctx, done := pg.opts.Gate.Unlapsed(r.Context())
 		defer done()
 		serve(w, r.WithContext(ctx))
 	}
