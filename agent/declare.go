@@ -16,6 +16,7 @@ import (
 	"tether/agent/declared"
 	"tether/agent/devserver"
 	"tether/agent/holder"
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/ports"
@@ -203,7 +204,7 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared, limits *proc.L
 func lentPorts(d config.Declared) (all []int) {
 	for _, port := range d.Ports {
 		if port == config.AutoPort {
-			port = term.AutoPort
+			port = loans.AutoPort
 		}
 		all = append(all, int(port))
 	}

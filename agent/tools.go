@@ -18,6 +18,7 @@ import (
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/clip"
+	"tether/vocab"
 )
 
 // offered are the tools for agents at hosts, a subset of those for agents here: only
@@ -58,7 +59,7 @@ func (a *Agent) toolsFor(server *local.Server, ports *lentports.Server, host str
 // newPorts returns what answers the requests of hosts for lent ports.
 func (a *Agent) newPorts(server *local.Server) *lentports.Server {
 	return lentports.New(lentports.Options{Terminals: a.pool.As, Checkouts: &a.checkouts, Fetched: a.watched.fetched, Logger: &a.log,
-		Fetch: func(ctx context.Context, host string, id term.ID, port term.LentPort, q ahp.FetchParams) ahp.FetchResult {
+		Fetch: func(ctx context.Context, host string, id term.ID, port vocab.LentPort, q ahp.FetchParams) ahp.FetchResult {
 			r := server.FetchAt(ctx, host, id, port, q)
 			r.Error = clip.Text(a.shown.Redact(r.Error), ahp.MaxFetchError)
 			return r

@@ -15,6 +15,7 @@ import (
 	"tether/agent/adopt"
 	"tether/agent/adoptions"
 	"tether/agent/config"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -154,8 +155,8 @@ func TestAPaneIsAdoptedAgain(t *testing.T) {
 		if lent := h.Info().LentTo; len(lent) > 0 {
 			t.Fatalf("adopting has lent it to %v", lent)
 		}
-		must.Do(t, h.LendTo("host", term.LoanChange{Audience: term.AudienceChange{Grant: []string{"ann"}, Deny: []string{"eve"}}}))
-		must.Do(t, h.LendTo("host", term.LoanChange{Audience: term.AudienceChange{Grant: []string{"later"}, FromNow: true}}))
+		must.Do(t, h.LendTo("host", loans.Change{Audience: loans.AudienceChange{Grant: []string{"ann"}, Deny: []string{"eve"}}}))
+		must.Do(t, h.LendTo("host", loans.Change{Audience: loans.AudienceChange{Grant: []string{"later"}, FromNow: true}}))
 		must.Do(t, h.Lend("other"))
 		synctest.Wait()
 		w.mu.Lock()

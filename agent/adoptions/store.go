@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/adopt"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/jsonspan"
 	"tether/platform/secret"
@@ -49,7 +50,7 @@ type loan struct {
 // loansOf returns the loans that a terminal of the same pane gets again. Those for guests
 // with a link are not among them, nor is whoever was to see only later output: the new
 // terminal begins with earlier output.
-func loansOf(all []term.Loan) (out []loan) {
+func loansOf(all []loans.Loan) (out []loan) {
 	for _, l := range all {
 		if l.Audience.GuestsOnly {
 			continue
@@ -69,7 +70,7 @@ func loansOf(all []term.Loan) (out []loan) {
 // paired any more, and a rule that forbids it, prevent that.
 func (l *loan) renew(h term.Handle) {
 	until := l.Until
-	_ = h.LendTo(l.Host, term.LoanChange{Until: &until, Audience: term.AudienceChange{Grant: l.To, Deny: l.Denied}})
+	_ = h.LendTo(l.Host, loans.Change{Until: &until, Audience: loans.AudienceChange{Grant: l.To, Deny: l.Denied}})
 }
 
 // store is the content of the file.

@@ -5,12 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/retry"
+	"tether/vocab"
 )
 
 // Find opens the ports on which programs listen of terminals that are lent with
-// term.AutoPort, until ctx ends. listening is Servers.Listening.
+// loans.AutoPort, until ctx ends. listening is Servers.Listening.
 func Find(ctx context.Context, access term.Access, listening func(term.Handle) ([]int, error)) {
 	looked := map[term.ID]glance{}
 	for version := uint64(0); ctx.Err() == nil; {
@@ -57,7 +59,7 @@ func (g *glance) due() bool {
 }
 
 func wantsAuto(i term.Info) bool {
-	return i.Exit == nil && slices.ContainsFunc(i.Loans, func(l term.Loan) bool {
-		return slices.ContainsFunc(l.Ports, func(p term.LentPort) bool { return p.Port == term.AutoPort })
+	return i.Exit == nil && slices.ContainsFunc(i.Loans, func(l loans.Loan) bool {
+		return slices.ContainsFunc(l.Ports, func(p vocab.LentPort) bool { return p.Port == loans.AutoPort })
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tether/agent/devserver"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
@@ -44,7 +45,7 @@ func TestPortsAreFound(t *testing.T) {
 			})
 		}()
 		defer func() { cancel(); <-ended }()
-		h := spawn("web", term.AutoPort)
+		h := spawn("web", loans.AutoPort)
 		want := func(after time.Duration, ports ...int) {
 			t.Helper()
 			time.Sleep(after)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/agent/uplink"
@@ -96,7 +97,7 @@ func shareError(host string, err error) error {
 		return &localapi.Error{Code: localapi.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s takes no links for guests", host)}
 	case errors.Is(err, uplink.ErrOffline), errors.Is(err, context.DeadlineExceeded):
 		return &localapi.Error{Code: localapi.CodeUnreachable, Message: fmt.Sprintf("the host %s cannot be reached, so no link was made", host), Hint: "tether status tells why"}
-	case errors.Is(err, term.ErrNotLent):
+	case errors.Is(err, loans.ErrNotLent):
 		return err
 	}
 	return &localapi.Error{Code: localapi.CodeRefused, Message: fmt.Sprintf("the host %s takes no link for this terminal: %v", host, err)}

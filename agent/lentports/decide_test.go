@@ -14,16 +14,18 @@ import (
 	"time"
 
 	"tether/agent/lentports"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // What a host asks for beyond the lending reaches no server.
 func TestRefusals(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
-		must.Do(t, w.h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"eve"}}))
+	run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
+		must.Do(t, w.h.ChangeAudience("lab", loans.AudienceChange{Deny: []string{"eve"}}))
 		refused := func(name string, status int, r *http.Request) {
 			t.Helper()
 			resp := must.Get(w.link.RoundTrip(r))(t)
@@ -85,9 +87,9 @@ func TestRefusals(t *testing.T) {
 
 // A guest asks the port that the link is for, while the link is.
 func TestGuests(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 		share := func(id string, port int, within time.Duration) {
-			must.Do(t, w.h.LendTo("lab", term.LoanChange{Share: &term.Share{ID: id, Port: port, Until: time.Now().Add(within)}}))
+			must.Do(t, w.h.LendTo("lab", loans.Change{Share: &loans.Share{ID: id, Port: port, Until: time.Now().Add(within)}}))
 		}
 		share("forporta", 3000, time.Hour)
 		share("forterma", 0, time.Hour)
@@ -107,7 +109,7 @@ func TestGuests(t *testing.T) {
 				t.Errorf("%s: %q, want %s", id, got, want)
 			}
 		}
-		must.Do(t, w.h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: 3000, Guests: true}}}))
+		must.Do(t, w.h.LendTo("lab", loans.Change{Ports: []vocab.LentPort{{Port: 3000, Guests: true}}}))
 		if got := text(w.ask("GET", "/")); !strings.HasPrefix(got, "403 ") {
 			t.Errorf("the audience, of a port for guests alone: %q", got)
 		}
@@ -126,7 +128,7 @@ func TestGuests(t *testing.T) {
 // With --write other methods and paths cross, with their bodies, but for those that are
 // no server's.
 func TestWrite(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{Write: true}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{Write: true}, func(t *testing.T, w *world) {
 		w.serve = handles(func(rw http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			fmt.Fprint(rw, r.Method, " ", r.URL, " ", string(body), " ", r.ContentLength)
@@ -148,7 +150,7 @@ func TestWrite(t *testing.T) {
 
 // A hostile host's request is one request to the server, whatever it contains.
 func TestOneRequestArrives(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{Write: true}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{Write: true}, func(t *testing.T, w *world) {
 		got := make(chan string, 1)
 		w.serve = func(conn net.Conn, in *bufio.Reader) {
 			r, err := http.ReadRequest(in)
@@ -207,11 +209,11 @@ func TestTheEndOfTheLending(t *testing.T) {
 	for name, end := range map[string]func(w *world) error{
 		"the port":     func(w *world) error { return w.h.DropPorts("lab", 3000) },
 		"the terminal": func(w *world) error { return w.h.Unlend("lab") },
-		"the reader":   func(w *world) error { return w.h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"bob"}}) },
+		"the reader":   func(w *world) error { return w.h.ChangeAudience("lab", loans.AudienceChange{Drop: []string{"bob"}}) },
 		"the program":  func(w *world) error { w.child.End(0); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+			run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 				gone, begin := make(chan struct{}, 2), make(chan struct{})
 				w.serve = func(conn net.Conn, in *bufio.Reader) {
 					if strings.Contains(head(in), "/flood") {
@@ -254,14 +256,14 @@ func TestTheEndOfTheLending(t *testing.T) {
 func TestFetch(t *testing.T) {
 	called, answer := "", ahp.FetchResult{Answer: []byte(`{"status":200}`)}
 	var w *world
-	o := lentports.Options{Fetch: func(ctx context.Context, host string, id term.ID, port term.LentPort, q ahp.FetchParams) ahp.FetchResult {
+	o := lentports.Options{Fetch: func(ctx context.Context, host string, id term.ID, port vocab.LentPort, q ahp.FetchParams) ahp.FetchResult {
 		called = fmt.Sprint(host, " ", id == w.h.ID(), " ", port.Port, " ", port.Write, " ", string(q.Arguments), " ", q.Shows)
 		if strings.Contains(called, "/hang") {
 			<-ctx.Done()
 		}
 		return answer
 	}}
-	run(t, o, term.LentPort{Write: true}, func(t *testing.T, is *world) {
+	run(t, o, vocab.LentPort{Write: true}, func(t *testing.T, is *world) {
 		w = is
 		call := func(body string, headers ...string) string {
 			t.Helper()

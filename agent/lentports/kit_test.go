@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"tether/agent/lentports"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/oneconn"
@@ -21,6 +22,7 @@ import (
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
+	"tether/vocab"
 )
 
 // world is a machine that lends port 3000 of a terminal to bob and the owner at the host
@@ -37,13 +39,13 @@ type world struct {
 }
 
 // run runs a test in a bubble, in which time passes only while everything waits.
-func run(t *testing.T, o lentports.Options, port term.LentPort, test func(t *testing.T, w *world)) {
+func run(t *testing.T, o lentports.Options, port vocab.LentPort, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, child: testkit.NewChild()}
 		pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return w.child, nil }})
 		w.h = must.Get(pool.As(term.User).Spawn(term.Spec{Command: []string{"web"}, Cwd: testkit.Abs("/app")}))(t)
 		port.Port = 3000
-		must.Do(t, w.h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{port}, Audience: term.AudienceChange{Grant: []string{"bob"}}}))
+		must.Do(t, w.h.LendTo("lab", loans.Change{Ports: []vocab.LentPort{port}, Audience: loans.AudienceChange{Grant: []string{"bob"}}}))
 		var servers sync.WaitGroup
 		o.Terminals = pool.As
 		o.Dial = func(context.Context, int) (net.Conn, error) {

@@ -27,6 +27,7 @@ import (
 	"tether/ahp"
 	"tether/internal/checkout"
 	"tether/internal/clip"
+	"tether/vocab"
 )
 
 // Options configures a Server. Terminals is required.
@@ -35,7 +36,7 @@ type Options struct {
 	Terminals func(term.Actor) term.Access
 	// Fetch carries out a call of the tool fetch_page for somebody at a host, on a port
 	// that is lent there. It returns soon after ctx has ended.
-	Fetch func(ctx context.Context, host string, id term.ID, port term.LentPort, q ahp.FetchParams) ahp.FetchResult
+	Fetch func(ctx context.Context, host string, id term.ID, port vocab.LentPort, q ahp.FetchParams) ahp.FetchResult
 	// Fetched, if not nil, is called for each request; who has sent it, as the host says.
 	// It must not block.
 	Fetched func(host string, id term.ID, port int, who string)

@@ -15,6 +15,7 @@ import (
 	"tether/agent/lentports"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // A dev server is asked as if its page were opened on its machine, and its answer
@@ -24,7 +25,7 @@ func TestPass(t *testing.T) {
 	o := lentports.Options{Fetched: func(host string, _ term.ID, port int, who string) {
 		seen = append(seen, fmt.Sprint(who, "@", host, " ", port))
 	}}
-	run(t, o, term.LentPort{}, func(t *testing.T, w *world) {
+	run(t, o, vocab.LentPort{}, func(t *testing.T, w *world) {
 		var got string
 		w.serve = func(conn net.Conn, in *bufio.Reader) {
 			got = head(in)
@@ -52,7 +53,7 @@ func TestPass(t *testing.T) {
 
 // Redirects to the server itself stay with the name by which the page was opened.
 func TestLocation(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 		to := ""
 		w.serve = handles(func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header()["Location"] = []string{to}
@@ -76,7 +77,7 @@ func TestLocation(t *testing.T) {
 // Events and parts of a body arrive when they are sent, a body is read no faster than it
 // is taken, and an upload is passed on while it is sent.
 func TestStreams(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{Write: true}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{Write: true}, func(t *testing.T, w *world) {
 		more, begin, sent := make(chan string), make(chan struct{}), 0
 		w.serve = handles(func(rw http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
@@ -182,7 +183,7 @@ func TestHostileServers(t *testing.T) {
 		"a name that is none":   {says("HTTP/1.1 200 OK\r\nA b: c\r\nContent-Length: 2\r\n\r\nab"), "ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+			run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 				w.serve = c.serve
 				resp, err := w.link.RoundTrip(w.request("GET", "/", nil))
 				got := "reset"
@@ -208,7 +209,7 @@ func TestHostileServers(t *testing.T) {
 // A server that cannot be reached is told from one that answers wrongly, and a port that
 // another program has is closed.
 func TestServersThatAreNotThere(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 		w.dialErr = errRefused
 		if got := text(w.ask("GET", "/")); !strings.HasPrefix(got, "502 ") {
 			t.Errorf("refused: %q", got)
@@ -230,7 +231,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 
 // Nothing passes for ever: no answer, upload or connection that stands still.
 func TestIdle(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{Write: true}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{Write: true}, func(t *testing.T, w *world) {
 		w.serve = handles(func(rw http.ResponseWriter, r *http.Request) {
 			rw.WriteHeader(200)
 			rw.(http.Flusher).Flush()

@@ -15,8 +15,10 @@ import (
 
 	"tether/agent/devserver"
 	"tether/agent/fetch"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // maxPath bounds a path with its query, in bytes. Servers in Node.js accept as much.
@@ -40,7 +42,7 @@ func plain(text string) string {
 type request struct {
 	host    string
 	h       term.Handle // as the host sees it
-	port    term.LentPort
+	port    vocab.LentPort
 	reader  ahp.Reader
 	call    bool     // of fetch_page, not for the server
 	upgrade bool     // to a WebSocket
@@ -121,14 +123,14 @@ func (q *request) decode(r *http.Request) (port int, err error) {
 
 // admits returns the function that decides whether the reader is in a loan's audience: a
 // guest, by a link for that port, or somebody who may watch the terminal.
-func (q *request) admits(port int) func(*term.Loan) bool {
-	return func(l *term.Loan) bool {
+func (q *request) admits(port int) func(*loans.Loan) bool {
+	return func(l *loans.Loan) bool {
 		if q.reader.Guest != "" {
-			return slices.ContainsFunc(l.Shares, func(s term.Share) bool {
+			return slices.ContainsFunc(l.Shares, func(s loans.Share) bool {
 				return s.ID == q.reader.Guest && s.Port == port && !s.Ended && time.Now().Before(s.Until)
 			})
 		}
-		if slices.ContainsFunc(l.Ports, func(p term.LentPort) bool { return p.Port == port && p.Guests }) {
+		if slices.ContainsFunc(l.Ports, func(p vocab.LentPort) bool { return p.Port == port && p.Guests }) {
 			return false
 		}
 		_, ok := l.Audience.Admits(q.reader.Names, q.reader.Owner)

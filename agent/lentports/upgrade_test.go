@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 
 	"tether/agent/lentports"
-	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
@@ -67,7 +67,7 @@ func TestWebSockets(t *testing.T) {
 		"the link":    {func(_ *world, o opened) error { return o.resp.Body.Close() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+			run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 				gone, w.serve = make(chan struct{}), echo
 				o := w.open()
 				if o.resp.StatusCode != 200 || o.resp.Header.Get(ahp.PortsUpgrade) != "websocket" || o.resp.Header.Get("Sec-Websocket-Accept") != "x" || o.resp.Header.Get("Upgrade") != "" {
@@ -97,7 +97,7 @@ func TestWebSockets(t *testing.T) {
 // What a server sends without end waits for who reads it, and a server that does not
 // agree is not upgraded.
 func TestWebSocketsAreBounded(t *testing.T) {
-	run(t, lentports.Options{}, term.LentPort{}, func(t *testing.T, w *world) {
+	run(t, lentports.Options{}, vocab.LentPort{}, func(t *testing.T, w *world) {
 		sent := 0
 		w.serve = func(conn net.Conn, in *bufio.Reader) {
 			head(in)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/agent/answers"
 	"tether/agent/localapi"
 	"tether/agent/output"
 	"tether/agent/policy"
@@ -26,15 +27,15 @@ type attachment struct {
 	*client
 	terminal term.Handle
 	reader   *output.Reader
-	seat     *term.Seat // nil for a client without a terminal
-	offsets  bool       // messages to the client begin with the raw offset
-	lent     []string   // hosts to which the terminal is lent, as the client was told
-	first    []byte     // sent before the reader's next output
-	earlier  *past      // earlier output that is to be sent; nil if there is none
-	drawn    bool       // the client wants the screen drawn where it has missed output
-	whole    bool       // the input is a script's: a line that the terminal would cut ends it
-	told     [2]bool    // that an adopted pane takes no keys, and no size
-	line     int        // with whole: bytes typed since the last end of a line, -1 if no more is taken
+	seat     *answers.Seat // nil for a client without a terminal
+	offsets  bool          // messages to the client begin with the raw offset
+	lent     []string      // hosts to which the terminal is lent, as the client was told
+	first    []byte        // sent before the reader's next output
+	earlier  *past         // earlier output that is to be sent; nil if there is none
+	drawn    bool          // the client wants the screen drawn where it has missed output
+	whole    bool          // the input is a script's: a line that the terminal would cut ends it
+	told     [2]bool       // that an adopted pane takes no keys, and no size
+	line     int           // with whole: bytes typed since the last end of a line, -1 if no more is taken
 }
 
 // attachTo makes the client a screen of h, as the parameters say. leave ends that.

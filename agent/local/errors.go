@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tether/agent/devserver"
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/policy"
 	"tether/agent/ports"
@@ -50,7 +51,7 @@ func errorFor(err error) *localapi.Error {
 		e.Code = localapi.CodeLimit
 	case errors.As(err, &spec):
 		e.Code = localapi.CodeBadRequest
-	case errors.Is(err, term.ErrTooManyNames), errors.Is(err, term.ErrNotLent), errors.Is(err, term.ErrTooManyShares), errors.Is(err, term.ErrTooManyPorts), errors.Is(err, term.ErrNoShare):
+	case errors.Is(err, loans.ErrTooManyNames), errors.Is(err, loans.ErrNotLent), errors.Is(err, loans.ErrTooManyShares), errors.Is(err, loans.ErrTooManyPorts), errors.Is(err, loans.ErrNoShare):
 		e.Code = localapi.CodeBadRequest
 	case errors.Is(err, term.ErrPrivate):
 		e.Code, e.Hint = localapi.CodeDenied, "it was started with --private, which cannot be changed"

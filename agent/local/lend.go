@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tether/agent/devserver"
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
@@ -68,7 +69,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 	if len(ports) == 0 {
 		return reply(w, s.terminal(h, s.views(r)))
 	}
-	if found, err := devserver.Of(h).Listening(); err == nil && slices.Contains(ports, term.AutoPort) {
+	if found, err := devserver.Of(h).Listening(); err == nil && slices.Contains(ports, loans.AutoPort) {
 		h.FoundPorts(found) // as the daemon does again and again
 	}
 	t := s.terminal(h, s.views(r))
@@ -79,14 +80,14 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request, req localapi.LendR
 
 // loanChange returns the change that a request asks for. Ports have the loan's audience
 // and a time of their own: if the terminal is lent already, they change neither.
-func loanChange(req localapi.LendRequest, ports []int, lent bool) term.LoanChange {
-	c := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: new(false)}}
+func loanChange(req localapi.LendRequest, ports []int, lent bool) loans.Change {
+	c := loans.Change{Audience: loans.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: new(false)}}
 	var until time.Time
 	if req.ForMs > 0 {
 		until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
 	}
 	for _, port := range ports {
-		c.Ports = append(c.Ports, term.LentPort{Port: port, Write: req.Write, Until: until})
+		c.Ports = append(c.Ports, vocab.LentPort{Port: port, Write: req.Write, Until: until})
 	}
 	switch add := lent && len(ports) > 0; {
 	case add && len(req.To) == 0:
@@ -249,9 +250,9 @@ func (s *Server) terminal(h term.Handle, seen hostViews) localapi.Terminal {
 	return t
 }
 
-func loansFrom(loans []term.Loan) []localapi.Loan {
-	all := make([]localapi.Loan, 0, len(loans))
-	for _, l := range loans {
+func loansFrom(list []loans.Loan) []localapi.Loan {
+	all := make([]localapi.Loan, 0, len(list))
+	for _, l := range list {
 		one := localapi.Loan{Host: l.Host, Since: l.Since, Ports: l.Ports}
 		if !l.Until.IsZero() {
 			one.Until = &l.Until
@@ -261,7 +262,7 @@ func loansFrom(loans []term.Loan) []localapi.Loan {
 	return all
 }
 
-func audienceFrom(a *term.Audience) *localapi.Audience {
+func audienceFrom(a *loans.Audience) *localapi.Audience {
 	out := &localapi.Audience{To: []string{}, FromNow: []string{}, NotTo: append([]string{}, a.Denied...), GuestsOnly: a.GuestsOnly}
 	for _, g := range a.Grants {
 		out.To = append(out.To, g.To)
@@ -278,8 +279,8 @@ const toldWithin = 5 * time.Second
 // checkNames refuses names that cannot be in an audience, and those that the host
 // refuses. A host that is offline is not asked.
 func (s *Server) checkNames(ctx context.Context, host string, names []string, denied bool) error {
-	if len(names) > term.MaxNames {
-		return localapi.BadRequest("%d names are too many; at most %d", len(names), term.MaxNames)
+	if len(names) > loans.MaxNames {
+		return localapi.BadRequest("%d names are too many; at most %d", len(names), loans.MaxNames)
 	}
 	for _, name := range names {
 		if err := ahp.CheckAudienceName(name, denied && !strings.HasPrefix(name, ahp.GroupPrefix) && name != ahp.ToEveryone); err != nil {
@@ -305,7 +306,7 @@ func (s *Server) awaitAudience(ctx context.Context, host string, h term.Handle) 
 // unlendFrom removes people, groups and agents from the audience, at one host or at all
 // hosts to which the terminal is lent.
 func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handle, req localapi.UnlendRequest) error {
-	var change term.AudienceChange
+	var change loans.AudienceChange
 	for _, name := range req.From {
 		if name == ahp.ToEveryone || strings.HasPrefix(name, ahp.GroupPrefix) {
 			change.Drop = append(change.Drop, name)
@@ -323,11 +324,11 @@ func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handl
 			return err
 		}
 		for _, name := range change.Drop {
-			if !slices.ContainsFunc(loan.Audience.Grants, func(g term.Grant) bool { return g.To == name }) {
+			if !slices.ContainsFunc(loan.Audience.Grants, func(g loans.Grant) bool { return g.To == name }) {
 				return localapi.BadRequest("the terminal is not shared with %s at %s", name, loan.Host)
 			}
 		}
-		if err := h.ChangeAudience(loan.Host, change); err != nil && !errors.Is(err, term.ErrNotLent) {
+		if err := h.ChangeAudience(loan.Host, change); err != nil && !errors.Is(err, loans.ErrNotLent) {
 			return err
 		}
 		s.awaitAudience(r.Context(), loan.Host, h)

@@ -8,24 +8,25 @@ import (
 	"strconv"
 
 	"tether/agent/devserver"
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/term"
 )
 
 // portsFrom reads the ports of a request: numbers, or localapi.AutoPort.
 func portsFrom(words []string) (all []int, err error) {
-	if len(words) > term.MaxPorts {
-		return nil, localapi.BadRequest("%d ports are too many; at most %d", len(words), term.MaxPorts)
+	if len(words) > loans.MaxPorts {
+		return nil, localapi.BadRequest("%d ports are too many; at most %d", len(words), loans.MaxPorts)
 	}
 	for _, word := range words {
 		n, err := strconv.Atoi(word)
 		switch {
 		case word == localapi.AutoPort:
-			n = term.AutoPort
+			n = loans.AutoPort
 		case err != nil || word != strconv.Itoa(n) || n < 1 || n > 65535:
-			return nil, localapi.BadRequest("port %.20q must be %s or %d to 65535", word, localapi.AutoPort, term.LeastPort)
-		case n < term.LeastPort:
-			return nil, localapi.BadRequest("port %d cannot be shared: ports below %d belong to servers of the system", n, term.LeastPort)
+			return nil, localapi.BadRequest("port %.20q must be %s or %d to 65535", word, localapi.AutoPort, loans.LeastPort)
+		case n < loans.LeastPort:
+			return nil, localapi.BadRequest("port %d cannot be shared: ports below %d belong to servers of the system", n, loans.LeastPort)
 		}
 		if !slices.Contains(all, n) {
 			all = append(all, n)
@@ -49,7 +50,7 @@ func (s *Server) checkPorts(r *http.Request, h term.Handle, host string, ports [
 		return err
 	}
 	for _, port := range ports {
-		if port == term.AutoPort {
+		if port == loans.AutoPort {
 			continue
 		}
 		err := devserver.Of(h).Check(port)
@@ -98,7 +99,7 @@ func (s *Server) unlendPorts(w http.ResponseWriter, r *http.Request, h term.Hand
 		if len(drop) == 0 {
 			continue
 		}
-		if err := h.DropPorts(loan.Host, drop...); err != nil && !errors.Is(err, term.ErrNotLent) && !errors.Is(err, term.ErrNoPort) {
+		if err := h.DropPorts(loan.Host, drop...); err != nil && !errors.Is(err, loans.ErrNotLent) && !errors.Is(err, loans.ErrNoPort) {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tether/agent/devserver"
+	"tether/agent/loans"
 	"tether/agent/local"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
@@ -84,7 +85,7 @@ func TestLendingAPortIsRefused(t *testing.T) {
 	over.End(0)
 	must.Get(w.client.Lend(ctx, "web", localapi.LendRequest{Ports: []string{"3000"}}))(t)
 	many := []string{}
-	for i := range term.MaxPorts {
+	for i := range loans.MaxPorts {
 		many = append(many, strconv.Itoa(4000+i))
 	}
 	for name, c := range map[string]struct {
@@ -200,9 +201,9 @@ func TestAPortThatChangedHandsIsClosed(t *testing.T) {
 	_, outside, visits := elsewhere(t)
 	web, _, own := d.served(t, term.User, "x")
 	h := must.Get(d.pool.As(term.User).Terminal(term.ID(web)))(t)
-	must.Do(t, h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: own}, {Port: outside}}}))
+	must.Do(t, h.LendTo("lab", loans.Change{Ports: []vocab.LentPort{{Port: own}, {Port: outside}}}))
 	ask := func(port int) ahp.FetchResult {
-		return d.server.FetchAt(t.Context(), "lab", term.ID(web), term.LentPort{Port: port}, ahp.FetchParams{Arguments: []byte(`{"path":"/"}`)})
+		return d.server.FetchAt(t.Context(), "lab", term.ID(web), vocab.LentPort{Port: port}, ahp.FetchParams{Arguments: []byte(`{"path":"/"}`)})
 	}
 	if a := ask(own); a.Error != "" {
 		t.Errorf("its own port: %s", a.Error)

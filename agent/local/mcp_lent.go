@@ -11,6 +11,7 @@ import (
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/vocab"
 )
 
 // lentServer is the server on a port that is lent to a host, with its terminal as the
@@ -34,7 +35,7 @@ func (l lentServer) Fetch(ctx context.Context, id string, r fetch.Request) (*fet
 
 // FetchAt carries out a call of fetch_page for a reader at a host, on a port that is lent
 // there. The answer is masked as all that the host sees.
-func (s *Server) FetchAt(ctx context.Context, host string, id term.ID, port term.LentPort, q ahp.FetchParams) (a ahp.FetchResult) {
+func (s *Server) FetchAt(ctx context.Context, host string, id term.ID, port vocab.LentPort, q ahp.FetchParams) (a ahp.FetchResult) {
 	access := s.opts.Access(term.Host(host))
 	h, err := access.Terminal(id)
 	if err != nil {

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // A reader at a host gets the page of the lent port, whatever the arguments name, masked
@@ -21,9 +23,9 @@ func TestFetchAt(t *testing.T) {
 	id, _, port := d.served(t, term.User, "http://other.example/")
 	otherID, _, other := d.served(t, term.User, "http://other.example/")
 	h := must.Get(d.pool.As(term.User).Terminal(term.ID(id)))(t)
-	must.Do(t, h.LendTo("lab", term.LoanChange{}))
+	must.Do(t, h.LendTo("lab", loans.Change{}))
 	ask := func(write bool, in string) ahp.FetchResult {
-		r := d.server.FetchAt(t.Context(), "lab", h.ID(), term.LentPort{Port: port, Write: write}, ahp.FetchParams{Arguments: []byte(in)})
+		r := d.server.FetchAt(t.Context(), "lab", h.ID(), vocab.LentPort{Port: port, Write: write}, ahp.FetchParams{Arguments: []byte(in)})
 		must.Do(t, r.Validate())
 		tellsNone(t, "a reader at a host", string(r.Answer)+r.Error)
 		return r

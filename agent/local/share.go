@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/loopback"
+	"tether/vocab"
 )
 
 // shareLasts is how long a link works by default.
@@ -28,8 +30,8 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, req localapi.Shar
 	if s.opts.NoShares {
 		return &localapi.Error{Code: localapi.CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}
 	}
-	if req.Port != 0 && (req.Port < term.LeastPort || req.Port > math.MaxUint16) {
-		return localapi.BadRequest("port is %d, and must be %d to %d", req.Port, term.LeastPort, math.MaxUint16)
+	if req.Port != 0 && (req.Port < loans.LeastPort || req.Port > math.MaxUint16) {
+		return localapi.BadRequest("port is %d, and must be %d to %d", req.Port, loans.LeastPort, math.MaxUint16)
 	}
 	if req.Port != 0 && req.Here != nil {
 		return localapi.BadRequest("a private host has no names for ports: share the port at a paired host")
@@ -99,7 +101,7 @@ func (s *Server) awaitUnshare(ctx context.Context, access term.Access, h term.Ha
 			return false
 		}
 		loan, lent := h.Loan(host)
-		if !lent || !slices.ContainsFunc(loan.Shares, func(s term.Share) bool { return s.ID == id && !s.Ended }) {
+		if !lent || !slices.ContainsFunc(loan.Shares, func(s loans.Share) bool { return s.ID == id && !s.Ended }) {
 			return true
 		}
 	}
@@ -112,13 +114,13 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 	}
 	link := ahp.NewShareLink()
 	lasts := cmp.Or(time.Duration(req.ForMs)*time.Millisecond, shareLasts)
-	share := term.Share{ID: link.ID, Port: req.Port, SecretHash: link.SecretHash(), Until: time.Now().Add(lasts), Once: req.Once}
+	share := loans.Share{ID: link.ID, Port: req.Port, SecretHash: link.SecretHash(), Until: time.Now().Add(lasts), Once: req.Once}
 	if req.Here != nil && req.Here.Agents {
-		if err := h.LendTo(host, term.LoanChange{}); err != nil {
+		if err := h.LendTo(host, loans.Change{}); err != nil {
 			return made, err
 		}
 	}
-	change := term.LoanChange{Share: &share}
+	change := loans.Change{Share: &share}
 	if share.Port != 0 {
 		change.Ports = portForGuests(h, host, &share)
 	}
@@ -143,8 +145,8 @@ func (s *Server) newShare(ctx context.Context, h term.Handle, host string, req l
 
 // portForGuests opens the port of a link to guests alone, and for as long, unless it is
 // open to the audience.
-func portForGuests(h term.Handle, host string, s *term.Share) []term.LentPort {
-	p := term.LentPort{Port: s.Port, Guests: true, Until: s.Until}
+func portForGuests(h term.Handle, host string, s *loans.Share) []vocab.LentPort {
+	p := vocab.LentPort{Port: s.Port, Guests: true, Until: s.Until}
 	loan, _ := h.Loan(host)
 	for _, open := range loan.OpenPorts() {
 		switch {
@@ -155,7 +157,7 @@ func portForGuests(h term.Handle, host string, s *term.Share) []term.LentPort {
 			p.Until = open.Until
 		}
 	}
-	return []term.LentPort{p}
+	return []vocab.LentPort{p}
 }
 
 // hostURL returns the URL of a paired host, "" if there is none.
@@ -189,19 +191,19 @@ func onLoopback(base string) bool {
 	return err == nil && loopback.Is(u.Hostname())
 }
 
-func shareFrom(i term.Info, l *term.Loan, s *term.Share) localapi.Share {
+func shareFrom(i term.Info, l *loans.Loan, s *loans.Share) localapi.Share {
 	return localapi.Share{ID: s.ID, Terminal: string(i.ID), Name: i.Name, Host: l.Host, Port: s.Port, Until: s.Until, Once: s.Once, GuestsOnly: l.Audience.GuestsOnly}
 }
 
 func (s *Server) shares(w http.ResponseWriter, r *http.Request) error {
 	out := localapi.Shares{SchemaVersion: localapi.SchemaVersion, Shares: []localapi.Share{}}
-	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
+	s.eachShare(r, func(h term.Handle, l *loans.Loan, share *loans.Share) {
 		out.Shares = append(out.Shares, shareFrom(h.Info(), l, share))
 	})
 	return reply(w, out)
 }
 
-func (s *Server) eachShare(r *http.Request, do func(h term.Handle, l *term.Loan, share *term.Share)) {
+func (s *Server) eachShare(r *http.Request, do func(h term.Handle, l *loans.Loan, share *loans.Share)) {
 	for _, h := range s.access(r).List() {
 		for _, l := range h.Info().Loans {
 			for i := range l.Shares {
@@ -215,7 +217,7 @@ func (s *Server) eachShare(r *http.Request, do func(h term.Handle, l *term.Loan,
 
 func (s *Server) unshare(w http.ResponseWriter, r *http.Request) error {
 	err := error(&localapi.Error{Code: localapi.CodeBadRequest, Message: "there is no such link", Hint: "GET /v1/shares lists them"})
-	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
+	s.eachShare(r, func(h term.Handle, l *loans.Loan, share *loans.Share) {
 		if share.ID == r.PathValue("id") {
 			err = h.Unshare(l.Host, share.ID)
 		}

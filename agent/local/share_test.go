@@ -15,6 +15,7 @@ import (
 	"tether/agent/term"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // The link is told once: neither a list nor the terminal has its secret, and the loan has
@@ -74,7 +75,7 @@ func TestShare(t *testing.T) {
 	}
 	must.Get(w.client.Lend(ctx, "build", localapi.LendRequest{}))(t) // the terminal, not the port
 	longer := must.Get(w.client.Share(ctx, "build", localapi.ShareRequest{Port: 3000, ForMs: (2 * time.Hour).Milliseconds()}))(t)
-	open := func() (all []term.LentPort) {
+	open := func() (all []vocab.LentPort) {
 		for _, h := range w.pool.As(term.User).List() {
 			loan, _ := h.Loan("lab")
 			all = append(all, loan.OpenPorts()...)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tether/agent/history"
-	"tether/agent/term"
+	"tether/agent/loans"
 )
 
 // lend notes the changes of a terminal's loans since the last call, before p is added,
@@ -12,11 +12,11 @@ import (
 // has begun, and returns the rest. In doubt text was not lent: a loan that has ended
 // counts as ended before p, and one that has begun counts from its first offset on.
 func (x *recording) lend(p []byte, now time.Time) (rest []byte) {
-	loans := x.h.Info().Loans
-	here := map[string]*term.Loan{}
-	for i := range loans {
-		if id := x.r.runs.opts.HostID(loans[i].Host); id != "" {
-			here[id] = &loans[i]
+	all := x.h.Info().Loans
+	here := map[string]*loans.Loan{}
+	for i := range all {
+		if id := x.r.runs.opts.HostID(all[i].Host); id != "" {
+			here[id] = &all[i]
 		}
 	}
 	for id, was := range x.lent {
@@ -64,7 +64,7 @@ func (x *recording) split(p []byte, off int64, now time.Time) []byte {
 }
 
 // lentNote is the note that a terminal is lent to an audience.
-func lentNote(id string, a *term.Audience) history.Note {
+func lentNote(id string, a *loans.Audience) history.Note {
 	n := history.Note{Kind: history.NoteLent, Host: id, Denied: a.Denied, Guests: a.GuestsOnly}
 	for _, g := range a.Grants {
 		n.Grants = append(n.Grants, history.Grant(g))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tether/agent/history"
+	"tether/agent/loans"
 	"tether/agent/term"
 )
 
@@ -112,9 +113,9 @@ func sees(loan *history.Note, a Asker) (from int64, ok bool) {
 	if loan == nil {
 		return 0, false
 	}
-	audience := term.Audience{Denied: loan.Denied, GuestsOnly: loan.Guests}
+	audience := loans.Audience{Denied: loan.Denied, GuestsOnly: loan.Guests}
 	for _, g := range loan.Grants {
-		audience.Grants = append(audience.Grants, term.Grant(g))
+		audience.Grants = append(audience.Grants, loans.Grant(g))
 	}
 	return audience.Admits(a.Names, a.Owner)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/history"
+	"tether/agent/loans"
 	"tether/agent/runs"
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -38,29 +39,29 @@ func TestLent(t *testing.T) {
 				t.Errorf("%v lists %d runs", a.Names, n)
 			}
 		}
-		grant := func(c term.AudienceChange) {
+		grant := func(c loans.AudienceChange) {
 			t.Helper()
-			check.OK(t, h.LendTo("lab", term.LoanChange{Audience: c}))
+			check.OK(t, h.LendTo("lab", loans.Change{Audience: c}))
 		}
 		owner := at("lab")
 		owner.Owner = true
 		prints(f, "before")
 		sees(owner, "none")
-		grant(term.AudienceChange{Grant: []string{"bob"}})
+		grant(loans.AudienceChange{Grant: []string{"bob"}})
 		prints(f, "lent")
-		grant(term.AudienceChange{Grant: []string{"ann"}, FromNow: true})
+		grant(loans.AudienceChange{Grant: []string{"ann"}, FromNow: true})
 		prints(f, "more")
 		sees(owner, gap("before")+"lentmore")
 		sees(at("lab", "bob"), gap("before")+"lentmore")
 		sees(at("lab", "group:a", "ann"), gap("beforelent")+"more")
 		sees(at("lab", "eve"), "none")
 		sees(at("other", "bob"), "none")
-		grant(term.AudienceChange{Deny: []string{"bob"}})
+		grant(loans.AudienceChange{Deny: []string{"bob"}})
 		sees(at("lab", "bob"), "none")
 		check.OK(t, h.Unlend("lab"))
 		prints(f, "alone")
 		sees(owner, "none")
-		grant(term.AudienceChange{Grant: []string{"ann"}})
+		grant(loans.AudienceChange{Grant: []string{"ann"}})
 		prints(f, "again")
 		sees(owner, gap("before")+"lentmore"+gap("alone")+"again")
 		f.End(0)

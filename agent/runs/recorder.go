@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent/history"
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/change"
 )
@@ -262,9 +263,9 @@ func (r *recorder) put(run history.Run) {
 }
 
 // hosts returns what names the pairings in a terminal's loans.
-func (r *recorder) hosts(loans []term.Loan) []string {
+func (r *recorder) hosts(list []loans.Loan) []string {
 	var all []string
-	for _, l := range loans {
+	for _, l := range list {
 		if id := r.runs.opts.HostID(l.Host); id != "" {
 			all = append(all, id)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"tether/agent/output"
@@ -92,7 +91,7 @@ func (t *Terminal) endReturn() {
 	for i := range maxPeople {
 		t.log.Arrived(awaitedPerson(i))
 	}
-	for _, host := range t.lending.to {
+	for _, host := range t.loans.Hosts() {
 		if t.origin.onSlow != Hold {
 			t.log.Arrived(awaitedHost(host))
 		}
@@ -128,27 +127,19 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 // expect lends a new terminal to the hosts to which it was lent. These hosts, and the
 // people who were attached, hold the child from the raw offset on until they are back.
 func (t *Terminal) expect(r *meta, raw int64) {
-	t.lending.linkStates = map[string]string{}
-	for _, l := range r.Lent {
-		loan := l.loan(t.origin.started)
-		if !t.pool.lendable(l.Host) {
-			continue // the pairing has ended meanwhile
+	for i := range r.Lent {
+		l := &r.Lent[i]
+		if !t.pool.lendable(l.Host) || !t.loans.Restore(l, t.origin.started) {
+			continue // the pairing or the loan has ended meanwhile
 		}
-		if loan.over() {
-			t.lending.rememberEnd(l.Host, l.LinkState)
-			continue
-		}
-		t.beginLoanLocked(loan)
 		t.log.Await(awaitedHost(l.Host), raw)
-		if l.LinkState != "" {
-			t.lending.linkStates[l.Host] = l.LinkState
-		}
 		if l.Heard {
 			t.ending.hear(l.Host)
 		}
 	}
+	t.log.SetLent(!t.loans.Empty())
 	if r.Attached > 0 {
-		t.expectSeatLocked()
+		t.answering.Expect()
 	}
 	for i := range min(r.Attached, maxPeople) {
 		t.log.Await(awaitedPerson(i), raw)
@@ -159,7 +150,7 @@ func (t *Terminal) expect(r *meta, raw int64) {
 // them any more.
 func (p *Pool) noteEnded(t *Terminal) {
 	t.mu.Lock()
-	ended := slices.Clone(t.lending.ended)
+	ended := t.loans.Ended()
 	t.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/answers"
 	"tether/agent/term"
 	"tether/internal/testkit/must"
 	"tether/platform/pty"
@@ -190,18 +191,18 @@ func TestAnAwaitedTerminalAnswers(t *testing.T) {
 // Of several attached terminals, the one that typed last answers, before that the first
 // one. Answers of others are dropped, in any division.
 func TestOneTerminalAnswers(t *testing.T) {
-	answers := []string{da1, "\x1b[>41;354;0c", "\x1b[=0c", "\x1b[0n", "\x1b[3;7R", "\x1b[?3;7R", "\x1b[?2004;1$y", "\x1b[4;2$y", "\x1b[?5u", "\x1bP>|xterm(354)\x1b\\", "\x1bP!|00000000\x1b\\",
+	all := []string{da1, "\x1b[>41;354;0c", "\x1b[=0c", "\x1b[0n", "\x1b[3;7R", "\x1b[?3;7R", "\x1b[?2004;1$y", "\x1b[4;2$y", "\x1b[?5u", "\x1bP>|xterm(354)\x1b\\", "\x1bP!|00000000\x1b\\",
 		"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", "\x1b]10;rgb:ff/ff/ff\a", "\x1b]52;c;ZXZpbA==\a", "\x1bP1$r0m\x1b\\", "\x1bP1+r544e=78\x1b\\", "\x1b[8;24;80t", "\x1b[48;24;80;480;800t", "\x1b[?997;1n", "\x1b]lname\x1b\\",
 		"\x1b_Gi=1;OK\x1b\\", "\x1b[>4;2m", "\x1b[?2;0;256S"}
 	typed := []string{"a", "é", "\r", "\x1b", "\x1b[A", "\x1bOP", "\x1b[1;5C", "\x1b[13u", "\x1b[97;5u", "\x1b[27;2;126~", "\x1b[15~", "\x1bx", "\x1b]", "\x1bP", "\x1b[200~0\x1b[201~", "\x1b[192;41;126;1;16;1_"}
 	h, _ := startLooked(t, term.Options{}, term.Spec{})
-	var seats []*term.Seat
+	var seats []*answers.Seat
 	for range 3 {
 		s := must.Get(h.Sit())(t)
 		defer s.Leave()
 		seats = append(seats, s)
 	}
-	in := func(s *term.Seat, text string, size int) string {
+	in := func(s *answers.Seat, text string, size int) string {
 		var out []byte
 		for piece := range slices.Chunk([]byte(text), size) {
 			out = append(out, s.Typed(piece)...)
@@ -211,7 +212,7 @@ func TestOneTerminalAnswers(t *testing.T) {
 	check := func(when string, answerer int) {
 		t.Helper()
 		for i, s := range seats {
-			for _, a := range answers {
+			for _, a := range all {
 				for _, size := range []int{len(a), 3} {
 					want := ""
 					if i == answerer {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
@@ -34,7 +35,7 @@ func TestFormatsOfHoldersStay(t *testing.T) {
 			OnSlow: term.Hold, Leased: true, Unsigned: true, Port: 4321,
 		})
 		until := time.Now().Add(time.Hour)
-		check.OK(t, h.LendTo("lab", term.LoanChange{Until: &until, Share: &term.Share{ID: "one", SecretHash: "abcd", Until: until, Once: true}}))
+		check.OK(t, h.LendTo("lab", loans.Change{Until: &until, Share: &loans.Share{ID: "one", SecretHash: "abcd", Until: until, Once: true}}))
 		check.OK(t, must.Get(pool.As(term.Host("lab")).Find("pty-held"))(t).SaveLinkState(t.Context(), "state"))
 		check.OK(t, h.Resize(term.Size{Cols: 100, Rows: 30}))
 		v.print("\x1b]2;a title\a\x1b]7;file:///dir\a\x1b]633;A;n\a$ \x1b]633;B;n\a\x1b]633;E;make;n\a\x1b]633;C;n\amade\r\n\x1b]633;D;2;n\a")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/output"
 	"tether/agent/redact"
 	"tether/vocab"
@@ -80,7 +81,7 @@ func (h Handle) Reader(o output.ReaderOptions) (*output.Reader, error) {
 	r := h.t.log.NewReader(o, by)
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	if by.Host != "" && !h.t.lending.has(by.Host) {
+	if by.Host != "" && h.t.loans.Loan(by.Host) == nil {
 		h.t.log.CloseOf(by.Host)
 		return nil, ErrNotFound // withdrawn meanwhile
 	}
@@ -241,17 +242,17 @@ func (h Handle) Lend(host string) error { return h.LendUntil(host, time.Time{}) 
 // there; zero means no end. A past time ends it at once. Errors: ErrPrivate, or that of
 // Options.MayLend.
 func (h Handle) LendUntil(host string, until time.Time) error {
-	return h.LendTo(host, LoanChange{Until: &until})
+	return h.LendTo(host, loans.Change{Until: &until})
 }
 
 // LendTo announces the terminal at host, or changes its loan there. Errors are those of
 // LendUntil, and ErrTooManyNames.
-func (h Handle) LendTo(host string, c LoanChange) error {
+func (h Handle) LendTo(host string, c loans.Change) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
 	var err error
-	var loan Loan
+	var loan loans.Loan
 	changed, moved := false, true
 	for moved && err == nil {
 		i := h.t.Info()
@@ -262,7 +263,7 @@ func (h Handle) LendTo(host string, c LoanChange) error {
 	if !changed && err == nil {
 		return nil
 	}
-	return h.did(Act{Kind: ActLend, Host: host, Detail: c.text(&loan.Audience)}, err)
+	return h.did(Act{Kind: ActLend, Host: host, Detail: c.Text(&loan.Audience)}, err)
 }
 
 // Unlend ends the lending to host.
@@ -271,7 +272,7 @@ func (h Handle) Unlend(host string) error {
 		return err
 	}
 	if _, ports, was := h.t.withdraw(host); was {
-		return h.did(Act{Kind: ActUnlend, Host: host, Detail: ended("", ports...)}, nil)
+		return h.did(Act{Kind: ActUnlend, Host: host, Detail: loans.EndText("", ports...)}, nil)
 	}
 	return nil
 }

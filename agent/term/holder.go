@@ -137,7 +137,7 @@ func (t *Terminal) dismiss() {
 // tellLocked lets dismiss end the holder if everyone concerned knows of the exit: each
 // host to which the terminal is lent, each attached person, and any caller of Kill.
 func (t *Terminal) tellLocked() {
-	if t.ownership.attached == 0 && t.ending.knownTo(t.lending.to) {
+	if t.ownership.attached == 0 && t.ending.knownTo(t.loans.Hosts()) {
 		t.ending.tell()
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/redact"
+	"tether/internal/clip"
 	"tether/vocab"
 )
 
@@ -29,8 +31,8 @@ type Info struct {
 	Private bool // neither lent nor seen by local agents
 	Leased  bool // its door ends it when the program that started it is gone
 	LentTo  []string
-	Loans   []Loan // of LentTo, in the same order
-	Door    string // the door through which it was started, "" if unknown
+	Loans   []loans.Loan // of LentTo, in the same order
+	Door    string       // the door through which it was started, "" if unknown
 	// Unsigned says that no person is known to have started it: its door saw no sign of a
 	// person.
 	Unsigned bool
@@ -92,5 +94,32 @@ func (i *Info) mask(rules *redact.Rules) {
 		running := *i.Running
 		running.Show(rules.Redact)
 		i.Running = &running
+	}
+}
+
+const maxWhy = 200 // bytes
+
+// SetReady sets the readiness of the terminal, and closes the channels that Input has
+// returned. It does nothing after the exit.
+func (h Handle) SetReady(state vocab.ReadyState, why string) {
+	t := h.t
+	t.mu.Lock()
+	if t.ending.exit == nil {
+		t.setReadyLocked(state, why)
+	}
+	t.mu.Unlock()
+	t.pool.changed()
+}
+
+func (t *Terminal) setReadyLocked(state vocab.ReadyState, why string) {
+	t.ready = vocab.Readiness{Ready: state, ReadySince: time.Now(), ReadyWhy: clip.Text(why, maxWhy)}
+	t.attention.changed.Raise()
+}
+
+// endReadyLocked sets the readiness that follows from the exit.
+func (t *Terminal) endReadyLocked() {
+	if after := t.ready.Ended(); after != t.ready {
+		t.ready = after
+		t.attention.changed.Raise()
 	}
 }

@@ -12,20 +12,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
+	"tether/vocab"
 )
 
 // open lends ports to the host lab.
-func open(t *testing.T, h term.Handle, ports ...term.LentPort) {
+func open(t *testing.T, h term.Handle, ports ...vocab.LentPort) {
 	t.Helper()
-	must.Do(t, h.LendTo("lab", term.LoanChange{Ports: ports}))
+	must.Do(t, h.LendTo("lab", loans.Change{Ports: ports}))
 }
 
 // used begins a use of a port, and returns what has ended it, nil while it lasts.
-func used(t *testing.T, h term.Handle, port int, may func(*term.Loan) bool) func() error {
+func used(t *testing.T, h term.Handle, port int, may func(*loans.Loan) bool) func() error {
 	t.Helper()
 	_, ctx, done, err := h.PortLent(context.Background(), "lab", port, may)
 	must.Do(t, err)
@@ -56,38 +58,38 @@ func portsOf(h term.Handle) (all []string) {
 
 // Whatever ends the lending of a port also ends a request that is under way, at once.
 func TestTheUseOfAPortEndsWithItsLending(t *testing.T) {
-	bob := func(l *term.Loan) bool {
-		return slices.ContainsFunc(l.Audience.Grants, func(g term.Grant) bool { return g.To == "bob" })
+	bob := func(l *loans.Loan) bool {
+		return slices.ContainsFunc(l.Audience.Grants, func(g loans.Grant) bool { return g.To == "bob" })
 	}
 	for what, c := range map[string]struct {
 		end func(h term.Handle, child *testkit.Child) error
 		err error
 	}{
-		"unlent":           {func(h term.Handle, _ *testkit.Child) error { return h.Unlend("lab") }, term.ErrNotLent},
-		"the port unlent":  {func(h term.Handle, _ *testkit.Child) error { return h.DropPorts("lab", 3000) }, term.ErrNoPort},
-		"its time is over": {nil, term.ErrNoPort},
-		"the loan's time":  {func(h term.Handle, _ *testkit.Child) error { return h.LendUntil("lab", time.Now()) }, term.ErrNotLent},
+		"unlent":           {func(h term.Handle, _ *testkit.Child) error { return h.Unlend("lab") }, loans.ErrNotLent},
+		"the port unlent":  {func(h term.Handle, _ *testkit.Child) error { return h.DropPorts("lab", 3000) }, loans.ErrNoPort},
+		"its time is over": {nil, loans.ErrNoPort},
+		"the loan's time":  {func(h term.Handle, _ *testkit.Child) error { return h.LendUntil("lab", time.Now()) }, loans.ErrNotLent},
 		"it has exited":    {func(_ term.Handle, c *testkit.Child) error { c.End(0); return nil }, term.ErrExited},
-		"it changed hands": {func(h term.Handle, _ *testkit.Child) error { h.ClosePort("lab", 3000, "it is another's"); return nil }, term.ErrNoPort},
+		"it changed hands": {func(h term.Handle, _ *testkit.Child) error { h.ClosePort("lab", 3000, "it is another's"); return nil }, loans.ErrNoPort},
 		"no more for writing": {func(h term.Handle, _ *testkit.Child) error {
-			return h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: 3000}}})
-		}, term.ErrNoPort},
+			return h.LendTo("lab", loans.Change{Ports: []vocab.LentPort{{Port: 3000}}})
+		}, loans.ErrNoPort},
 		"not granted any more": {func(h term.Handle, _ *testkit.Child) error {
-			return h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"bob"}})
-		}, term.ErrNoPort},
+			return h.ChangeAudience("lab", loans.AudienceChange{Drop: []string{"bob"}})
+		}, loans.ErrNoPort},
 		"denied by name": {func(h term.Handle, _ *testkit.Child) error {
-			return h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}})
-		}, term.ErrNoPort},
+			return h.ChangeAudience("lab", loans.AudienceChange{Deny: []string{"bob"}})
+		}, loans.ErrNoPort},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, child, _ := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}, Audience: []string{"bob"}})
-				open(t, h, term.LentPort{Port: 3000, Write: true, Until: time.Now().Add(time.Hour)}, term.LentPort{Port: 3001, Until: time.Now().Add(time.Hour)})
+				open(t, h, vocab.LentPort{Port: 3000, Write: true, Until: time.Now().Add(time.Hour)}, vocab.LentPort{Port: 3001, Until: time.Now().Add(time.Hour)})
 				ended := used(t, h, 3000, bob)
 				if err := ended(); err != nil {
 					t.Fatalf("it ended at once: %v", err)
 				}
-				check.OK(t, h.ChangeAudience("lab", term.AudienceChange{Grant: []string{"ann"}}))
+				check.OK(t, h.ChangeAudience("lab", loans.AudienceChange{Grant: []string{"ann"}}))
 				if err := ended(); err != nil {
 					t.Fatalf("it ended when somebody else was granted: %v", err)
 				}
@@ -110,12 +112,12 @@ func TestTheUseOfAPortEndsWithItsLending(t *testing.T) {
 // A port is used only by those it is lent to.
 func TestPortsThatAreNotLent(t *testing.T) {
 	h, _, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}})
-	open(t, h, term.LentPort{Port: 3000}, term.LentPort{Port: term.AutoPort})
+	open(t, h, vocab.LentPort{Port: 3000}, vocab.LentPort{Port: loans.AutoPort})
 	for _, c := range []struct {
 		host string
 		port int
 		err  error
-	}{{"lab", 3000, nil}, {"lab", 3001, term.ErrNoPort}, {"lab", term.AutoPort, term.ErrNoPort}, {"other", 3000, term.ErrNoPort}, {"nowhere", 3000, term.ErrNotLent}} {
+	}{{"lab", 3000, nil}, {"lab", 3001, loans.ErrNoPort}, {"lab", loans.AutoPort, loans.ErrNoPort}, {"other", 3000, loans.ErrNoPort}, {"nowhere", 3000, loans.ErrNotLent}} {
 		_, _, done, err := h.PortLent(t.Context(), c.host, c.port, nil)
 		if !errors.Is(err, c.err) {
 			t.Errorf("port %d at %s: %v, want %v", c.port, c.host, err, c.err)
@@ -125,13 +127,13 @@ func TestPortsThatAreNotLent(t *testing.T) {
 		}
 	}
 	agent := must.Get(pool.As(term.Agent("a")).Find(string(h.ID())))(t)
-	if err := agent.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: 3001}}}); !errors.As(err, new(*term.DeniedError)) {
+	if err := agent.LendTo("lab", loans.Change{Ports: []vocab.LentPort{{Port: 3001}}}); !errors.As(err, new(*term.DeniedError)) {
 		t.Errorf("an agent lends a port: %v", err)
 	}
 	if err := agent.DropPorts("lab", 3000); !errors.As(err, new(*term.DeniedError)) {
 		t.Errorf("an agent ends a lending: %v", err)
 	}
-	if err := h.DropPorts("lab", 3001); !errors.Is(err, term.ErrNoPort) {
+	if err := h.DropPorts("lab", 3001); !errors.Is(err, loans.ErrNoPort) {
 		t.Errorf("the end of a port that is not lent: %v", err)
 	}
 }
@@ -139,12 +141,12 @@ func TestPortsThatAreNotLent(t *testing.T) {
 // A terminal with too many ports keeps those that it had, and its audience.
 func TestTooManyPortsChangeNothing(t *testing.T) {
 	h, _, _ := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
-	open(t, h, term.LentPort{Port: 3000})
-	change := term.LoanChange{Audience: term.AudienceChange{Grant: []string{"bob"}}}
-	for i := range term.MaxPorts {
-		change.Ports = append(change.Ports, term.LentPort{Port: 4000 + i})
+	open(t, h, vocab.LentPort{Port: 3000})
+	change := loans.Change{Audience: loans.AudienceChange{Grant: []string{"bob"}}}
+	for i := range loans.MaxPorts {
+		change.Ports = append(change.Ports, vocab.LentPort{Port: 4000 + i})
 	}
-	if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyPorts) {
+	if err := h.LendTo("lab", change); !errors.Is(err, loans.ErrTooManyPorts) {
 		t.Error(err)
 	}
 	if loan, _ := h.Loan("lab"); len(loan.Ports) != 1 || len(loan.Audience.Grants) != 0 {
@@ -164,7 +166,7 @@ func TestPortsThatAreFound(t *testing.T) {
 	}
 	h.FoundPorts([]int{3000})
 	want("nothing is asked for")
-	open(t, h, term.LentPort{Port: term.AutoPort, Write: true})
+	open(t, h, vocab.LentPort{Port: loans.AutoPort, Write: true})
 	h.FoundPorts([]int{22, 3000, 70000})
 	want("found", "0 found write", "3000 found write")
 	h.FoundPorts(nil)
@@ -175,14 +177,14 @@ func TestPortsThatAreFound(t *testing.T) {
 	h.FoundPorts([]int{5173})
 	want("it listens elsewhere", "0 found write", "5173 found write")
 	many := []int{}
-	for i := range 2 * term.MaxPorts {
+	for i := range 2 * loans.MaxPorts {
 		many = append(many, 4000+i)
 	}
 	h.FoundPorts(many)
-	if n := len(portsOf(h)); n != term.MaxPorts {
+	if n := len(portsOf(h)); n != loans.MaxPorts {
 		t.Errorf("%d ports of a program with too many", n)
 	}
-	check.OK(t, h.DropPorts("lab", term.AutoPort))
+	check.OK(t, h.DropPorts("lab", loans.AutoPort))
 	want("unlent")
 }
 
@@ -192,7 +194,7 @@ func TestPortsSurviveTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVault(1 << 20)
 		pool, h, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab"}})
-		open(t, h, term.LentPort{Port: 3000, Write: true, Until: time.Now().Add(time.Hour)}, term.LentPort{Port: 3001}, term.LentPort{Port: term.AutoPort})
+		open(t, h, vocab.LentPort{Port: 3000, Write: true, Until: time.Now().Add(time.Hour)}, vocab.LentPort{Port: 3001}, vocab.LentPort{Port: loans.AutoPort})
 		h.CountFetch("lab", 3000)
 		h.CountFetch("lab", 3000)
 		h.ClosePort("lab", 3001, "taken")
@@ -214,23 +216,6 @@ func TestPortsSurviveTheDaemon(t *testing.T) {
 	})
 }
 
-func TestPortsInARecord(t *testing.T) {
-	for raw, want := range map[string]int{
-		`[{"port":3000},{"port":3000},{"port":0},{"port":80},{"port":-1},{"port":65536},{"port":4000,"until":-5},{"port":5000,"since":-5,"fetched":-5,"latest":-9}]`: 3,
-		`[]`: 0,
-	} {
-		all := term.RecordedPorts(raw)
-		if len(all) != want {
-			t.Errorf("%s: %+v, want %d", raw, all, want)
-		}
-		for _, p := range all {
-			if p.Fetched < 0 || p.Port != term.AutoPort && !p.IsOpen() || p.Since.Unix() > 0 || !p.Latest.IsZero() {
-				t.Errorf("%s: %+v", raw, p)
-			}
-		}
-	}
-}
-
 // The audit log has who opened and ended what, and how often it was used.
 func TestPortsAreAudited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +227,7 @@ func TestPortsAreAudited(t *testing.T) {
 			acts = append(acts, fmt.Sprintf("%s %s %s: %s", a.Actor, a.Kind, a.Host, a.Detail))
 		}}, term.Spec{})
 		until := time.Now().Add(time.Hour)
-		open(t, h, term.LentPort{Port: 3000, Write: true, Until: until}, term.LentPort{Port: 3001}, term.LentPort{Port: 3002}, term.LentPort{Port: 3003})
+		open(t, h, vocab.LentPort{Port: 3000, Write: true, Until: until}, vocab.LentPort{Port: 3001}, vocab.LentPort{Port: 3002}, vocab.LentPort{Port: 3003})
 		h.CountFetch("lab", 3001)
 		h.CountFetch("lab", 3001)
 		h.CountFetch("lab", 9999)
@@ -251,7 +236,7 @@ func TestPortsAreAudited(t *testing.T) {
 		synctest.Wait()
 		h.ClosePort("lab", 3002, "another program has it")
 		h.ClosePort("lab", 3002, "again")
-		must.Do(t, h.LendTo("other", term.LoanChange{Ports: []term.LentPort{{Port: 3003}}}))
+		must.Do(t, h.LendTo("other", loans.Change{Ports: []vocab.LentPort{{Port: 3003}}}))
 		must.Do(t, h.Unlend("other"))
 		child.End(0)
 		<-h.Done()

@@ -2,129 +2,31 @@ package term
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
+	"tether/agent/loans"
 	"tether/internal/clip"
 	"tether/vocab"
 )
 
-// Loan is the lending of a terminal to one host.
-type Loan struct {
-	Host  string
-	Since time.Time
-	At    int64     // text offset before which it had not begun; negative if that is not known
-	Until time.Time // zero: for as long as the terminal exists
-	// Audience is the audience at the host. Version changes whenever Audience, Until or
-	// Ports does; it is not 0.
-	Audience Audience
-	Version  uint64
-	// Shares let guests with a link watch. The slice is never changed.
-	Shares []Share
-	// Ports are open to the audience. The slice is never changed.
-	Ports []LentPort
-}
+// LoanHere is Loan for the actor, a host.
+func (h Handle) LoanHere() (loans.Loan, bool) { return h.Loan(h.actor.Name) }
 
-// over reports whether the loan has expired. If the wall clock and the clock that only
-// runs while the machine is awake disagree, the earlier end counts: a loan for an hour
-// does not continue after a night's sleep.
-func (l *Loan) over() bool {
-	return !l.Until.IsZero() && (time.Until(l.Until) <= 0 || !time.Now().Round(0).Before(l.Until.Round(0)))
-}
-
-// loanTick is how often the wall clock is read while a loan has an end.
-const loanTick = 10 * time.Second
-
-// lending lists the hosts to which the terminal is lent, and dependent state. Only
-// beginLoanLocked and endLoanLocked add and remove hosts, and they update the redaction.
-// Guarded by the terminal's mutex.
-type lending struct {
-	to         []string
-	loans      []Loan            // of to, in the same order
-	linkStates map[string]string // by host, see Handle.SaveLinkState
-	ended      []recordedLoan    // loans that are over, with the link state of a host that may not know that yet
-	expiry     *time.Timer       // runs expire; nil before the first loan that ends
-	version    uint64            // of the loan that changed last
-	uses       map[*portUse]struct{}
-}
-
-func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
-
-// loan returns the loan to host, or nil.
-func (l *lending) loan(host string) *Loan {
-	for i := range l.loans {
-		if l.loans[i].Host == host {
-			return &l.loans[i]
-		}
+// Loan returns the loan to host; ok is false if there is none.
+func (h Handle) Loan(host string) (loan loans.Loan, ok bool) {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if l := h.t.loans.Loan(host); l != nil {
+		return *l, true
 	}
-	return nil
-}
-
-// over returns the hosts whose loans have expired.
-func (l *lending) over() (hosts []string) {
-	for i := range l.loans {
-		if l.loans[i].over() {
-			hosts = append(hosts, l.loans[i].Host)
-		}
-	}
-	return hosts
-}
-
-// due returns the time until the first loan, port or share may be over; some is false if
-// none has an end.
-func (l *lending) due() (next time.Duration, some bool) {
-	add := func(until time.Time) {
-		left := min(max(time.Until(until), 0), loanTick)
-		if !some || left < next {
-			next, some = left, true
-		}
-	}
-	for i := range l.loans {
-		if until := l.loans[i].Until; !until.IsZero() {
-			add(until)
-		}
-		for _, s := range l.loans[i].Shares {
-			if !s.Ended {
-				add(s.Until)
-			}
-		}
-		for _, p := range l.loans[i].Ports {
-			if !p.Until.IsZero() {
-				add(p.Until)
-			}
-		}
-	}
-	return next, some
-}
-
-func (t *Terminal) beginLoanLocked(loan Loan) {
-	l := &t.lending
-	l.version++
-	loan.Version = l.version
-	l.to, l.loans = append(l.to, loan.Host), append(l.loans, loan)
-	l.ended = slices.DeleteFunc(l.ended, func(r recordedLoan) bool { return r.Host == loan.Host })
-	t.log.SetLent(len(l.to) > 0)
-}
-
-// endLoanLocked removes the loan to host and reports whether there was one.
-func (t *Terminal) endLoanLocked(host string) bool {
-	l := &t.lending
-	if !l.has(host) {
-		return false
-	}
-	l.to = slices.DeleteFunc(l.to, func(h string) bool { return h == host })
-	l.loans = slices.DeleteFunc(l.loans, func(loan Loan) bool { return loan.Host == host })
-	t.log.SetLent(len(l.to) > 0)
-	t.checkPortsLocked()
-	return true
+	return loans.Loan{}, false
 }
 
 // lend announces the terminal at host, or changes its loan there. It returns the loan,
 // and whether that has changed. It does nothing for a host whose pairing is ending, as if
 // the end of the pairing had already withdrawn the terminal. It does nothing and returns
 // moved if the shell has left cwd, the directory for which lending was allowed.
-func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, changed, moved bool, err error) {
+func (t *Terminal) lend(host string, c loans.Change, cwd string) (loan loans.Loan, changed, moved bool, err error) {
 	t.prepare()
 	t.mu.Lock()
 	switch {
@@ -134,7 +36,8 @@ func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, chang
 		err = ErrPrivate
 	case !t.pool.lendable(host):
 	default:
-		loan, changed, err = t.lendLocked(host, c)
+		loan, changed, err = t.loans.Change(host, c, t.log.TextAt(t.log.End()), t.log.TextEnd())
+		t.log.SetLent(!t.loans.Empty())
 	}
 	t.watchLoansLocked()
 	t.mu.Unlock()
@@ -144,48 +47,12 @@ func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, chang
 	return loan, changed, moved, err
 }
 
-func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed bool, err error) {
-	l := t.lending.loan(host)
-	if l == nil {
-		l, changed = &Loan{Host: host, Since: time.Now(), At: t.log.TextAt(t.log.End())}, true
-	}
-	if changed && c.Share != nil {
-		c.Audience.GuestsOnly = new(true) // only the guest may watch
-	}
-	if c.Share != nil && len(l.Shares) >= MaxShares {
-		return Loan{}, false, fmt.Errorf("%w: a terminal may have %d for one host", ErrTooManyShares, MaxShares)
-	}
-	ports, other, err := l.changedPorts(c.Ports, c.DropPorts)
-	if err != nil {
-		return Loan{}, false, err
-	}
-	if different, err := t.setAudienceLocked(l, c.Audience); err != nil {
-		return Loan{}, false, err
-	} else if different || other || c.Share != nil {
-		changed = true
-	}
-	if other {
-		t.setPortsLocked(l, ports)
-	}
-	if c.Share != nil {
-		t.addShareLocked(l, *c.Share)
-	}
-	if c.Until != nil && !l.Until.Equal(*c.Until) {
-		t.lending.version++ // the host may have been told when the loan ends
-		l.Until, l.Version, changed = *c.Until, t.lending.version, true
-	}
-	if !t.lending.has(host) {
-		t.beginLoanLocked(*l)
-	}
-	return *t.lending.loan(host), changed, nil
-}
-
 // withdraw ends the lending to host. It returns whether there was a loan, with which
 // ports, and how many people were attached at that moment: the effect of a disposal
 // depends on that.
-func (t *Terminal) withdraw(host string) (attached int, ports []LentPort, was bool) {
+func (t *Terminal) withdraw(host string) (attached int, ports []vocab.LentPort, was bool) {
 	t.mu.Lock()
-	if l := t.lending.loan(host); l != nil {
+	if l := t.loans.Loan(host); l != nil {
 		ports = l.Ports
 	}
 	was = t.withdrawLocked(host)
@@ -197,54 +64,51 @@ func (t *Terminal) withdraw(host string) (attached int, ports []LentPort, was bo
 	return attached, ports, was
 }
 
-// withdrawLocked is withdraw for a caller that calls changed afterwards.
+// withdrawLocked is withdraw for a caller that calls changed afterwards. It closes the
+// host's readers, which must not see later output of the child.
 func (t *Terminal) withdrawLocked(host string) (was bool) {
-	if was = t.endLoanLocked(host); was {
-		t.lending.rememberEnd(host, t.lending.linkStates[host])
-		delete(t.lending.linkStates, host)
+	if was = t.loans.Withdraw(host); was {
+		t.log.SetLent(!t.loans.Empty())
 		t.log.Arrived(awaitedHost(host))
-		t.needLocked()
 		t.log.CloseOf(host)
 		t.tellLocked()
 	}
 	return was
 }
 
-// rememberEnd keeps the link state of a host whose loan is over. The next daemon tells
-// the host, if this one cannot. The record says that the loan ended at the epoch, so that
-// a clock that is set back does not revive it.
-func (l *lending) rememberEnd(host, state string) {
-	if state != "" {
-		l.ended = append(l.ended, recordedLoan{Host: host, LinkState: state, Until: 1})
-	}
-}
-
 // watchLoansLocked schedules expire for the end of the first loan. It is called after
 // loans have changed, and by expire.
 func (t *Terminal) watchLoansLocked() {
-	next, some := t.lending.due()
+	next, some := t.loans.Due()
 	switch {
-	case !some && t.lending.expiry != nil:
-		t.lending.expiry.Stop()
+	case !some && t.expiry != nil:
+		t.expiry.Stop()
 	case !some || t.share.released:
-	case t.lending.expiry == nil:
-		t.lending.expiry = time.AfterFunc(next, t.expire)
+	case t.expiry == nil:
+		t.expiry = time.AfterFunc(next, t.expire)
 	default:
-		t.lending.expiry.Reset(next)
+		t.expiry.Reset(next)
 	}
 }
 
 // expire withdraws the terminal from the hosts whose loans have expired, and ends expired
 // shares and ports.
 func (t *Terminal) expire() {
-	t.expireShares()
-	t.expirePorts()
 	t.mu.Lock()
-	over := t.lending.over()
+	acts, done := t.loans.ExpireShares()
+	for _, host := range done {
+		t.withdrawLocked(host)
+		acts = append(acts, loans.Act{Host: host, Detail: "the last link's time was up"})
+	}
+	acts = append(acts, t.loans.EndPorts(t.ending.exit != nil)...)
+	t.mu.Unlock()
+	t.loansChanged(acts...)
+	t.mu.Lock()
+	over := t.loans.Over()
 	t.mu.Unlock()
 	for _, host := range over {
 		if _, ports, was := t.withdraw(host); was {
-			t.observe(Act{Kind: ActUnlend, Host: host, Detail: ended("the lending time was up", ports...)})
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: loans.EndText("the lending time was up", ports...)})
 		}
 	}
 	t.mu.Lock()
@@ -269,7 +133,7 @@ const forbiddenDirectory = "a lend rule forbids its directory"
 // has moved on by then. While an adopted terminal scans old output, with directories of
 // the past, it does nothing: Adopt checks afterwards.
 func (t *Terminal) recheckLendingLocked() {
-	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.log.Restoring() {
+	if t.pool.opts.MayLend != nil && !t.loans.Empty() && !t.log.Restoring() {
 		go t.recheckLending(t.infoLocked())
 	}
 }
@@ -282,7 +146,7 @@ func (t *Terminal) recheckLending(i Info) {
 			continue
 		}
 		if _, ports, was := t.withdraw(host); was {
-			t.observe(Act{Kind: ActUnlend, Host: host, Detail: ended(forbiddenDirectory, ports...)})
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: loans.EndText(forbiddenDirectory, ports...)})
 		}
 	}
 }
@@ -295,13 +159,10 @@ func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	t := h.t
 	text = clip.Text(text, maxLinkState)
 	t.mu.Lock()
-	lent := t.lending.has(h.actor.Name)
-	certain := t.lending.linkStates[h.actor.Name] == text && !t.keeper.running // while saver runs, the text may be on its way to the holder
+	lent := t.loans.Loan(h.actor.Name) != nil
+	certain := t.loans.LinkState(h.actor.Name) == text && !t.keeper.running // while saver runs, the text may be on its way to the holder
 	if lent && !certain {
-		if t.lending.linkStates == nil {
-			t.lending.linkStates = map[string]string{}
-		}
-		t.lending.linkStates[h.actor.Name] = text
+		t.loans.SetLinkState(h.actor.Name, text)
 	}
 	t.mu.Unlock()
 	switch {
@@ -328,7 +189,156 @@ func (a Access) Ended() []string {
 func (h Handle) LinkState() string {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.lending.linkStates[h.actor.Name]
+	return h.t.loans.LinkState(h.actor.Name)
+}
+
+// ChangeAudience changes the audience at a host to which the terminal is lent. Errors:
+// loans.ErrNotLent, loans.ErrTooManyNames.
+func (h Handle) ChangeAudience(host string, c loans.AudienceChange) error {
+	return h.changeLoan(host, func(t *Terminal, loan *loans.Loan) (*Act, error) {
+		changed, err := t.loans.SetAudience(loan, c, t.log.TextEnd())
+		if !changed {
+			return nil, err
+		}
+		change := loans.Change{Audience: c}
+		kind := ActLend
+		if len(c.Grant) == 0 {
+			kind = ActUnlend
+		}
+		return &Act{Kind: kind, Detail: change.Text(&loan.Audience)}, nil
+	})
+}
+
+// changeLoan has do change the loan to host, and notes what that did; nil is nothing. do
+// is called with the terminal's mutex. Errors: loans.ErrNotLent, do's.
+func (h Handle) changeLoan(host string, do func(*Terminal, *loans.Loan) (*Act, error)) error {
+	if err := h.allow(OpLend); err != nil {
+		return err
+	}
+	t := h.t
+	t.mu.Lock()
+	loan := t.loans.Loan(host)
+	if loan == nil {
+		t.mu.Unlock()
+		return loans.ErrNotLent
+	}
+	act, err := do(t, loan)
+	t.mu.Unlock()
+	if act == nil {
+		return err
+	}
+	t.changed()
+	act.Host = host
+	return h.did(*act, err)
+}
+
+// Unshare ends a share. It also ends the loan if that was only for guests and has no
+// other share. Errors: loans.ErrNotLent, loans.ErrNoShare.
+func (h Handle) Unshare(host, id string) error {
+	return h.changeLoan(host, func(t *Terminal, loan *loans.Loan) (*Act, error) {
+		ended, done := t.loans.EndShares(loan, func(s *loans.Share) bool { return s.ID == id })
+		if done {
+			t.withdrawLocked(host)
+		}
+		t.watchLoansLocked()
+		if len(ended) == 0 {
+			return nil, loans.ErrNoShare
+		}
+		return &Act{Kind: ActUnlend, Detail: "the link " + id}, nil
+	})
+}
+
+// ForgetShare removes a share that has ended. The actor, a host's link, calls it after it
+// has told its host.
+func (h Handle) ForgetShare(id string) {
+	h.t.mu.Lock()
+	forgot := h.t.loans.ForgetShare(h.actor.Name, id)
+	h.t.mu.Unlock()
+	if forgot {
+		h.t.changed()
+	}
+}
+
+// PortLent returns a port that is open to host, and a context that ends as soon as it is
+// not any more; see [loans.List.Use]. The caller must call done. Errors: ErrNotFound,
+// loans.ErrNotLent, ErrExited, ErrLeft, and one that is loans.ErrNoPort.
+func (h Handle) PortLent(ctx context.Context, host string, port int, may func(*loans.Loan) bool) (p vocab.LentPort, use context.Context, done context.CancelFunc, err error) {
+	if err := h.allow(OpRead); err != nil {
+		return vocab.LentPort{}, nil, nil, err
+	}
+	t := h.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p, use, end, err := t.loans.Use(ctx, host, port, may)
+	if err != nil {
+		return vocab.LentPort{}, nil, nil, err
+	}
+	return p, use, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		end()
+	}, nil
+}
+
+// DropPorts ends the lending of ports to host; loans.AutoPort stands for the ports on
+// which the programs will listen, with those that were found. Errors: loans.ErrNotLent,
+// loans.ErrNoPort.
+func (h Handle) DropPorts(host string, ports ...int) error {
+	return h.changeLoan(host, func(t *Terminal, loan *loans.Loan) (*Act, error) {
+		gone, err := t.loans.DropPorts(loan, ports)
+		if err != nil {
+			return nil, err
+		}
+		return &Act{Kind: ActUnlend, Detail: loans.EndText("", gone...)}, nil
+	})
+}
+
+// ClosePort ends the lending of a port to host because of what the daemon found, such as
+// a program of somebody else that has the port now; why says that to the person. It does
+// nothing if the port is not open there.
+func (h Handle) ClosePort(host string, port int, why string) {
+	h.t.mu.Lock()
+	act, some := h.t.loans.ClosePort(host, port, why)
+	h.t.mu.Unlock()
+	if some {
+		h.t.loansChanged(act)
+	}
+}
+
+// CountFetch counts a request to a port that is lent to host.
+func (h Handle) CountFetch(host string, port int) {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if h.t.loans.CountFetch(host, port) {
+		h.t.keepLaterLocked()
+	}
+}
+
+// FoundPorts says on which ports the terminal's programs listen, see
+// [loans.List.FoundPorts].
+func (h Handle) FoundPorts(ports []int) {
+	h.t.mu.Lock()
+	acts := h.t.loans.FoundPorts(ports)
+	h.t.mu.Unlock()
+	h.t.loansChanged(acts...)
+}
+
+// loansChanged tells of changes of loans.
+func (t *Terminal) loansChanged(acts ...loans.Act) {
+	if len(acts) > 0 {
+		t.changed()
+	}
+	t.report(acts)
+}
+
+func (t *Terminal) report(acts []loans.Act) {
+	for _, a := range acts {
+		kind := ActUnlend
+		if a.Begun {
+			kind = ActLend
+		}
+		t.observe(Act{Kind: kind, Host: a.Host, Detail: a.Detail})
+	}
 }
 
 // OnDispose is the effect of a host's disposal on the terminal.
@@ -353,7 +363,7 @@ func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err er
 		return false, ErrNotFound // withdrawn by another call meanwhile
 	}
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
-		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: ended("the terminal runs on here", ports...)}, nil)
+		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: loans.EndText("the terminal runs on here", ports...)}, nil)
 	}
-	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: ended("the terminal was killed", ports...)}, h.t.terminate(ctx, vocab.ExitKilled))
+	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: loans.EndText("the terminal was killed", ports...)}, h.t.terminate(ctx, vocab.ExitKilled))
 }

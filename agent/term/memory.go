@@ -139,8 +139,8 @@ func (t *Terminal) release() {
 	defer t.mu.Unlock()
 	t.share.Leave()
 	t.share.released = true
-	if t.lending.expiry != nil {
-		t.lending.expiry.Stop()
+	if t.expiry != nil {
+		t.expiry.Stop()
 	}
 	t.log.Stop()
 }

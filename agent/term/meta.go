@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
+	"tether/agent/loans"
 	"tether/agent/output"
-	"tether/internal/clip"
 	"tether/internal/jsonspan"
 	"tether/vocab"
 )
@@ -50,7 +49,7 @@ type meta struct {
 	// the environment from which they come.
 	Secrets   []string             `json:"secrets,omitempty"`
 	Clipboard bool                 `json:"clipboard,omitempty"` // the text includes sequences that set it
-	Lent      []recordedLoan       `json:"lent,omitempty"`
+	Lent      []loans.Recorded     `json:"lent,omitempty"`
 	Attached  int                  `json:"attached,omitempty"`  // people
 	Commands  []output.PastCommand `json:"commands,omitempty"`  // the newest 200, fewer if the meta would be too large
 	Checkouts []vocab.Checkout     `json:"checkouts,omitempty"` // of the newest commands, at most maxRecordedCheckouts
@@ -71,132 +70,6 @@ const recordVersion = 1
 type recordedActor struct {
 	Role string `json:"role"`
 	Name string `json:"name,omitempty"`
-}
-
-// recordedLoan is a loan to one host.
-type recordedLoan struct {
-	Host      string `json:"host"`
-	LinkState string `json:"memo,omitempty"` // of the host's link, see Handle.SaveLinkState
-	// Unix ns. Since is 0 in records of older versions; Until is 0 if the loan has no
-	// end, and 1 ns after 1970 if it has ended, so that the next daemon tells the host.
-	Since int64 `json:"since,omitempty"`
-	Until int64 `json:"until,omitempty"`
-	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
-	// At is the text offset at which the loan began; nil in records of older versions.
-	At *int64 `json:"at,omitempty"`
-
-	Grants     []recordedGrant `json:"grants,omitempty"`
-	Denied     []string        `json:"denied,omitempty"`
-	GuestsOnly bool            `json:"guests_only,omitempty"`
-	Shares     []recordedShare `json:"shares,omitempty"`
-	Ports      []recordedPort  `json:"ports,omitempty"`
-}
-
-// recordedGrant is a recorded grant at a host.
-type recordedGrant struct {
-	To   string `json:"to"`
-	From int64  `json:"from,omitempty"` // text offset
-}
-
-func (l *Loan) recorded(state string) recordedLoan {
-	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano(), Denied: l.Audience.Denied, GuestsOnly: l.Audience.GuestsOnly,
-		Shares: recordedShares(l.Shares), Ports: recordedPorts(l.Ports), At: &l.At}
-	for _, g := range l.Audience.Grants {
-		r.Grants = append(r.Grants, recordedGrant(g))
-	}
-	if !l.Until.IsZero() {
-		r.Until = l.Until.UnixNano()
-	}
-	return r
-}
-
-// loan returns the recorded loan; began is when the terminal was started.
-func (r *recordedLoan) loan(began time.Time) Loan {
-	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares), Ports: portsFrom(r.Ports), At: -1}
-	if r.At != nil {
-		l.At = *r.At
-	}
-	for _, g := range r.Grants {
-		l.Audience.Grants = append(l.Audience.Grants, Grant(g))
-	}
-	if r.Since > 0 {
-		l.Since = time.Unix(0, r.Since)
-	}
-	if r.Until > 0 {
-		l.Until = time.Unix(0, r.Until)
-	}
-	return l
-}
-
-// recordedShare is a share of a recordedLoan.
-type recordedShare struct {
-	ID         string `json:"id"`
-	Port       int    `json:"port,omitempty"`
-	SecretHash string `json:"hash"`
-	Until      int64  `json:"until"` // Unix ns
-	Once       bool   `json:"once,omitempty"`
-	Ended      bool   `json:"ended,omitempty"`
-}
-
-func recordedShares(all []Share) (out []recordedShare) {
-	for _, s := range all {
-		out = append(out, recordedShare{s.ID, s.Port, s.SecretHash, s.Until.UnixNano(), s.Once, s.Ended})
-	}
-	return out
-}
-
-func sharesFrom(all []recordedShare) (out []Share) {
-	for _, s := range all[:min(len(all), MaxShares)] {
-		out = append(out, Share{s.ID, s.Port, s.SecretHash, time.Unix(0, s.Until), s.Once, s.Ended})
-	}
-	return out
-}
-
-// recordedPort is a port of a recordedLoan. Times are Unix ns.
-type recordedPort struct {
-	Port    int    `json:"port"`
-	Auto    bool   `json:"auto,omitempty"`
-	Write   bool   `json:"write,omitempty"`
-	Guests  bool   `json:"guests_only,omitempty"`
-	Since   int64  `json:"since"`
-	Until   int64  `json:"until,omitempty"`
-	Closed  string `json:"closed,omitempty"`
-	Fetched int64  `json:"fetched,omitempty"`
-	Latest  int64  `json:"latest,omitempty"`
-}
-
-func recordedPorts(all []LentPort) (out []recordedPort) {
-	ns := func(at time.Time) int64 {
-		if at.IsZero() {
-			return 0
-		}
-		return at.UnixNano()
-	}
-	for _, p := range all {
-		out = append(out, recordedPort{p.Port, p.Auto, p.Write, p.Guests, ns(p.Since), ns(p.Until), p.Closed, p.Fetched, ns(p.Latest)})
-	}
-	return out
-}
-
-// portsFrom returns recorded ports, without those that no daemon has written.
-func portsFrom(all []recordedPort) (out []LentPort) {
-	at := func(ns int64) time.Time {
-		if ns <= 0 {
-			return time.Time{}
-		}
-		return time.Unix(0, ns)
-	}
-	known := map[int]bool{}
-	for _, p := range all {
-		bad := p.Port != AutoPort && (p.Port < LeastPort || p.Port > maxPort) || p.Until < 0 || known[p.Port]
-		if bad || len(out) >= MaxPorts {
-			continue
-		}
-		known[p.Port] = true
-		out = append(out, LentPort{Port: p.Port, Auto: p.Auto || p.Port == AutoPort, Write: p.Write, Guests: p.Guests, Since: at(p.Since), Until: at(p.Until),
-			Closed: clip.Text(p.Closed, maxClosed), Fetched: max(p.Fetched, 0), Latest: at(p.Latest)})
-	}
-	return out
 }
 
 // Bounds of a record, in bytes. A holder takes 64 KiB.
@@ -223,17 +96,11 @@ func (t *Terminal) recordedLocked() []byte {
 	}
 	r.Command, r.CommandBytes = jsonspan.Pack(r.Command)
 	r.Cwd, r.CwdBytes = jsonspan.PackOne(r.Cwd)
-	for i := range t.lending.loans {
-		loan := &t.lending.loans[i]
-		recorded := loan.recorded(t.lending.linkStates[loan.Host])
-		recorded.Heard = t.ending.heard[loan.Host]
-		r.Lent = append(r.Lent, recorded)
-	}
+	r.Lent = t.loans.Recorded(func(host string) bool { return t.ending.heard[host] })
 	r.Sizes = t.log.Sizes()
 	if t.ending.exit != nil {
 		r.Exit = &recordedExit{t.ending.exit.Reason}
 	}
-	r.Lent = append(r.Lent, t.lending.ended...)
 	newest := t.log.Newest(maxRecordedNumber)
 	for i := range newest {
 		r.Commands = append(r.Commands, output.PastOf(&newest[i]))

@@ -160,11 +160,12 @@ func (p *Pool) list(t *Terminal) bool {
 	p.terminals[t.id] = t
 	p.startedLocked(t.id)
 	t.mu.Lock()
-	for _, host := range slices.Clone(t.lending.to) {
+	for _, host := range t.loans.Hosts() {
 		if !p.lendable(host) {
-			t.endLoanLocked(host)
+			t.loans.End(host)
 		}
 	}
+	t.log.SetLent(!t.loans.Empty())
 	t.watchLoansLocked()
 	t.mu.Unlock()
 	return true

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/loans"
 	"tether/platform/pty"
 )
 
@@ -47,9 +48,7 @@ func (t *Terminal) run() bool {
 	ended := t.recordExit(how, status, at)
 	close(t.life.done)
 	t.pool.changed()
-	for _, a := range ended {
-		t.observe(a)
-	}
+	t.report(ended)
 	return true
 }
 
@@ -62,12 +61,12 @@ func (t *Terminal) closeReaders() {
 	t.stopAttendingLocked()
 	t.log.CloseAll()
 	close(t.life.left) // under mu, so that no reader is opened unnoticed
-	t.checkPortsLocked()
+	t.loans.Stop(ErrLeft)
 }
 
 // recordExit records the exit behind all output and stops what only a running child
 // needs. It returns what ends with it.
-func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended []Act) {
+func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended []loans.Act) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	exit := t.ending.exitOf(how, status, at)
@@ -78,7 +77,8 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended
 		t.staleLocked()
 		t.chargeLocked()
 	}
-	ended = t.endPortsLocked()
+	t.loans.Stop(ErrExited)
+	ended = t.loans.EndPorts(true)
 	t.input.shut()
 	t.activity.stopIdle()
 	t.endReadyLocked()

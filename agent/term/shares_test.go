@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/internal/testkit/check"
 	"tether/internal/testkit/must"
 )
 
 func share(h term.Handle, id string, lasts time.Duration) error {
-	return h.LendTo("lab", term.LoanChange{Share: &term.Share{ID: id, SecretHash: "00", Until: time.Now().Add(lasts)}})
+	return h.LendTo("lab", loans.Change{Share: &loans.Share{ID: id, SecretHash: "00", Until: time.Now().Add(lasts)}})
 }
 
 // A terminal that is not lent is lent to the guest alone, and no longer than the last
@@ -35,7 +36,7 @@ func TestShareEndsItsLoan(t *testing.T) {
 		if loan, ok := h.Loan("lab"); !ok || !loan.Shares[0].Ended || loan.Shares[1].Ended {
 			t.Fatalf("after the first: %+v", loan)
 		}
-		if err := h.Unshare("lab", "aaaaaaaa"); !errors.Is(err, term.ErrNoShare) {
+		if err := h.Unshare("lab", "aaaaaaaa"); !errors.Is(err, loans.ErrNoShare) {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour)
@@ -50,11 +51,11 @@ func TestSharesOfALoan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{LendTo: []string{"lab"}})
 		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
-		for i := range term.MaxShares {
+		for i := range loans.MaxShares {
 			must.Do(t, share(h, fmt.Sprint("aaaaaaaa", i), time.Hour))
 		}
 		before, _ := h.Loan("lab")
-		if err := share(h, "bbbbbbbb", time.Hour); !errors.Is(err, term.ErrTooManyShares) {
+		if err := share(h, "bbbbbbbb", time.Hour); !errors.Is(err, loans.ErrTooManyShares) {
 			t.Error(err)
 		}
 		if before.Audience.GuestsOnly {
@@ -64,7 +65,7 @@ func TestSharesOfALoan(t *testing.T) {
 		if loan, _ := h.Loan("lab"); loan.Version == before.Version || !loan.Shares[0].Ended || before.Shares[0].Ended {
 			t.Errorf("unshared: %+v", loan)
 		}
-		if err := h.Unshare("nowhere", "aaaaaaaa1"); !errors.Is(err, term.ErrNotLent) {
+		if err := h.Unshare("nowhere", "aaaaaaaa1"); !errors.Is(err, loans.ErrNotLent) {
 			t.Error(err)
 		}
 		time.Sleep(2 * time.Hour)
@@ -111,18 +112,18 @@ func TestShareIsAddedWithItsAudienceOrNot(t *testing.T) {
 			}
 			return all
 		}
-		change := term.LoanChange{Audience: term.AudienceChange{Grant: names(term.MaxNames + 1)}, Share: &term.Share{ID: "aaaaaaaa", SecretHash: "00", Until: time.Now().Add(time.Hour)}}
-		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyNames) {
+		change := loans.Change{Audience: loans.AudienceChange{Grant: names(loans.MaxNames + 1)}, Share: &loans.Share{ID: "aaaaaaaa", SecretHash: "00", Until: time.Now().Add(time.Hour)}}
+		if err := h.LendTo("lab", change); !errors.Is(err, loans.ErrTooManyNames) {
 			t.Error(err)
 		}
 		if loan, _ := h.Loan("lab"); len(loan.Shares) > 0 || len(loan.Audience.Grants) > 0 {
 			t.Errorf("it keeps %+v", loan)
 		}
-		for i := range term.MaxShares {
+		for i := range loans.MaxShares {
 			must.Do(t, share(h, fmt.Sprint("aaaaaaaa", i), time.Hour))
 		}
 		change.Audience.Grant = names(1)
-		if err := h.LendTo("lab", change); !errors.Is(err, term.ErrTooManyShares) {
+		if err := h.LendTo("lab", change); !errors.Is(err, loans.ErrTooManyShares) {
 			t.Error(err)
 		}
 		if loan, _ := h.Loan("lab"); len(loan.Audience.Grants) > 0 {

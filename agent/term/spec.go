@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/output"
 	"tether/platform/proc"
 	"tether/platform/pty"
@@ -45,9 +46,9 @@ type Spec struct {
 	Leased bool
 	LendTo []string // hosts
 	// Audience lists who else may watch at each of these hosts, besides the owner of this
-	// machine there; at most MaxNames.
+	// machine there; at most loans.MaxNames.
 	Audience []string
-	// Ports are open at each of these hosts, see LentPort; at most MaxPorts.
+	// Ports are open at each of these hosts, see vocab.LentPort; at most loans.MaxPorts.
 	Ports []int
 	// Door is stored for Info; at most 16 bytes.
 	Door string
@@ -129,11 +130,11 @@ func (s *Spec) check() error {
 	if s.Private && len(s.LendTo) > 0 {
 		return &SpecError{"private", ErrPrivate}
 	}
-	if len(s.Audience) > MaxNames || len(s.Audience)*len(s.LendTo) > maxAllNames {
-		return &SpecError{"audience", ErrTooManyNames}
+	if len(s.Audience) > loans.MaxNames || len(s.Audience)*len(s.LendTo) > loans.MaxAllNames {
+		return &SpecError{"audience", loans.ErrTooManyNames}
 	}
-	if len(s.Ports) > MaxPorts {
-		return &SpecError{"ports", ErrTooManyPorts}
+	if len(s.Ports) > loans.MaxPorts {
+		return &SpecError{"ports", loans.ErrTooManyPorts}
 	}
 	if !filepath.IsAbs(s.Cwd) {
 		return &SpecError{"directory", fmt.Errorf("%q is not an absolute path", s.Cwd)}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tether/agent/answers"
+	"tether/agent/loans"
 	"tether/agent/output"
 	"tether/platform/pty"
 	"tether/vocab"
@@ -78,20 +80,21 @@ type Terminal struct {
 
 	feeding atomic.Bool // there is a Feeder
 
-	mu        sync.Mutex      // guards the fields below
-	log       *output.Log     // the output, and state derived from it
-	sizing    chan struct{}   // a lock of one slot that resize takes before mu, so that the last mark is the pty's size
-	ownership ownership       // its owner, and who is attached
-	holding   holding         // of waiting for readers
-	lending   lending         // the hosts to which it is lent, and their redaction
-	input     inputQueue      // typed input that is not yet written
-	activity  activity        // when it was last used
-	attention attention       // whether it waits for the person
-	answering answering       // who answers what its program asks
-	ready     vocab.Readiness // whether the condition of a declared terminal holds
-	ending    ending          // how it ends, why, and who knows
-	keeper    keeper          // state in transit to the holder
-	share     share           // of the pool's memory
+	mu        sync.Mutex         // guards the fields below
+	log       *output.Log        // the output, and state derived from it
+	sizing    chan struct{}      // a lock of one slot that resize takes before mu, so that the last mark is the pty's size
+	ownership ownership          // its owner, and who is attached
+	holding   holding            // of waiting for readers
+	loans     loans.List         // to hosts
+	expiry    *time.Timer        // runs expire; nil before the first loan that ends
+	input     inputQueue         // typed input that is not yet written
+	activity  activity           // when it was last used
+	attention attention          // whether it waits for the person
+	answering *answers.Answering // who answers what its program asks
+	ready     vocab.Readiness    // whether the condition of a declared terminal holds
+	ending    ending             // how it ends, why, and who knows
+	keeper    keeper             // state in transit to the holder
+	share     share              // of the pool's memory
 }
 
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
@@ -108,23 +111,25 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t.holder, _ = child.(HolderPTY)
 	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)
 	t.log = t.newLog(&s)
+	t.answering = answers.New(&t.mu, asked{t}, t.log, s.Adopted != nil)
 	if s.Attaches {
-		t.expectSeatLocked()
+		t.answering.Expect()
 	}
 	t.foreseeLocked()
 	if len(s.LendTo) > 0 {
 		t.prepare()
 	}
 	for _, host := range s.LendTo {
-		loan := Loan{Host: host, Since: t.origin.started}
+		loan := loans.Loan{Host: host, Since: t.origin.started}
 		for _, to := range s.Audience {
-			loan.Audience.Grants = append(loan.Audience.Grants, Grant{To: to})
+			loan.Audience.Grants = append(loan.Audience.Grants, loans.Grant{To: to})
 		}
 		for _, port := range s.Ports {
-			loan.Ports = append(loan.Ports, LentPort{Port: port, Auto: port == AutoPort, Since: loan.Since})
+			loan.Ports = append(loan.Ports, vocab.LentPort{Port: port, Auto: port == loans.AutoPort, Since: loan.Since})
 		}
-		t.beginLoanLocked(loan)
+		t.loans.Begin(loan)
 	}
+	t.log.SetLent(!t.loans.Empty())
 	return t
 }
 
@@ -153,7 +158,7 @@ func (t *Terminal) infoLocked() Info {
 		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
 		Title: t.log.Title(), Cwd: t.log.Cwd(), Size: t.log.Size(),
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person, Interrupted: t.activity.stopped,
-		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pid(), Adopted: o.adopted, Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
+		LentTo: t.loans.Hosts(), Loans: t.loans.All(), Pid: t.pid(), Adopted: o.adopted, Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.log.Detected(), Running: t.log.Running(),
 		Bytes: end, Retained: end - t.log.Start(), Lost: t.log.Lost(), Readiness: t.ready,
 	}

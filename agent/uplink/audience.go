@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/change"
@@ -68,7 +69,7 @@ func (s *session) watchers(params []byte) {
 }
 
 // audience returns a loan's audience in the protocol's words.
-func (l *Link) audience(a *term.Audience) ahp.Audience {
+func (l *Link) audience(a *loans.Audience) ahp.Audience {
 	out := ahp.Audience{Denied: a.Denied, GuestsOnly: a.GuestsOnly, HostGrants: l.opts.HostGrants}
 	for _, g := range a.Grants {
 		out.Grants = append(out.Grants, ahp.Grant{To: g.To, From: g.From})
@@ -78,7 +79,7 @@ func (l *Link) audience(a *term.Audience) ahp.Audience {
 
 // suits returns nil if the host may get a terminal with that audience. Otherwise the
 // error says why not: the host would show it to others.
-func (s *session) suits(a *term.Audience) error {
+func (s *session) suits(a *loans.Audience) error {
 	switch {
 	case a.GuestsOnly && !s.marker.Shares:
 		return ErrNoShares

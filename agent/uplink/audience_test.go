@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp"
@@ -150,12 +151,12 @@ func TestAudienceIsSent(t *testing.T) {
 			t.Errorf("announced to %+v", a)
 		}
 		prints(child, "one")
-		must.Do(t, h.LendTo("lab", term.LoanChange{Audience: term.AudienceChange{Grant: []string{"group:web"}, FromNow: true}}))
+		must.Do(t, h.LendTo("lab", loans.Change{Audience: loans.AudienceChange{Grant: []string{"group:web"}, FromNow: true}}))
 		if !w.link.AudienceTold(t.Context(), h) {
 			t.Error("the host was not told of the grant")
 		}
 		prints(child, "two")
-		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}))
+		must.Do(t, h.ChangeAudience("lab", loans.AudienceChange{Deny: []string{"bob"}}))
 		a, seen := f.last()
 		want := ahp.Audience{Grants: []ahp.Grant{{To: "group:web", From: 3}}, Denied: []string{"bob"}, HostGrants: true}
 		if diff := cmp.Diff(want, a); diff != "" {
@@ -165,7 +166,7 @@ func TestAudienceIsSent(t *testing.T) {
 			t.Errorf("order: %s", diff)
 		}
 		w.cut(true)
-		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"group:web"}}))
+		must.Do(t, h.ChangeAudience("lab", loans.AudienceChange{Drop: []string{"group:web"}}))
 		child.Print("three")
 		if w.link.AudienceTold(t.Context(), h) {
 			t.Error("a host that is away was told")
@@ -192,7 +193,7 @@ func TestAudienceOfAnExitedTerminal(t *testing.T) {
 		h, child := w.spawn(term.Spec{Audience: []string{"bob", "gone"}})
 		child.End(0)
 		synctest.Wait()
-		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Deny: []string{"bob"}}))
+		must.Do(t, h.ChangeAudience("lab", loans.AudienceChange{Deny: []string{"bob"}}))
 		// A name that the host does not know any more keeps nobody from being denied.
 		if a, _ := f.last(); !cmp.Equal(a, ahp.Audience{Denied: []string{"bob"}}) {
 			t.Errorf("told %+v", a)
@@ -224,7 +225,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 			t.Errorf("a host without audiences: %v", err)
 		}
 		// Once it is for everybody, it is announced.
-		must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Drop: []string{"bob"}}))
+		must.Do(t, h.ChangeAudience("lab", loans.AudienceChange{Drop: []string{"bob"}}))
 		synctest.Wait()
 		if len(fake.created) != 1 {
 			t.Errorf("it is at the host %d times", len(fake.created))
@@ -232,7 +233,7 @@ func TestHostsThatKeepNoAudiences(t *testing.T) {
 		// For guests alone it needs a host that takes shares.
 		yes := true
 		other, _ := w.spawn(term.Spec{})
-		must.Do(t, other.ChangeAudience("lab", term.AudienceChange{GuestsOnly: &yes}))
+		must.Do(t, other.ChangeAudience("lab", loans.AudienceChange{GuestsOnly: &yes}))
 		synctest.Wait()
 		w.cut(false)
 		w.link.Nudge()

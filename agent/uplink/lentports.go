@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tether/agent/term"
+	"tether/agent/loans"
 	"tether/ahp"
 	"tether/jsonrpc"
 )
@@ -22,7 +22,7 @@ func (l *Link) TakesPorts() error {
 
 // ports returns the loan's ports in the protocol's words, none for a host that takes
 // none.
-func (s *session) ports(loan *term.Loan) (all []ahp.LentPort) {
+func (s *session) ports(loan *loans.Loan) (all []ahp.LentPort) {
 	if !s.marker.Ports {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (s *session) ports(loan *term.Loan) (all []ahp.LentPort) {
 
 // tellPorts tells the host which ports are lent now, if that has changed. A host that
 // does not take them shows old ones, but gets nothing from them.
-func (s *session) tellPorts(ctx context.Context, le *lending, loan *term.Loan) error {
+func (s *session) tellPorts(ctx context.Context, le *lending, loan *loans.Loan) error {
 	all := s.ports(loan)
 	s.link.mu.Lock()
 	same := slices.Equal(le.ports, all)

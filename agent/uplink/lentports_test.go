@@ -10,12 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
+	"tether/vocab"
 )
 
 // portsHost is a fake host that records which ports it is told.
@@ -88,7 +90,7 @@ func TestLentPortsAreTold(t *testing.T) {
 				w := newWorld(t, host.Options{}, nil)
 				w.cut(true)
 				f := newPortsHost(w, takes)
-				h, child := w.spawn(term.Spec{Ports: []int{3000, term.AutoPort}})
+				h, child := w.spawn(term.Spec{Ports: []int{3000, loans.AutoPort}})
 				w.cut(false)
 				w.link.Nudge()
 				w.online()
@@ -105,9 +107,9 @@ func TestLentPortsAreTold(t *testing.T) {
 				if err := w.link.TakesPorts(); (err == nil) != takes || err != nil && !errors.Is(err, uplink.ErrNoPorts) {
 					t.Errorf("it takes ports: %v", err)
 				}
-				must.Do(t, h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: 3001, Write: true, Until: time.Now().Add(time.Hour)}}}))
+				must.Do(t, h.LendTo("lab", loans.Change{Ports: []vocab.LentPort{{Port: 3001, Write: true, Until: time.Now().Add(time.Hour)}}}))
 				want("another port", "now 3000 3001wu")
-				must.Do(t, h.ChangeAudience("lab", term.AudienceChange{Grant: []string{"bob"}}))
+				must.Do(t, h.ChangeAudience("lab", loans.AudienceChange{Grant: []string{"bob"}}))
 				h.CountFetch("lab", 3000)
 				want("another audience")
 				h.FoundPorts([]int{5173})
@@ -116,9 +118,9 @@ func TestLentPortsAreTold(t *testing.T) {
 				want("closed", "now 3001wu 5173")
 				time.Sleep(time.Hour)
 				want("its time is over", "now 5173")
-				must.Do(t, h.DropPorts("lab", term.AutoPort))
+				must.Do(t, h.DropPorts("lab", loans.AutoPort))
 				want("unlent", "now")
-				must.Do(t, h.LendTo("lab", term.LoanChange{Ports: []term.LentPort{{Port: 3000}}}))
+				must.Do(t, h.LendTo("lab", loans.Change{Ports: []vocab.LentPort{{Port: 3000}}}))
 				want("again", "now 3000")
 				child.End(0)
 				want("exited", "now")

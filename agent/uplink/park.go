@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/ahp"
 )
@@ -32,7 +33,7 @@ func (s *session) keeps() time.Duration {
 }
 
 // park returns the host's permission to keep a terminal with that loan.
-func (s *session) park(loan *term.Loan) ahp.Park {
+func (s *session) park(loan *loans.Loan) ahp.Park {
 	left := time.Duration(-1)
 	if !loan.Until.IsZero() {
 		left = max(0, time.Until(loan.Until))
@@ -41,7 +42,7 @@ func (s *session) park(loan *term.Loan) ahp.Park {
 }
 
 // tellPark sends the host its present permissions.
-func (s *session) tellPark(ctx context.Context, le *lending, loan *term.Loan) error {
+func (s *session) tellPark(ctx context.Context, le *lending, loan *loans.Loan) error {
 	if s.parkFor() == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp"
@@ -184,7 +185,7 @@ func TestHowLongATerminalIsParked(t *testing.T) {
 				h, child := w.spawn(term.Spec{})
 				lend := func(d time.Duration) {
 					until := time.Now().Add(d)
-					must.Do(t, h.LendTo("lab", term.LoanChange{Until: &until}))
+					must.Do(t, h.LendTo("lab", loans.Change{Until: &until}))
 					synctest.Wait()
 				}
 				if test.loan > 0 {

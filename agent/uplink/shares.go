@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/jsonrpc"
@@ -25,7 +26,7 @@ type shareAnswer struct {
 
 // tellShares tells the host, on this connection, about shares of a loan that it was not
 // told yet, and about ended ones. A refusal is recorded; it does not stop the others.
-func (s *session) tellShares(ctx context.Context, le *lending, loan *term.Loan) error {
+func (s *session) tellShares(ctx context.Context, le *lending, loan *loans.Loan) error {
 	if !s.marker.Shares {
 		return nil
 	}
@@ -37,7 +38,7 @@ func (s *session) tellShares(ctx context.Context, le *lending, loan *term.Loan) 
 	return nil
 }
 
-func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share) error {
+func (s *session) tellShare(ctx context.Context, le *lending, share *loans.Share) error {
 	peer := s.conn.Peer()
 	if share.Ended {
 		err := peer.CallBulk(ctx, ahp.MethodUnshare, ahp.UnshareParams{Channel: le.uri, ID: share.ID}, nil)
@@ -104,11 +105,11 @@ func (l *Link) TakesShares() error {
 
 // ShareTold waits until the host knows a share of the terminal, and returns the address
 // of its page for guests, "" if the host did not give one. Errors: ErrOffline, the host's
-// error, term.ErrNotLent, or ctx's.
+// error, loans.ErrNotLent, or ctx's.
 func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url string, err error) {
 	for {
 		if _, lent := h.Loan(l.opts.Name); !lent {
-			return "", term.ErrNotLent
+			return "", loans.ErrNotLent
 		}
 		l.mu.Lock()
 		next, online := l.announced.Next(), l.session != nil

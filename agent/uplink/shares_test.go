@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tether/agent/loans"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/host"
@@ -30,8 +31,8 @@ func TestShares(t *testing.T) {
 		h, _ := w.spawn(term.Spec{})
 		add := func(id string, lasts time.Duration) {
 			t.Helper()
-			s := term.Share{ID: id, SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(lasts)}
-			must.Do(t, h.LendTo("lab", term.LoanChange{Share: &s}))
+			s := loans.Share{ID: id, SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(lasts)}
+			must.Do(t, h.LendTo("lab", loans.Change{Share: &s}))
 		}
 		shares := func() (all []string) {
 			_, seen := f.last()
@@ -114,8 +115,8 @@ func TestLinksEndWithTheirLoan(t *testing.T) {
 				w := newWorld(t, o, nil)
 				w.online()
 				h, _ := w.spawn(term.Spec{})
-				s := term.Share{ID: "aaaaaaaa", SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(24 * time.Hour)}
-				must.Do(t, h.LendTo("lab", term.LoanChange{Share: &s}))
+				s := loans.Share{ID: "aaaaaaaa", SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(24 * time.Hour)}
+				must.Do(t, h.LendTo("lab", loans.Change{Share: &s}))
 				if _, err := w.link.ShareTold(t.Context(), h, s.ID); err != nil || len(o.Shares.Kept()) != 1 {
 					t.Fatalf("%v, the host has %v", err, o.Shares.Kept())
 				}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/loans"
 	"tether/agent/localapi"
 	"tether/agent/localclient"
-	"tether/agent/term"
 	"tether/cmd/tether/internal/display"
 	"tether/internal/qr"
 	"tether/platform/tty"
@@ -45,8 +45,8 @@ Ways (--via), all by programs that you have:
 			if during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
-			if c.Flags().Changed("port") && (r.Port < term.LeastPort || r.Port > math.MaxUint16) {
-				return usage(c, "--port is %d, and must be %d to %d", r.Port, term.LeastPort, math.MaxUint16)
+			if c.Flags().Changed("port") && (r.Port < loans.LeastPort || r.Port > math.MaxUint16) {
+				return usage(c, "--port is %d, and must be %d to %d", r.Port, loans.LeastPort, math.MaxUint16)
 			}
 			if r.Port != 0 && here.on {
 				return usage(c, "--port and --here cannot be combined: a private host has no names for ports")

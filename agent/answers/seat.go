@@ -1,4 +1,4 @@
-package term
+package answers
 
 import (
 	"bytes"
@@ -10,48 +10,44 @@ import (
 )
 
 // Seat is an attached person's terminal, which answers what the program asks. It is for
-// one goroutine, except for Leave.
+// one goroutine, except for Leave. Its methods take the lock.
 type Seat struct {
-	t     *Terminal
+	a     *Answering
 	scan  escape.Scanner
 	seq   []byte    // a sequence that has begun
 	begun time.Time // when it has
 }
 
-// Sit counts a person as attached, as Attach does, with a terminal that answers
-// questions: all output from the present end on must be shown there. Input from there
-// must pass Typed. The caller must Leave.
-func (h Handle) Sit() (*Seat, error) {
-	if err := h.allow(OpType); err != nil {
-		return nil, err
-	}
-	s := &Seat{t: h.t}
-	h.t.mu.Lock()
-	a := &h.t.answering
+// Sit counts a person as attached, with a terminal that answers questions: all output
+// from the present end on must be shown there. Input from there must pass Typed. The
+// caller must Leave. It takes the lock.
+func (a *Answering) Sit() *Seat {
+	s := &Seat{a: a}
+	a.mu.Lock()
 	a.seats, a.until = append(a.seats, s), time.Time{}
-	h.t.mu.Unlock()
-	h.t.attach(+1)
-	return s, nil
+	a.mu.Unlock()
+	a.of.Attach(+1)
+	return s
 }
 
 // Leave ends the seat.
 func (s *Seat) Leave() {
-	s.t.mu.Lock()
-	a := &s.t.answering
+	a := s.a
+	a.mu.Lock()
 	a.seats = slices.DeleteFunc(a.seats, func(o *Seat) bool { return o == s })
 	if a.typed == s {
 		a.typed = nil
 	}
-	s.t.mu.Unlock()
-	s.t.attach(-1)
+	a.mu.Unlock()
+	a.of.Attach(-1)
 }
 
 // Dealt returns the raw offset up to which others have dealt with the program's
 // questions.
 func (s *Seat) Dealt() int64 {
-	s.t.mu.Lock()
-	defer s.t.mu.Unlock()
-	return s.t.answering.dealt
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	return s.a.dealt
 }
 
 // maxAnswer bounds a terminal's answer, in bytes. A longer sequence counts as typed.
@@ -96,9 +92,9 @@ func (s *Seat) Typed(input []byte) (out []byte) {
 // types records that the person has typed here, and appends the sequence that has begun
 // to dst.
 func (s *Seat) types(dst []byte) []byte {
-	s.t.mu.Lock()
-	s.t.answering.typed = s
-	s.t.mu.Unlock()
+	s.a.mu.Lock()
+	s.a.typed = s
+	s.a.mu.Unlock()
 	dst = append(dst, s.seq...)
 	s.seq, s.scan = s.seq[:0], escape.Scanner{}
 	return dst
@@ -106,11 +102,11 @@ func (s *Seat) types(dst []byte) []byte {
 
 // answers reports whether this terminal is the one that answers.
 func (s *Seat) answers() bool {
-	s.t.mu.Lock()
-	defer s.t.mu.Unlock()
-	a := &s.t.answering
-	if s.t.origin.adopted != nil {
-		return false // the multiplexer has answered
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	a := s.a
+	if a.elsewhere {
+		return false
 	}
 	if a.typed != nil {
 		return a.typed == s
