@@ -252,7 +252,7 @@ func TestManyAreAdopted(t *testing.T) {
 	second := start(t, c)
 	list := second.list(many)
 	for n, x := range list.Terminals {
-		if x.Name != fmt.Sprint("n", many-1-n) || x.Bytes < hello || !x.Held { // the newest come first
+		if x.Name != fmt.Sprint("n", many-1-n) || x.Bytes < hello || !x.Outlives { // the newest come first
 			t.Errorf("the %d-th is %+v", n, x)
 		}
 	}

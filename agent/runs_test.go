@@ -142,7 +142,7 @@ func TestForgottenPastDoesNotComeBack(t *testing.T) {
 	sees("forgotten\n")
 	testkit.Eventually(t, patience, "it is forgotten", func() bool {
 		f, err := one.client.Forget(t.Context(), localapi.ForgetRequest{Runs: []string{id}})
-		return err == nil && f.Pasts == 1 && f.Held == 0
+		return err == nil && f.Pasts == 1 && f.InHolders == 0
 	})
 	sees("")
 	types("1")

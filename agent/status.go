@@ -34,7 +34,7 @@ func (a *Agent) Status() localapi.Status {
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()
 		running[i.ID] = i.Exit == nil
-		if i.Exit == nil && i.Held {
+		if i.Exit == nil && i.Outlives {
 			s.Holders.Alive++
 		}
 		if i.Exit == nil && i.Adopted != nil {

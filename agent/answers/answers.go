@@ -22,8 +22,8 @@ type Terminal interface {
 	// Screen returns the screen at the oldest offset at which it is known. The caller
 	// closes it. It takes the lock.
 	Screen() (*output.ScreenAt, error)
-	// Reply puts an answer into the input, if there is room; it counts as nobody's typing.
-	// It takes the lock.
+	// Reply puts an answer into the input, if there is room; it counts as nobody's
+	// typing. It takes the lock.
 	Reply(text string)
 	// Attach counts a person who attaches (+1) or leaves (-1). It takes the lock.
 	Attach(by int)
@@ -75,8 +75,8 @@ const (
 	seatWithin = 10 * time.Second
 )
 
-// New returns the answering of a terminal, which the mutex guards. elsewhere says that the
-// answers are given elsewhere: by the multiplexer of a pane.
+// New returns the answering of a terminal, which the mutex guards. elsewhere says that
+// the answers are given elsewhere: by the multiplexer of a pane.
 func New(mu *sync.Mutex, of Terminal, log *output.Log, elsewhere bool) *Answering {
 	return &Answering{mu: mu, of: of, log: log, elsewhere: elsewhere}
 }

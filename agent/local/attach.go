@@ -236,7 +236,7 @@ func (a *attachment) dropped(request context.Context) {
 		c.Message = context.Cause(request).Error()
 	case a.server.draining.Err() == nil:
 		return
-	case a.server.keeping.Load() && a.terminal.Info().Held:
+	case a.server.keeping.Load() && a.terminal.Info().Outlives:
 		c.Message, c.Keep = "another daemon takes over", true
 	default:
 		c.Message = "the daemon is shutting down"

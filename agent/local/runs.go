@@ -317,7 +317,7 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, req localapi.For
 		return unknownRun(req.Runs[i])
 	}
 	is, err := s.opts.Runs.Forget(r.Context(), gone)
-	return answer(w, localapi.Forgotten{SchemaVersion: localapi.SchemaVersion, Runs: is.Runs, Bytes: is.Bytes, Terminals: is.Terminals, Pasts: is.Pasts, Held: len(is.Held)}, err)
+	return answer(w, localapi.Forgotten{SchemaVersion: localapi.SchemaVersion, Runs: is.Runs, Bytes: is.Bytes, Terminals: is.Terminals, Pasts: is.Pasts, InHolders: len(is.InHolders)}, err)
 }
 
 // maxForget bounds the runs that a request names.

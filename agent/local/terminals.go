@@ -178,7 +178,7 @@ func terminalFrom(i term.Info) localapi.Terminal {
 	t := localapi.Terminal{
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private, Notice: i.Notice,
-		LentTo: i.LentTo, Pid: i.Pid, Port: i.Port, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
+		LentTo: i.LentTo, Pid: i.Pid, Port: i.Port, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Outlives: i.Outlives, Lost: i.Lost,
 		Exit: i.Exit, CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door, Adopted: i.Adopted,
 		State: vocab.State{Readiness: i.Readiness},
 	}

@@ -81,7 +81,7 @@ type Forgotten struct {
 	Bytes         int64 `json:"bytes"`     // on disk
 	Terminals     int   `json:"terminals"` // number of exited terminals that were removed from memory
 	Pasts         int   `json:"pasts"`     // number of terminals that run on without their earlier output
-	Held          int   `json:"held"`      // of these, those whose holder still has it: a daemon that starts later reads it again
+	InHolders     int   `json:"held"`      // of these, those whose holder still has it: a daemon that starts later reads it again
 }
 
 // VerdictList is the verdicts of series of runs, those that fail first.

@@ -34,7 +34,7 @@ type Terminal struct {
 	Bytes            int64          `json:"bytes"`             // of output so far
 	Retained         int64          `json:"retained"`          // newest bytes that are kept
 	Attached         int            `json:"attached"`          // people
-	Held             bool           `json:"held"`              // it outlives the daemon
+	Outlives         bool           `json:"held"`              // it outlives the daemon
 	Lost             int64          `json:"lost_bytes"`        // output that was not recorded
 	CommandDetection bool           `json:"command_detection"` // the shell reports them
 	vocab.State

@@ -42,8 +42,8 @@ func (l *Log) Append(p []byte, now time.Time) {
 	l.wake()
 }
 
-// Finish records the end of output: bytes that the scanner held back are decided. It
-// takes the lock, and survives a panic as Append does.
+// Finish records the end of output: bytes that the scanner has not judged yet are
+// decided. It takes the lock, and survives a panic as Append does.
 func (l *Log) Finish(now time.Time) {
 	appended := true
 	defer l.survive(nil, &appended)

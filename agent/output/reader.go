@@ -169,7 +169,7 @@ func (r *Reader) close() {
 }
 
 // Next returns the next event, with as much data as fits buf, and blocks until there is
-// one. buf must hold at least 64 bytes. Errors: ctx's, a *LaggedError (call again),
+// one. buf must have at least 64 bytes. Errors: ctx's, a *LaggedError (call again),
 // io.EOF after MarkExited.
 func (r *Reader) Next(ctx context.Context, buf []byte) (Event, error) {
 	for {

@@ -226,8 +226,8 @@ func (v *redaction) overfull(l *Log, from int64, limit int) bool {
 	return false
 }
 
-// fits returns the raw offset, base or later, from which on the masks fit the bound; held
-// text is kept in any case, unless the redaction is lazy.
+// fits returns the raw offset, base or later, from which on the masks fit the bound;
+// withheld text is kept in any case, unless the redaction is lazy.
 func (v *redaction) fits(base int64, l *Log, limit int) int64 {
 	for _, q := range []*record.Queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.Len() - limit/maskCost; over > 0 {

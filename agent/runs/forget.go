@@ -14,9 +14,9 @@ type Forgotten struct {
 	// Terminals are exited ones that were removed from memory, Pasts those that run on
 	// without their earlier output.
 	Terminals, Pasts int
-	// Held are the terminals among Pasts whose holders still have earlier output: a
+	// InHolders are the terminals among Pasts whose holders still have earlier output: a
 	// daemon that starts later reads it again.
-	Held []term.ID
+	InHolders []term.ID
 }
 
 // forgetting is what Forget has removed from the history.
@@ -47,7 +47,7 @@ func (r *Runs) Forget(ctx context.Context, match func(history.Run) bool) (Forgot
 		default:
 			f.Pasts++
 			if whole, err := h.ForgetPast(ctx, end); err == nil && !whole {
-				f.Held = append(f.Held, id)
+				f.InHolders = append(f.InHolders, id)
 			}
 		}
 	}

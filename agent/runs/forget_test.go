@@ -52,7 +52,7 @@ func TestForget(t *testing.T) {
 		settle()
 		prints(f, "forgotten at once\r\n")
 		got := must.Get(w.runs.Forget(t.Context(), func(history.Run) bool { return true }))(t)
-		if got.Runs != 3 || got.Terminals != 2 || got.Pasts != 1 || len(got.Held) != 0 {
+		if got.Runs != 3 || got.Terminals != 2 || got.Pasts != 1 || len(got.InHolders) != 0 {
 			t.Errorf("forgotten: %+v", got)
 		}
 		synctest.Wait()

@@ -55,7 +55,7 @@ type Info struct {
 	Attached         int       // people attached now
 	Typed            time.Time // when the person has typed last; zero: not since this process has it
 	Interrupted      time.Time // when ^C was typed last, or a signal sent; zero: not since this process has it
-	Held             bool      // the child outlives this process
+	Outlives         bool      // the child outlives this process
 	Holds            bool      // the child waits for a slow reader, for the stall time at most
 	Lost             int64     // raw bytes that nobody could record; Bytes includes them
 }

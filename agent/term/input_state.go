@@ -16,7 +16,7 @@ import (
 	"tether/vocab"
 )
 
-// evidence holds the facts about a terminal that has not printed for quietAfter.
+// evidence has the facts about a terminal that has not printed for quietAfter.
 type evidence struct {
 	look   pty.Look
 	looked bool          // look is known

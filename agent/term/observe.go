@@ -29,7 +29,7 @@ type Act struct {
 	Err error
 }
 
-// observe calls Options.Observe. No lock may be held.
+// observe calls Options.Observe. It is called without locks.
 func (t *Terminal) observe(a Act) {
 	if t.pool.opts.Observe != nil {
 		a.Terminal = t.Info()

@@ -13,7 +13,7 @@ import (
 // open must not keep the terminal alive forever.
 const (
 	drainQuiet = 250 * time.Millisecond // drain ends after this long without output
-	drainMax   = 5 * time.Second        // drain ends after this long, or one stall time later if a reader holds up the pump then
+	drainMax   = 5 * time.Second        // drain ends after this long, or one stall time later if the pump waits for a reader then
 )
 
 // run waits for the child and its last output, then records the exit, once. It returns
@@ -88,8 +88,8 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended
 }
 
 // drain waits for the end of output. It gives up when the pty has been quiet for
-// drainQuiet although a process keeps it open, and after drainMax. If a reader holds up
-// the pump then, the child's last output is still in the pty: drain waits for one more
+// drainQuiet although a process keeps it open, and after drainMax. If the pump waits
+// for a reader then, the child's last output is still in the pty: drain waits for one more
 // stall time.
 func (t *Terminal) drain() {
 	limit := time.NewTimer(drainMax)

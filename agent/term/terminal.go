@@ -91,7 +91,7 @@ type Terminal struct {
 	activity  activity           // when it was last used
 	attention attention          // whether it waits for the person
 	answering *answers.Answering // who answers what its program asks
-	ready     vocab.Readiness    // whether the condition of a declared terminal holds
+	ready     vocab.Readiness    // whether the condition of a declared terminal is met
 	ending    ending             // how it ends, why, and who knows
 	keeper    keeper             // state in transit to the holder
 	share     share              // of the pool's memory
@@ -158,7 +158,7 @@ func (t *Terminal) infoLocked() Info {
 		ID: t.id, Name: o.name, Short: o.short, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned, Port: o.port, Notice: o.notice,
 		Title: t.log.Title(), Cwd: t.log.Cwd(), Size: t.log.Size(),
 		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached, Typed: t.activity.person, Interrupted: t.activity.stopped,
-		LentTo: t.loans.Hosts(), Loans: t.loans.All(), Pid: t.pid(), Adopted: o.adopted, Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
+		LentTo: t.loans.Hosts(), Loans: t.loans.All(), Pid: t.pid(), Adopted: o.adopted, Outlives: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.log.Detected(), Running: t.log.Running(),
 		Bytes: end, Retained: end - t.log.Start(), Lost: t.log.Lost(), Readiness: t.ready,
 	}

@@ -199,7 +199,7 @@ type outline struct {
 	Retained int64       `json:"retained"`
 	Lost     int64       `json:"lost_bytes"`
 	Attached int         `json:"attached"`
-	Held     bool        `json:"held"`
+	Outlives bool        `json:"held"`
 	Detects  bool        `json:"command_detection"`
 }
 
@@ -208,7 +208,7 @@ func outlines(all []localapi.Terminal) []outline {
 	for _, t := range all {
 		out = append(out, outline{
 			ID: t.ID, Owner: t.Owner, Started: t.Started, Exit: t.Exit, Cols: t.Cols, Rows: t.Rows, Private: t.Private, LentTo: t.LentTo,
-			Bytes: t.Bytes, Retained: t.Retained, Lost: t.Lost, Attached: t.Attached, Held: t.Held, Detects: t.CommandDetection,
+			Bytes: t.Bytes, Retained: t.Retained, Lost: t.Lost, Attached: t.Attached, Outlives: t.Outlives, Detects: t.CommandDetection,
 		})
 	}
 	return out

@@ -294,7 +294,7 @@ func TestKilledUnderFlood(t *testing.T) {
 			t.Fatalf("round %d: the child is gone", round)
 		}
 		m.start("daemon")
-		if now := m.find(flood.ID); now.Pid != flood.Pid || now.Lost != 0 || now.Name != flood.Name || !now.Held {
+		if now := m.find(flood.ID); now.Pid != flood.Pid || now.Lost != 0 || now.Name != flood.Name || !now.Outlives {
 			t.Fatalf("round %d: the terminal is %+v, was %+v", round, now, flood)
 		}
 	}

@@ -297,8 +297,8 @@ in freed blocks is not overwritten.`,
 			}
 			a.notice("removed %s, %s on disk, and from memory %s and the past of %s; the audit log stays, since its chain proves that nothing was removed",
 				display.Count(is.Runs, "run"), display.Size(is.Bytes), display.Count(is.Terminals, "exited terminal"), display.Count(is.Pasts, "running one"))
-			if is.Held > 0 {
-				a.notice("the holders of %s still have earlier output, which a later daemon reads again: end these terminals to remove it", display.Count(is.Held, "terminal"))
+			if is.InHolders > 0 {
+				a.notice("the holders of %s still have earlier output, which a later daemon reads again: end these terminals to remove it", display.Count(is.InHolders, "terminal"))
 			}
 			return nil
 		}),

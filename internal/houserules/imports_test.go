@@ -47,7 +47,7 @@ const layers = `
 	agent/ring, agent/redact, record, platform/pty, vocab, internal/change, internal/clip < agent/output;
 	internal/clip, vocab < agent/loans;
 	internal/escape, internal/change, agent/output < agent/answers;
-	internal/escape, internal/change, internal/jsonspan, agent/command, agent/flow, agent/answers, agent/loans < agent/term;
+	internal/change, internal/jsonspan, agent/command, agent/flow, agent/answers, agent/loans < agent/term;
 	NONE < agent/command;
 	platform/secret < internal/rotated;
 	internal/rotated < agent/audit;
