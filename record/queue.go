@@ -1,38 +1,53 @@
 package record
 
-// Queue is a slice that is appended to at the back and dropped from the front without
-// moving its content each time. The zero Queue is empty.
+// Queue is appended to at the back and dropped from the front. The zero Queue is empty.
 type Queue[T any] struct {
-	items []T
-	head  int
+	ring    []T // its length is a power of two, or 0
+	head, n int // the first item, and how many there are
 }
 
 // Len returns the number of items.
-func (q *Queue[T]) Len() int { return len(q.items) - q.head }
+func (q *Queue[T]) Len() int { return q.n }
 
 // At returns the i-th item; the pointer is valid until the next Push or Drop.
-func (q *Queue[T]) At(i int) *T { return &q.items[q.head+i] }
+func (q *Queue[T]) At(i int) *T { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
 // Cap returns for how many items memory is allocated.
-func (q *Queue[T]) Cap() int { return cap(q.items) }
+func (q *Queue[T]) Cap() int { return len(q.ring) }
 
 // Push appends an item.
-func (q *Queue[T]) Push(v T) { q.items = append(q.items, v) }
-
-// Drop removes the first n items and frees their memory in steps.
-func (q *Queue[T]) Drop(n int) {
-	clear(q.items[q.head : q.head+n])
-	q.head += n
-	if q.head > len(q.items)/2 {
-		kept := copy(q.items, q.items[q.head:])
-		clear(q.items[kept:])
-		q.items, q.head = q.items[:kept], 0
+func (q *Queue[T]) Push(v T) {
+	if q.n == len(q.ring) {
+		q.resize(max(1, 2*q.n))
 	}
+	*q.At(q.n) = v
+	q.n++
+}
+
+// Drop removes the first n items. Their memory is kept for others.
+func (q *Queue[T]) Drop(n int) {
+	var none T
+	for i := range n {
+		*q.At(i) = none
+	}
+	q.head, q.n = (q.head+n)&(len(q.ring)-1), q.n-n
 }
 
 // Shrink frees memory that the present items do not need.
 func (q *Queue[T]) Shrink() {
-	if n := q.Len(); cap(q.items) > 2*n {
-		q.items, q.head = append(make([]T, 0, n), q.items[q.head:]...), 0
+	size := len(q.ring)
+	for size > 0 && size/2 >= q.n {
+		size /= 2
 	}
+	if size < len(q.ring) {
+		q.resize(size)
+	}
+}
+
+func (q *Queue[T]) resize(size int) {
+	ring := make([]T, size)
+	for i := range q.n {
+		ring[i] = *q.At(i)
+	}
+	q.ring, q.head = ring, 0
 }

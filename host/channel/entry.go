@@ -1,6 +1,10 @@
 package channel
 
-import "sort"
+import (
+	"sort"
+
+	"tether/record"
+)
 
 // Entry is one encoded envelope of a channel. It is immutable, and all connections send
 // the same bytes.
@@ -55,12 +59,12 @@ func (e *Entry) isOf(o *Outbox) bool { return e.From != 0 && e.From == o.Party }
 type log struct {
 	limits *Limits
 
-	ring  []Entry // length is a power of two, or 0
-	first int64   // index of the oldest entry kept
-	next  int64   // index that the next entry will get
-	total int64   // bytes of all entries ever added
-	lost  int64   // serverSeq of the newest dropped envelope, or of the creation: all later envelopes are here
-	need  int64   // entries from this index on may exceed the bounds, by up to the factor neededTimes; math.MaxInt64: none may
+	kept  record.Queue[Entry]
+	first int64 // index of the oldest entry kept
+	next  int64 // index that the next entry will get
+	total int64 // bytes of all entries ever added
+	lost  int64 // serverSeq of the newest dropped envelope, or of the creation: all later envelopes are here
+	need  int64 // entries from this index on may exceed the bounds, by up to the factor neededTimes; math.MaxInt64: none may
 }
 
 // largeEntry is the length, in bytes, from which on an envelope is dropped even if it is
@@ -79,10 +83,7 @@ func (l *log) add(e Entry) {
 	if e.Own != nil {
 		l.total += int64(len(e.Own.Msg))
 	}
-	if int(l.next-l.first) == len(l.ring) {
-		l.resize(max(4, 2*len(l.ring)))
-	}
-	*l.at(l.next) = e
+	l.kept.Push(e)
 	l.next++
 	for l.next-l.first > 1 && l.over(1) && (l.first < l.need || l.over(neededTimes)) {
 		l.dropFirst()
@@ -95,24 +96,13 @@ func (l *log) over(times int64) bool {
 }
 
 func (l *log) dropFirst() {
-	old := l.at(l.first)
-	l.lost = old.Seq
-	*old = Entry{}
+	l.lost = l.kept.At(0).Seq
+	l.kept.Drop(1)
 	l.first++
 }
 
-// resize changes the capacity of the ring to size: a power of two with room for all
-// entries that are kept.
-func (l *log) resize(size int) {
-	ring := make([]Entry, size)
-	for i := l.first; i < l.next; i++ {
-		ring[int(i)&(size-1)] = *l.at(i)
-	}
-	l.ring = ring
-}
-
 // at returns the entry with index i, which must be in [first, next).
-func (l *log) at(i int64) *Entry { return &l.ring[int(i)&(len(l.ring)-1)] }
+func (l *log) at(i int64) *Entry { return l.kept.At(int(i - l.first)) }
 
 // behind returns the number of bytes that a cursor at index i has not delivered yet.
 func (l *log) behind(i int64) int64 {
@@ -135,11 +125,5 @@ func (l *log) shrink(n int64) {
 	for size := l.behind(l.first); size > n && (l.next-l.first > 1 || size > largeEntry); size = l.behind(l.first) {
 		l.dropFirst()
 	}
-	size := len(l.ring)
-	for size > 4 && size >= 4*int(l.next-l.first) {
-		size /= 2
-	}
-	if size < len(l.ring) {
-		l.resize(size)
-	}
+	l.kept.Shrink()
 }

@@ -43,7 +43,7 @@ func TestShrinkFreesTheRing(t *testing.T) {
 		c.Add(Entry{Piece: Piece{seq + 1, []byte("x")}}, nil)
 	}
 	c.Shrink(100)
-	if n, room := c.log.next-c.log.first, len(c.log.ring); n != 100 || room > 4*int(n) {
+	if n, room := c.log.next-c.log.first, c.log.kept.Cap(); n != 100 || room > 4*int(n) {
 		t.Errorf("there is room for %d envelopes, of which %d are left", room, n)
 	}
 }

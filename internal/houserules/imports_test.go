@@ -116,7 +116,7 @@ const layers = `
 	host/agents < host;
 	host/agents, host/page, host/webpush < host/webhook;
 	host/page < host;
-	ahp, internal/jsonspan < host/channel;
+	ahp, internal/jsonspan, record < host/channel;
 	ahp < host/rights;
 	host/admission, jsonrpc, mcp, platform/ipc < host/link;
 	host/channel, host/link, host/preview, host/rights < host;
