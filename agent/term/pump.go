@@ -89,8 +89,8 @@ func (t *Terminal) recordExit(how outcome, status pty.Exit, at time.Time) (ended
 
 // drain waits for the end of output. It gives up when the pty has been quiet for
 // drainQuiet although a process keeps it open, and after drainMax. If the pump waits
-// for a reader then, the child's last output is still in the pty: drain waits for one more
-// stall time.
+// for a reader then, the child's last output is still in the pty: drain waits for one
+// more stall time.
 func (t *Terminal) drain() {
 	limit := time.NewTimer(drainMax)
 	defer limit.Stop()
