@@ -77,6 +77,7 @@ func TestAdoptedPaneOutlivesKilledDaemons(t *testing.T) {
 		c := exec.Command(self, "daemon")
 		out := must.Get(c.StdoutPipe())(t)
 		must.Do(t, c.Start())
+		t.Cleanup(func() { _ = c.Process.Kill() }) // left by a failed test
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 			t.Fatalf("it said %q, %v", line, err)
 		}

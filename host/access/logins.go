@@ -17,8 +17,6 @@ const (
 	// oldest logins are dropped.
 	maxKeptLogins = 2048
 	maxKeptLinks  = 256
-	// sharedTime is how long a change at another node may take to arrive here.
-	sharedTime = 500 * time.Millisecond
 )
 
 // Logins keeps browsers' logins in a file, so that a restart of the host logs nobody out.
@@ -124,7 +122,7 @@ func (l *Logins) KeepLink(one rights.Login) (kept bool, err error) {
 // UseLink implements rights.SharedLogins.
 func (l *Logins) UseLink(code [sha256.Size]byte) (one rights.Login, ok bool, err error) {
 	is := func(k keptLogin) bool { return k.Link && bytes.Equal(k.Cookie, code[:]) }
-	if !change.Soon(sharedTime, func() bool { return slices.ContainsFunc(l.kept(), is) }) { // another node may have just made it
+	if !change.Soon(func() bool { return slices.ContainsFunc(l.kept(), is) }) { // another node may have just made it
 		return one, false, nil
 	}
 	l.tokens.look()

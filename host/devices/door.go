@@ -177,15 +177,11 @@ func (b both) Known(token string) (rights.Principal, bool) {
 	return b[1].Known(token)
 }
 
-// sharedTime is how long a change at another node may take to reach this one.
-const sharedTime = time.Second
-
 // knows reports whether a machine is paired. If it is unknown and there are other nodes,
-// knows waits for sharedTime: the machine may have been paired at another node a moment
-// ago.
+// knows waits a little: the machine may have been paired at another node a moment ago.
 func (d *Door) knows(device ed25519.PublicKey) bool {
 	paired := func() bool { _, ok := d.opts.Tokens.Device(device); return ok }
-	return paired() || d.opts.Nodes != nil && change.Soon(sharedTime, paired)
+	return paired() || d.opts.Nodes != nil && change.Soon(paired)
 }
 
 // challengeFor makes a challenge for a machine.

@@ -50,7 +50,7 @@ func (s *Table) by(hash [sha256.Size]byte) (p rights.Principal, ok bool) {
 		return ok
 	}
 	if !look() && s.shared != nil {
-		change.Soon(SharedTime, func() bool { s.look(); return look() })
+		change.Soon(func() bool { s.look(); return look() })
 	}
 	return p, ok
 }

@@ -25,8 +25,6 @@ const (
 	launchTime  = 10 * time.Minute // how long a login link works
 	maxLaunches = 256
 	maxLogins   = 4096
-	// SharedTime is how long a change at another node may take to be known here.
-	SharedTime = 500 * time.Millisecond
 )
 
 // Options configure a Table.
@@ -238,7 +236,7 @@ func (s *Table) let(one rights.Login, kept bool) {
 }
 
 // Find returns the principal of a cookie. A cookie that another node has just made may
-// not have arrived here yet; Find waits for it, at most SharedTime.
+// not have arrived here yet; Find waits a little for it.
 func (s *Table) Find(cookie string) (rights.Principal, bool) {
 	return s.FindHash(sha256.Sum256([]byte(cookie)))
 }
@@ -247,7 +245,7 @@ func (s *Table) Find(cookie string) (rights.Principal, bool) {
 func (s *Table) FindHash(hash [sha256.Size]byte) (rights.Principal, bool) {
 	p, ok := s.known(hash)
 	if !ok && s.shared != nil {
-		change.Soon(SharedTime, func() bool { s.look(); p, ok = s.known(hash); return ok })
+		change.Soon(func() bool { s.look(); p, ok = s.known(hash); return ok })
 	}
 	return p, ok
 }

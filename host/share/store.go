@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"tether/host/login"
 	"tether/internal/change"
 )
 
@@ -185,5 +184,5 @@ func (b *Book) soon(findLocked func() bool) bool {
 	if found := find(); found || !b.o.Nodes {
 		return found
 	}
-	return change.Soon(login.SharedTime, func() bool { b.Look(); return find() })
+	return change.Soon(func() bool { b.Look(); return find() })
 }

@@ -58,14 +58,17 @@ func Await(ctx context.Context, since uint64, look func() (version uint64, next 
 	}
 }
 
-// soonEvery is how often Soon looks.
-const soonEvery = 20 * time.Millisecond
+const (
+	// soonWithin is how long a change at another node of a host may take to be known.
+	soonWithin = 500 * time.Millisecond
+	soonEvery  = 20 * time.Millisecond
+)
 
 // Soon reports whether something is found that another process may have made a moment
-// ago: it looks at once and, for at most a time, again.
-func Soon(within time.Duration, found func() bool) bool {
+// ago: it looks at once and, for at most 500 ms, again.
+func Soon(found func() bool) bool {
 	for began := time.Now(); !found(); time.Sleep(soonEvery) {
-		if time.Since(began) >= within {
+		if time.Since(began) >= soonWithin {
 			return false
 		}
 	}

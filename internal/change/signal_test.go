@@ -68,7 +68,7 @@ func TestSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for after, want := range map[time.Duration]bool{0: true, 300 * time.Millisecond: true, 2 * time.Second: false} {
 			begin := time.Now()
-			if got := Soon(time.Second, func() bool { return time.Since(begin) >= after }); got != want {
+			if got := Soon(func() bool { return time.Since(begin) >= after }); got != want {
 				t.Errorf("after %v: %v", after, got)
 			}
 			if took := time.Since(begin); took > max(after, time.Second) {
