@@ -23,11 +23,11 @@ type Loan struct {
 	Ports []vocab.LentPort
 }
 
-// over reports whether the loan has expired. If the wall clock and the clock that only
-// runs while the machine is awake disagree, the earlier end counts: a loan for an hour
-// does not continue after a night's sleep.
-func (l *Loan) over() bool {
-	return !l.Until.IsZero() && (time.Until(l.Until) <= 0 || !time.Now().Round(0).Before(l.Until.Round(0)))
+// over reports whether a loan, a share or a port has expired; a zero end is none. If the
+// wall clock and the clock that only runs while the machine is awake disagree, the earlier
+// end counts: a loan for an hour does not continue after a night's sleep.
+func over(until time.Time) bool {
+	return !until.IsZero() && (time.Until(until) <= 0 || !time.Now().Round(0).Before(until.Round(0)))
 }
 
 // List has the loans of one terminal, and what hosts were told of them. Guarded by its
@@ -68,7 +68,7 @@ func (l *List) Loan(host string) *Loan {
 // Over returns the hosts whose loans have expired.
 func (l *List) Over() (hosts []string) {
 	for i := range l.loans {
-		if l.loans[i].over() {
+		if over(l.loans[i].Until) {
 			hosts = append(hosts, l.loans[i].Host)
 		}
 	}

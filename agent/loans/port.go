@@ -33,11 +33,6 @@ var (
 	ErrNoPort = errors.New("the port is not shared")
 )
 
-func portOver(p vocab.LentPort) bool {
-	l := Loan{Until: p.Until}
-	return l.over()
-}
-
 // portName names a port in the audit log.
 func portName(port int) string {
 	if port == AutoPort {
@@ -99,14 +94,14 @@ func (l *List) openPort(host string, port int, may func(*Loan) bool) (vocab.Lent
 	switch {
 	case l.over != nil:
 		return vocab.LentPort{}, l.over
-	case loan == nil || loan.over():
+	case loan == nil || over(loan.Until):
 		return vocab.LentPort{}, ErrNotLent
 	case may != nil && !may(loan):
 		return vocab.LentPort{}, fmt.Errorf("%w with you", ErrNoPort)
 	}
 	p := loan.Port(port)
 	switch {
-	case p == nil || port == AutoPort || portOver(*p):
+	case p == nil || port == AutoPort || over(p.Until):
 		return vocab.LentPort{}, ErrNoPort
 	case p.Closed != "":
 		return vocab.LentPort{}, fmt.Errorf("%w any more: %s", ErrNoPort, p.Closed)
@@ -116,7 +111,7 @@ func (l *List) openPort(host string, port int, may func(*Loan) bool) (vocab.Lent
 
 // OpenPorts returns the ports that the host may use now.
 func (l *Loan) OpenPorts() []vocab.LentPort {
-	return slices.DeleteFunc(slices.Clone(l.Ports), func(p vocab.LentPort) bool { return !p.IsOpen() || portOver(p) })
+	return slices.DeleteFunc(slices.Clone(l.Ports), func(p vocab.LentPort) bool { return !p.IsOpen() || over(p.Until) })
 }
 
 // Port returns a port of the loan, or nil.
@@ -268,12 +263,12 @@ func (l *List) EndPorts(all bool) (acts []Act) {
 	}
 	for i := range l.loans {
 		one := &l.loans[i]
-		over := func(p vocab.LentPort) bool { return all || portOver(p) }
-		left := slices.DeleteFunc(slices.Clone(one.Ports), over)
+		ends := func(p vocab.LentPort) bool { return all || over(p.Until) }
+		left := slices.DeleteFunc(slices.Clone(one.Ports), ends)
 		if len(left) == len(one.Ports) {
 			continue
 		}
-		gone := slices.DeleteFunc(slices.Clone(one.Ports), func(p vocab.LentPort) bool { return !over(p) })
+		gone := slices.DeleteFunc(slices.Clone(one.Ports), func(p vocab.LentPort) bool { return !ends(p) })
 		acts = append(acts, Act{Host: one.Host, Detail: EndText(why, gone...)})
 		l.setPorts(one, left)
 	}

@@ -150,7 +150,7 @@ func (l *List) Recorded(heard func(host string) bool) (all []Recorded) {
 // whether it lasts.
 func (l *List) Restore(r *Recorded, began time.Time) (lasts bool) {
 	loan := r.loan(began)
-	if loan.over() {
+	if over(loan.Until) {
 		l.rememberEnd(r.Host, r.LinkState)
 		return false
 	}

@@ -31,12 +31,6 @@ var (
 	ErrNoShare       = errors.New("there is no such link")
 )
 
-// over reports whether the share has expired, by either clock as for a Loan.
-func (s *Share) over() bool {
-	l := Loan{Until: s.Until}
-	return l.over()
-}
-
 // lastingFor reports whether the loan has a share for a port that is not over.
 func (l *Loan) lastingFor(port int) bool {
 	return slices.ContainsFunc(l.Shares, func(s Share) bool { return !s.Ended && s.Port == port })
@@ -70,7 +64,7 @@ func (l *List) EndShares(one *Loan, fits func(*Share) bool) (ended []string, don
 func (l *List) ExpireShares() (acts []Act, done []string) {
 	for i := range l.loans {
 		one := &l.loans[i]
-		ended, last := l.EndShares(one, (*Share).over)
+		ended, last := l.EndShares(one, func(s *Share) bool { return over(s.Until) })
 		for _, id := range ended {
 			acts = append(acts, Act{Host: one.Host, Detail: "the link " + id + ", whose time was up"})
 		}

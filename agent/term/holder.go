@@ -49,14 +49,6 @@ type screenKeeper interface {
 	Screen(off int64, p []byte) error
 }
 
-// screenKeeperOf returns child as a screenKeeper, or nil if it keeps no screens.
-func screenKeeperOf(child HolderPTY) screenKeeper {
-	if k, ok := child.(screenKeeper); ok && k.KeepsScreens() {
-		return k
-	}
-	return nil
-}
-
 // outcome is what has happened to the child when Wait returned.
 type outcome uint8
 
@@ -254,14 +246,6 @@ type pacer interface {
 	// Until tells the holder up to which raw offset the child may print without waiting;
 	// math.MaxInt64 means that it never waits. Until does not wait for the holder.
 	Until(off int64) error
-}
-
-// pacerOf returns child as a pacer, or nil if it is none.
-func pacerOf(child HolderPTY) pacer {
-	if p, ok := child.(pacer); ok && p.Paces() {
-		return p
-	}
-	return nil
 }
 
 // Fractions of the log: paceBehind is how far a reader must be behind before the holder

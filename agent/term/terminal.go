@@ -109,7 +109,12 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		share:     share{Share: p.memory.NewShare()},
 	}
 	t.holder, _ = child.(HolderPTY)
-	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)
+	if p, ok := child.(pacer); ok && p.Paces() {
+		t.pacer = p
+	}
+	if k, ok := child.(screenKeeper); ok && k.KeepsScreens() {
+		t.screens = k
+	}
 	t.log = t.newLog(&s)
 	t.answering = answers.New(&t.mu, asked{t}, t.log, s.Adopted != nil)
 	if s.Attaches {
