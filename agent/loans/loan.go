@@ -24,8 +24,8 @@ type Loan struct {
 }
 
 // over reports whether a loan, a share or a port has expired; a zero end is none. If the
-// wall clock and the clock that only runs while the machine is awake disagree, the earlier
-// end counts: a loan for an hour does not continue after a night's sleep.
+// wall clock and the clock that only runs while the machine is awake disagree, the
+// earlier end counts: a loan for an hour does not continue after a night's sleep.
 func over(until time.Time) bool {
 	return !until.IsZero() && (time.Until(until) <= 0 || !time.Now().Round(0).Before(until.Round(0)))
 }
