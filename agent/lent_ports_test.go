@@ -72,7 +72,7 @@ func TestLentPorts(t *testing.T) {
 	must.Get(d.client.Lend(t.Context(), id, localapi.LendRequest{Host: "lab", Ports: []string{strconv.Itoa(port)}}))(t)
 	var way http.RoundTripper
 	testkit.Eventually(t, patience, "the host has the port", func() (ok bool) {
-		lent := h.NodeChanges(t.Context(), 0, 10).Entries
+		lent := h.Terminals().NodeChanges(t.Context(), 0, 10).Entries
 		if len(lent) == 0 {
 			return false
 		}

@@ -7,55 +7,27 @@ import (
 )
 
 const (
-	createBurst = 256 // terminals that a machine may create at once, or MaxTerminals if that is more
-	createRate  = 16  // terminals per second after that
 	// perName is the fraction of all connections that one name may have: a fourth, but at
 	// least leastPerName connections.
 	perName, leastPerName = 4, 16
-	// allTerminals is how many terminals the host may have for each of its
-	// MaxConnections.
-	allTerminals = 16
 )
 
 var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connections with tokens of this name")
 
-// account counts everything that a name has at the host, under all its clientIds. The
-// host's own token has no account; there are at most as many names as tokens. Guarded by
-// the host's mutex.
-type account struct {
-	conns, terminals int
-}
-
-// accountLocked returns the account of a principal, nil for the host's own token.
-func (h *Host) accountLocked(p rights.Principal) *account {
-	if p.Name == "" {
-		return nil
-	}
-	a := h.accounts[p.Name]
-	if a == nil {
-		a = &account{}
-		h.accounts[p.Name] = a
-	}
-	return a
-}
-
-// countLocked adds to the numbers of connections and terminals of a principal; negative
-// numbers are gone ones.
-func (h *Host) countLocked(p rights.Principal, conns, terminals int) {
-	a := h.accountLocked(p)
-	if a == nil {
-		return
-	}
-	a.conns += conns
-	a.terminals += terminals
-	if a.conns+a.terminals == 0 {
-		delete(h.accounts, p.Name)
-	}
-}
-
 // mostPerName returns how many connections one name may have, and likewise how many
 // requests at the doors for agents and people.
 func mostPerName(o Options) int { return max(leastPerName, o.MaxConnections/perName) }
+
+// countLocked adds to the number of connections of a principal. The host's own token has
+// no name, and is not counted; there are at most as many names as tokens.
+func (h *Host) countLocked(p rights.Principal, more int) {
+	if p.Name == "" {
+		return
+	}
+	if h.connsOf[p.Name] += more; h.connsOf[p.Name] == 0 {
+		delete(h.connsOf, p.Name)
+	}
+}
 
 // crowdedLocked reports whether a principal has all connections that it may have, at all
 // nodes together.
@@ -63,11 +35,8 @@ func (h *Host) crowdedLocked(p rights.Principal) bool {
 	if p.Name == "" {
 		return false
 	}
-	n := 0
-	if a := h.accounts[p.Name]; a != nil {
-		n = a.conns
-	}
-	for _, conns := range h.nodes.conns {
+	n := h.connsOf[p.Name]
+	for _, conns := range h.nodeConns {
 		n += conns[p.Name]
 	}
 	return n >= mostPerName(h.opts)
@@ -90,9 +59,9 @@ func (h *Host) NodeCounts() NodeCounts {
 	c := NodeCounts{Conns: map[string]int{}, Wrong: h.checks.Untold()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for name, a := range h.accounts {
-		if a.conns >= mostPerName(h.opts)/manyConns && len(c.Conns) < maxNodeNames {
-			c.Conns[name] = a.conns
+	for name, n := range h.connsOf {
+		if n >= mostPerName(h.opts)/manyConns && len(c.Conns) < maxNodeNames {
+			c.Conns[name] = n
 		}
 	}
 	return c
@@ -107,10 +76,20 @@ func (h *Host) CountsOf(node string, c NodeCounts) {
 	h.checks.Told(c.Wrong)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.nodes.conns == nil {
-		h.nodes.conns = map[string]map[string]int{}
+	if h.nodeConns == nil {
+		h.nodeConns = map[string]map[string]int{}
 	}
-	h.nodes.conns[node] = c.Conns
+	h.nodeConns[node] = c.Conns
+}
+
+// NodeSilent is called when a node has gone silent or has announced that it stops. Its
+// terminals are away until a node lists them again.
+func (h *Host) NodeSilent(node string) {
+	h.callers.Forget(node)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.nodeConns, node)
+	h.terminals.NodeSilent(node)
 }
 
 // ask counts one more request of a principal at the doors for agents and people, until
@@ -121,18 +100,4 @@ func (h *Host) ask(p rights.Principal) (done func(), ok bool) {
 		return func() {}, true
 	}
 	return h.asks.Try(p.Name)
-}
-
-// admitTerminalLocked returns nil if the client may have one more terminal.
-func (h *Host) admitTerminalLocked(cl *client) error {
-	a := h.accountLocked(cl.principal)
-	switch machine := a != nil && cl.principal.Role == rights.RoleMachine; {
-	case cl.terminals >= h.opts.MaxTerminals || machine && a.terminals >= h.opts.MaxTerminals:
-		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
-	case len(h.order) >= allTerminals*h.opts.MaxConnections:
-		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
-	case machine && !h.creates.Allow(cl.principal.Name):
-		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many terminals are created: more than %d in a second", createRate)
-	}
-	return nil
 }

@@ -30,11 +30,11 @@ type forAgents struct{ h *Host }
 
 // Terminals implements agents.Host.
 func (a forAgents) Terminals(p rights.Principal) agenttools.Terminals {
-	all := catalogue{a.h, &p}
+	var all agenttools.Terminals = a.h.terminals.View(&p)
 	if a.inSessions(p) {
-		return &watched{Terminals: ownCatalogue{all, p.Name}, h: a.h, p: p}
+		all = ownTerminals{all, a.h, p.Name}
 	}
-	return &watched{Terminals: all, h: a.h, p: p}
+	return agentView{a.h.terminals.Watch(all, p), a.h}
 }
 
 func (a forAgents) inSessions(p rights.Principal) bool {
@@ -46,11 +46,11 @@ func (a forAgents) Hold(p rights.Principal) (letGo func()) {
 	h := a.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	use := h.holdLocked(h.roster.Viewer(p))
+	use := h.terminals.Hold(h.terminals.Roster.Viewer(p))
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.letGoLocked(use)
+		h.terminals.LetGo(use)
 	}
 }
 

@@ -576,7 +576,7 @@ func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
 	sees := func(h *host.Host, who, uri string) bool { return h.Decides(s.of["observer."+who+"."+who], uri) }
 	const first = "ahp-terminal:/first"
 	h := begin(first, "")
-	if !sees(h, "bob", first) || !h.EndGrant(host.IDOf(first), "bob") || sees(h, "bob", first) {
+	if !sees(h, "bob", first) || !h.Terminals().EndGrant(host.IDOf(first), "bob") || sees(h, "bob", first) {
 		t.Fatal("nothing was ended")
 	}
 	before := ""
@@ -598,37 +598,37 @@ func TestWhatAdministratorsEndOutlivesTheHost(t *testing.T) {
 // mayLook are the functions of the host that access terminals or their list without
 // asking who sees them, each for a reason. Other functions ask rights.Viewer.Sees.
 var mayLook = map[string]string{
-	"catalogue.List": "it asks it", "catalogue.find": "it asks it", "Host.rows": "it asks it",
-	"Host.entriesOf":    "administrators see names, owners and sizes; owners how many of their machines' there are",
-	"Host.listerLocked": "it asks it", "Host.shells": "it asks it what of a shell may be shown", "Host.uriOf": "the name was resolved in a catalogue",
+	"View.List": "it asks it", "View.Find": "it asks it", "Host.rows": "it asks it",
+	"Host.entriesOf": "administrators see names, owners and sizes; owners how many of their machines' there are",
+	"Book.lister":    "it asks it", "Host.shells": "it asks it what of a shell may be shown", "Host.uriOf": "the name was resolved in a catalogue",
 	"runsMachines.Asked": "it asks it", "runsMachines.Away": "it asks it",
-	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
+	"Book.know": "it has what is open looked at again", "Book.regroup": "likewise", "Book.OwnedAnew": "likewise",
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
-	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
+	"Book.Announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
 	"conn.setAudience": "of the client's own", "conn.inputSaid": "of the client's own", "conn.linkOf": "of the client's own", "conn.lentPorts": "of the client's own", "portTerminals.Route": "it asks it", "portTerminals.Lendings": "Route is asked for what it finds", "portTerminals.Here": "another node has asked it", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
-	"conn.listParked": "it asks it", "Host.handOverParkedLocked": "of one machine, which is at another node", "conn.unparkLocked": "of the client's own, and for administrators", "conn.park": "of the client's own", "Host.parkedByLocked": "of the client's own",
-	"Host.leaveLocked": "the list itself", "Host.parkLocked": "a limit, and the list itself", "Host.unparkLocked": "the list itself", "Host.unlistParkedLocked": "the list itself", "Host.continueLocked": "the list itself", "Host.everyLocked": "the list itself", "Host.knownLocked": "the list itself", "Host.mirrorLocked": "the list itself",
-	"Host.shortName":   "a name that follows from the URI",
+	"conn.listParked": "it asks it", "Book.handOverParked": "of one machine, which is at another node", "conn.unparkLocked": "of the client's own, and for administrators", "conn.park": "of the client's own", "Book.parkedBy": "of the client's own",
+	"Book.leave": "the list itself", "Book.park": "a limit, and the list itself", "Book.Unpark": "the list itself", "Book.unlistParked": "the list itself", "Book.continueParked": "the list itself", "Book.Every": "the list itself", "Book.Known": "the list itself", "Book.mirror": "the list itself",
+	"Book.ShortName":   "a name that follows from the URI",
 	"hostShells.Shell": "sessions ask for their own", "hostShells.Held": "of the session's own", "hostShells.Foreign": "it asks it for the session's person",
 	"Caller.Kill": "of the session's own", "Caller.Hold": "of the session's own", "Call.using": "of the session's own", "Call.look": "of the session's own", "Call.Claim": "of the session's own",
-	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
-	"Host.recordLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
-	"Host.changesLocked": "other nodes ask it for who sees them there", "Host.Feed": "likewise", "Host.Mirror": "of another node's own", "Host.MirrorGone": "of another node's own",
-	"Host.MirrorsOf": "of another node's own", "Host.NodeSilent": "of another node's own", "Host.ApplyFeed": "of another node's own", "Host.Wants": "whoever follows it has been asked", "Host.Pace": "waits",
-	"Host.movedLocked": "of the client's own", "conn.take": "of the client's own",
+	"Book.AddTerminal": "the list itself", "Book.remove": "the list itself", "NewBook": "the list itself", "Book.Close": "the host's end", "Host.Drain": "the host's end", "Book.AdmitTerminal": "a limit of the host",
+	"Book.Record": "memory", "Book.claimed": "takes a name away, tells nothing", "Book.formerOf": "tells its owner alone",
+	"Book.changes": "other nodes ask it for who sees them there", "Book.Feed": "likewise", "Book.Mirror": "of another node's own", "Book.MirrorGone": "of another node's own",
+	"Book.MirrorsOf": "of another node's own", "Book.NodeSilent": "of another node's own", "Book.ApplyFeed": "of another node's own", "Book.Wants": "whoever follows it has been asked", "Book.Pace": "waits",
+	"Book.moved": "of the client's own", "conn.take": "of the client's own",
 	"Host.Metrics": "numbers alone, at an address for the operator",
-	"Host.Lent":    "names, owners and sizes for administrators", "Host.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",
+	"Host.Lent":    "names, owners and sizes for administrators", "Book.endGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells",
 }
 
 // theList are the names under which functions of the host get at terminals: those of
 // AHP's catalogue, parked ones, both, and shells for sessions.
-var theList = []string{"Shell", "order", "terminals", "parked", "byID", "everyLocked", "knownLocked", "mirrorLocked"}
+var theList = []string{"Shell", "Listed", "ByURI", "Parked", "ByID", "Every", "Known", "mirror"}
 
 // A door that does not ask who sees a terminal fails here: every function of the host
 // that accesses the terminals must be among those that may.
 func TestEveryDoorAsks(t *testing.T) {
 	var files []string
-	for _, dir := range []string{"", "sessions/"} {
+	for _, dir := range []string{"", "sessions/", "terminals/"} {
 		some, err := filepath.Glob(dir + "*.go")
 		if err != nil || len(some) == 0 {
 			t.Fatal(err)
@@ -671,7 +671,7 @@ func TestEveryDoorAsks(t *testing.T) {
 		}
 	}
 	for name := range mayLook {
-		if !seen[name] && name != "New" {
+		if !seen[name] && name != "NewBook" {
 			t.Errorf("%s does not look at terminals: take it out here", name)
 		}
 	}
@@ -681,9 +681,9 @@ func TestEveryDoorAsks(t *testing.T) {
 func isHost(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
-		return x.Name == "h"
+		return x.Name == "h" || x.Name == "b"
 	case *ast.SelectorExpr:
-		return slices.Contains([]string{"h", "host", "Shells"}, x.Sel.Name)
+		return slices.Contains([]string{"h", "host", "Shells", "terminals", "b", "book"}, x.Sel.Name)
 	}
 	return false
 }

@@ -11,7 +11,7 @@ import (
 func TestCatalogueReportsChanges(t *testing.T) {
 	h := New(Options{})
 	defer h.Close()
-	c := catalogue{h: h}
+	c := h.terminals.View(nil)
 	now, err := c.Changed(t.Context(), 0)
 	if err != nil || now == 0 {
 		t.Fatalf("the first version is %d, %v", now, err)

@@ -16,6 +16,7 @@ import (
 	"tether/host/ports"
 	"tether/host/rights"
 	"tether/host/sessions"
+	"tether/host/terminals"
 	"tether/jsonrpc"
 )
 
@@ -24,7 +25,6 @@ import (
 const (
 	closeGoingAway = 1001
 	closePolicy    = 1008
-	closeReplaced  = 4000
 	closeStalled   = 4001
 	closeSilent    = 4002
 )
@@ -56,36 +56,32 @@ type conn struct {
 	h      *Host         // set once
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
-	hold   *hold         // of the principal's view of the catalogue; set when the connection is opened
 	pulse  link.Pulse    // set once
 
 	dispatched ahp.Dispatch // owned by the read goroutine
 
-	// Guarded by the host's mutex. Only the read goroutine writes client, so it may read
-	// client without the mutex.
-	client  *client // nil before the handshake
+	// Guarded by the host's mutex. Only the read goroutine writes link.Client, so it may
+	// read that without the mutex.
+	link    terminals.Link
 	closing bool
 	ports   *ports.Machine           // nil before its first request
 	subs    map[string]*subscription // by URI
-	out     *channel.Outbox
-	later   []*later // replies with snapshots
-	greeted bool     // the handshake has been answered
-	gone    bool     // the connection has ended
+	later   []*later                 // replies with snapshots
+	greeted bool                     // the handshake has been answered
+	gone    bool                     // the connection has ended
 
 	answer, resync int    // its share of messageMemory.sending for the last reply and the last resynchronisation, in bytes
 	asking         *later // the reply for whose room a goroutine waits, or has got it
 	granted        int    // the room for asking, in bytes; 0 while the goroutine waits
 
-	taken  bool                 // by this connection, the node has become the owner of the client's terminals; see take
-	due    notices[[]*terminal] // terminals whose notices are to be sent here
-	echoes *rate.Limiter        // limits refusals and other echoes without effect
+	echoes *rate.Limiter // limits refusals and other echoes without effect
 
 	news *sessions.News // about sessions
 
-	looks      looks         // the terminals that it has watched before; has a lock of its own
-	denials    *rate.Limiter // limits audit records of requests that the role does not allow
-	unanswered int           // number of refusals that were dropped: there were too many
-	skipped    int           // number of times that a subscription fell behind
+	looks      terminals.Looks // the terminals that it has watched before; has a lock of its own
+	denials    *rate.Limiter   // limits audit records of requests that the role does not allow
+	unanswered int             // number of refusals that were dropped: there were too many
+	skipped    int             // number of times that a subscription fell behind
 
 	idle chan struct{} // closed when nothing is left to send; nil if nobody waits for that
 }
@@ -94,7 +90,7 @@ type conn struct {
 func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
 		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
-	c.out = channel.NewOutbox(c)
+	c.link = terminals.Link{Conn: c, Who: &c.remote.principal, Out: channel.NewOutbox(c)}
 	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: link.MaxValues,
 		ControlBytes: maxReplies, Taken: ahp.MethodTaken})
 	c.news = h.sessions.NewNews(c)
@@ -153,8 +149,8 @@ func (h *Host) open(c *conn) error {
 		return err
 	}
 	h.conns[c] = struct{}{}
-	c.hold = h.holdLocked(h.roster.Viewer(c.remote.principal))
-	h.countLocked(c.remote.principal, 1, 0)
+	c.link.Hold = h.terminals.Hold(h.terminals.Roster.Viewer(c.remote.principal))
+	h.countLocked(c.remote.principal, 1)
 	h.work.Add(1)
 	return nil
 }
@@ -167,22 +163,22 @@ func (h *Host) leave(c *conn, cause error) {
 	c.doneLocked()
 	c.news.End()
 	delete(h.conns, c)
-	h.countLocked(c.remote.principal, -1, 0)
+	h.countLocked(c.remote.principal, -1)
 	for _, s := range c.subs {
 		s.endLocked()
 	}
-	for _, s := range slices.Clone(c.out.Ready()) {
+	for _, s := range slices.Clone(c.link.Out.Ready()) {
 		s.Of.(*subscription).endLocked() // subscriptions to terminals that are gone
 	}
-	h.letGoLocked(c.hold)
-	for _, t := range h.servedLocked(c) {
-		h.orphanLocked(t)
+	h.terminals.LetGo(c.link.Hold)
+	for _, t := range h.servedLocked(&c.link) {
+		h.terminals.Orphan(t)
 	}
 	id := ""
-	if cl := c.client; cl != nil {
-		id = cl.id
-		if cl.conn == c {
-			cl.conn, cl.left = nil, time.Now()
+	if cl := c.link.Client; cl != nil {
+		id = cl.ID()
+		if cl.Link == &c.link {
+			cl.Link, cl.Left = nil, time.Now()
 			h.absentLocked(cl)
 		}
 	}
@@ -193,10 +189,10 @@ func (h *Host) leave(c *conn, cause error) {
 }
 
 // servedLocked returns the terminals that c serves.
-func (h *Host) servedLocked(c *conn) []*terminal {
-	var served []*terminal
-	for _, t := range h.order {
-		if t.bound() == c {
+func (h *Host) servedLocked(c *terminals.Link) []*terminals.Terminal {
+	var served []*terminals.Terminal
+	for _, t := range h.terminals.Listed {
+		if t.Bound() == c {
 			served = append(served, t)
 		}
 	}
@@ -206,15 +202,15 @@ func (h *Host) servedLocked(c *conn) []*terminal {
 func (c *conn) expectHandshake() {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	if c.client == nil {
-		c.closeLocked(closePolicy, "the client did not initialize in time")
+	if c.link.Client == nil {
+		c.Close(closePolicy, "the client did not initialize in time")
 	}
 }
 
 func (c *conn) close(code int, reason string) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	c.closeLocked(code, reason)
+	c.Close(code, reason)
 }
 
 // expel is close for a connection on which nothing may be sent any more.
@@ -229,11 +225,11 @@ func (c *conn) expelLocked(code int, reason string) {
 		s.withdrawn = true
 		s.endLocked()
 	}
-	c.closeLocked(code, reason)
+	c.Close(code, reason)
 }
 
 // closeLocked ends the connection. Later messages of the client have no effect.
-func (c *conn) closeLocked(code int, reason string) {
+func (c *conn) Close(code int, reason string) {
 	if c.closing {
 		return
 	}
@@ -282,8 +278,8 @@ func (c *conn) pull() (msg []byte, more bool) {
 	if len(c.later) > 0 && !c.greeted {
 		return nil, false
 	}
-	if msg = c.out.Ack(); msg == nil {
-		msg = c.nextNoticeLocked()
+	if msg = c.link.Out.Ack(); msg == nil {
+		msg = c.link.NextNotice()
 	}
 	if msg == nil {
 		msg = c.news.Next()
@@ -291,7 +287,7 @@ func (c *conn) pull() (msg []byte, more bool) {
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.due[noticeCount])+len(c.due[noticeWatchers])+c.news.Due() > 0 || c.out.More()
+	more = c.link.More()+c.news.Due() > 0 || c.link.Out.More()
 	if msg == nil && !more && len(c.later) == 0 {
 		c.drainedLocked()
 	}
@@ -305,7 +301,7 @@ func (c *conn) pull() (msg []byte, more bool) {
 // sent.
 func (c *conn) laterLocked(subs []*subscription, reply func()) {
 	c.later = append(c.later, &later{subs: subs, reply: reply, since: time.Now()})
-	c.out.Busy = true
+	c.link.Out.Busy = true
 	c.Wake()
 }
 
@@ -316,7 +312,7 @@ func (c *conn) nextReplyLocked() func() {
 	for i, l := range c.later {
 		if !c.fillsLocked(l) && c.roomLocked(l) {
 			c.later, c.greeted = slices.Delete(c.later, i, i+1), true
-			c.out.Busy = len(c.later) > 0
+			c.link.Out.Busy = len(c.later) > 0
 			return l.reply
 		}
 		if !c.greeted {
@@ -368,8 +364,8 @@ func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
 	case c.h.refuses(r):
 		err = errGoingAway
 	case c.over():
-		err = errClosing // even if the client ignores the close: its token may have been revoked
-	case ok && c.client == nil && !m.early:
+		err = terminals.ErrClosing // even if the client ignores the close: its token may have been revoked
+	case ok && c.link.Client == nil && !m.early:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: initialize first", r.Method)
 	case ok:
 		err = m.serve(c, r)
@@ -382,7 +378,7 @@ func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
 // notified handles a notification. Invalid ones are ignored, since notifications have no
 // reply.
 func (c *conn) notified(r *jsonrpc.Request) {
-	if c.client == nil || c.h.draining.Load() {
+	if c.link.Client == nil || c.h.draining.Load() {
 		return
 	}
 	switch r.Method {
@@ -405,7 +401,7 @@ func (c *conn) Denied(what string) error {
 	c.h.mu.Unlock()
 	role := c.remote.principal.Role
 	if tell {
-		c.h.audit(rights.AuditDenied, c.remote, rights.AuditEvent{Client: c.client.id, Detail: what})
+		c.h.audit(rights.AuditDenied, c.remote, rights.AuditEvent{Client: c.link.Client.ID(), Detail: what})
 	}
 	return jsonrpc.Errorf(ahp.CodePermissionDenied, "a token for the role %s does not allow to %s", role, what)
 }

@@ -9,6 +9,7 @@ import (
 	"tether/ahp"
 	"tether/host/channel"
 	"tether/host/rights"
+	"tether/host/terminals"
 )
 
 // Only this file decides who may dispatch which action.
@@ -41,13 +42,13 @@ var serverActions = map[string]bool{
 
 // forbidsLocked returns why the client of c may not dispatch an action of this kind for
 // t, the result of terminalLocked, or "" if it may.
-func (c *conn) forbidsLocked(t *terminal, kind string) string {
+func (c *conn) forbidsLocked(t *terminals.Terminal, kind string) string {
 	switch {
 	case c.closing:
 		return "this connection is being closed"
 	case t == nil:
 		return "no such terminal"
-	case t.remote():
+	case t.Remote():
 		return c.ownerForbidsLocked(t, kind)
 	case !c.may(rights.Shells):
 		return fmt.Sprintf("a token for the role %s allows to observe only", c.remote.principal.Role)
@@ -56,24 +57,24 @@ func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
 	case !known:
 		return fmt.Sprintf("clients may not dispatch %.80q", kind)
-	case holder && t.state.Claim.Kind == ahp.ClaimClient && !t.state.Claim.HeldBy(c.client.id):
+	case holder && t.State.Claim.Kind == ahp.ClaimClient && !t.State.Claim.HeldBy(c.link.Client.ID()):
 		return "the terminal is held by another client"
-	case t.state.Lifecycle.Exited() && (kind == ahp.ActionTerminalInput || kind == ahp.ActionTerminalResized):
+	case t.State.Lifecycle.Exited() && (kind == ahp.ActionTerminalInput || kind == ahp.ActionTerminalResized):
 		return "the terminal has exited"
 	}
 	return ""
 }
 
-func (c *conn) ownerForbidsLocked(t *terminal, kind string) string {
+func (c *conn) ownerForbidsLocked(t *terminals.Terminal, kind string) string {
 	afterExit, known := ownerActions[kind]
 	switch {
-	case !t.ownedBy(c):
+	case !t.OwnedBy(&c.link):
 		return "client-executed terminals are observation-only for everyone but their owner"
 	case kind == ahp.ActionTerminalClaimed:
 		return "a client-executed terminal stays with its owner"
 	case !known:
 		return fmt.Sprintf("the owner of a client-executed terminal may not dispatch %.80q", kind)
-	case t.state.Lifecycle.Exited() && !afterExit:
+	case t.State.Lifecycle.Exited() && !afterExit:
 		return "the terminal has exited"
 	}
 	return ""
@@ -123,7 +124,7 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 		return
 	}
 	if c.echoes.Allow() {
-		h.root.Add(c.answerLocked(d, "", ahp.AppendAction(nil, ahp.RootConfigChanged{Config: map[string]json.RawMessage{}})), nil)
+		h.terminals.Root.Add(c.answerLocked(d, "", ahp.AppendAction(nil, ahp.RootConfigChanged{Config: map[string]json.RawMessage{}})), nil)
 	}
 }
 
@@ -142,18 +143,18 @@ func (c *conn) act(d *ahp.Dispatch) {
 	}
 	t := c.terminalLocked(d.Channel)
 	reason := c.forbidsLocked(t, d.Kind)
-	if reason == "" && err == nil && !t.remote() {
-		a, reason = h.sessions.Judge(c, t.state.Claim, a)
+	if reason == "" && err == nil && !t.Remote() {
+		a, reason = h.sessions.Judge(c, t.State.Claim, a)
 	}
 	switch {
 	case reason != "":
 	case err != nil:
 		reason = err.Error()
-	case t.remote():
-		t.bindLocked(c)
-		h.applyLocked(t, t.timed(printable(a)), c.origin(d))
+	case t.Remote():
+		t.Bind(&c.link)
+		h.terminals.Apply(t, t.Timed(terminals.Printable(a)), c.origin(d))
 	default:
-		reason = c.actServerLocked(t, printable(a), c.origin(d))
+		reason = c.actServerLocked(t, terminals.Printable(a), c.origin(d))
 	}
 	if reason != "" {
 		c.refuseLocked(d, reason)
@@ -179,7 +180,7 @@ func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 	if !d.HasClientSeq {
 		return nil
 	}
-	return &ahp.Origin{ClientID: c.client.id, ClientSeq: d.ClientSeq}
+	return &ahp.Origin{ClientID: c.link.Client.ID(), ClientSeq: d.ClientSeq}
 }
 
 // reasonForOthers is the reason in a refusal of somebody else's action: the true one may
@@ -191,7 +192,7 @@ const reasonForOthers = "this client may not do this, or not now"
 // only an action that contains nothing of the sender's.
 func (c *conn) answerLocked(d *ahp.Dispatch, reason string, others []byte) (e channel.Entry) {
 	e.Seq = c.h.envelopes.Next()
-	e.Own = &channel.Answer{To: c.client.party, Msg: ahp.AppendEnvelope(nil, d.Channel, e.Seq, c.origin(d), reason, elided(d))}
+	e.Own = &channel.Answer{To: c.link.Client.Party(), Msg: ahp.AppendEnvelope(nil, d.Channel, e.Seq, c.origin(d), reason, elided(d))}
 	if reason != "" {
 		reason = reasonForOthers
 	}
@@ -209,16 +210,16 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	e := c.answerLocked(d, reason, typeAlone(d))
 	switch at := c.visibleLocked(d.Channel); {
 	case at.term != nil:
-		e.At = at.term.out.End()
-		at.term.addLocked(e, nil)
+		e.At = at.term.Out.End()
+		at.term.Add(e, nil)
 	case at.ch != nil:
 		if at.session != nil {
-			e.Only = c.client.party
+			e.Only = c.link.Client.Party()
 		}
 		at.ch.Add(e, nil)
 	}
 	if c.subs[d.Channel] == nil {
-		c.directLocked(channel.Piece{Seq: e.Seq, Msg: e.Own.Msg})
+		c.Tell(channel.Piece{Seq: e.Seq, Msg: e.Own.Msg})
 	}
 }
 
@@ -226,10 +227,10 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 // may see it.
 func (h *Host) channelLocked(uri string) topic {
 	if uri == ahp.RootURI {
-		return topic{ch: h.root}
+		return topic{ch: h.terminals.Root}
 	}
-	if t := h.terminals[uri]; t != nil {
-		return topic{ch: t.channel, term: t}
+	if t := h.terminals.ByURI[uri]; t != nil {
+		return topic{ch: t.Channel, term: t}
 	}
 	if s := h.sessions.Session(uri); s != nil {
 		return topic{ch: s.Channel(uri), session: s}
@@ -241,7 +242,7 @@ func (h *Host) channelLocked(uri string) topic {
 // see.
 func (c *conn) visibleLocked(uri string) topic {
 	at := c.h.channelLocked(uri)
-	if at.term != nil && !c.seesLocked(at.term) || at.session != nil && !at.session.Sees(c, uri) {
+	if at.term != nil && !c.link.Sees(at.term) || at.session != nil && !at.session.Sees(c, uri) {
 		return topic{}
 	}
 	return at
@@ -253,12 +254,3 @@ const (
 	echoBurst = 64 // envelopes
 	echoRate  = 16 // envelopes per second
 )
-
-// printable returns a without control characters in the texts that lists show.
-func printable(a ahp.Action) ahp.Action {
-	if t, ok := a.(ahp.TerminalTitleChanged); ok {
-		t.Title = ahp.CleanTitle(t.Title)
-		return t
-	}
-	return a
-}

@@ -25,10 +25,10 @@ func (h *Host) Drain(ctx context.Context) {
 	h.mu.Lock()
 	conns := slices.Collect(maps.Keys(h.conns))
 	var shells []shells.Process
-	for _, t := range h.order {
-		if t.proc() != nil {
-			shells = append(shells, t.proc())
-			h.exitLocked(t)
+	for _, t := range h.terminals.Listed {
+		if t.Proc() != nil {
+			shells = append(shells, t.Proc())
+			h.terminals.Exit(t)
 		}
 	}
 	h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *Host) SetRights(now admission.Age) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for c := range h.conns {
-		if !c.taken && c.remote.principal.Role != rights.RoleMachine {
+		if !c.link.Taken && c.remote.principal.Role != rights.RoleMachine {
 			c.expelLocked(closeGoingAway, admission.ErrOld.Text)
 		}
 	}

@@ -2,12 +2,14 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"weak"
 
 	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/output"
+	"tether/host/terminals"
 )
 
 // Prepared is how many bytes are kept for single subscribers that are brought back, and
@@ -35,14 +37,14 @@ func (h *Host) Memory() (counted, real, least int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := -1
-	for t := range h.everyLocked() {
+	for t := range h.terminals.Every() {
 		i++
-		n := t.out.Held() + t.channel.Bytes()
+		n := t.Out.Held() + t.Channel.Bytes()
 		if real += n; i == 0 || n < least {
 			least = n
 		}
 	}
-	counted, _ = h.memory.Used()
+	counted, _ = h.terminals.Memory.Used()
 	return counted, real, least
 }
 
@@ -51,7 +53,7 @@ func (f *Feed) Lines() (bytes int) {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
 	buf := make([]byte, 1<<10)
-	for r := f.t.out.Reader(0); ; {
+	for r := f.t.Out.Reader(0); ; {
 		ev, ok, found, _ := r.Find(len(buf), 0)
 		switch {
 		case found:
@@ -68,14 +70,14 @@ func (f *Feed) Lines() (bytes int) {
 func (f *Feed) Running() string {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	return f.t.describeLocked(0).Running
+	return f.t.Describe(0).Running
 }
 
 // Newest points to the newest envelope of a terminal, without keeping it.
 func (f *Feed) Newest() weak.Pointer[byte] {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	newest, _ := f.t.channel.Entries(f.t.channel.Index() - 1)
+	newest, _ := f.t.Channel.Entries(f.t.Channel.Index() - 1)
 	for _, e := range newest {
 		return weak.Make(&e.Msg[0])
 	}
@@ -83,15 +85,15 @@ func (f *Feed) Newest() weak.Pointer[byte] {
 }
 
 // TextPath is where a terminal can be had as text.
-func (f *Feed) TextPath() string { return "/terminals/" + f.t.id + ".txt" }
+func (f *Feed) TextPath() string { return "/terminals/" + f.t.ID + ".txt" }
 
 // Break makes reading the newest text of a terminal meet a bug.
 func (f *Feed) Break() {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.t.out = output.New(1<<20, *f.t.state, broken{})
+	f.t.Out = output.New(1<<20, *f.t.State, broken{})
 	text, _ := output.Clean([]byte(`"broken"`))
-	f.t.out.Text(text)
+	f.t.Out.Text(text)
 }
 
 // broken damages text on its way.
@@ -103,20 +105,20 @@ func (broken) Text([]byte, int64) []byte { return []byte{'\\'} }
 func (f *Feed) Recorded() string {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	s := snapshot{state: *f.t.state, version: newestVersion, text: f.t.out.View(1<<30, 0)}
-	var st ahp.TerminalState
-	if err := st.UnmarshalJSON(s.appendState(nil)); err != nil {
+	s := terminals.Snapshot{State: *f.t.State, Version: ahp.Versions()[0], Text: f.t.Out.View(1<<30, 0)}
+	var is struct{ State ahp.TerminalState }
+	if err := json.Unmarshal(s.Append(nil), &is); err != nil {
 		return err.Error()
 	}
-	return st.Text()
+	return is.State.Text()
 }
 
 // Awaited reports whether somebody waits for a terminal's next output.
 func (h *Host) Awaited(uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.terminals[uri]
-	return t != nil && t.moved.Awaited()
+	t := h.terminals.ByURI[uri]
+	return t != nil && t.Moved.Awaited()
 }
 
 // Taken is how much the sockets of all clients called id have taken, in bytes.
@@ -124,7 +126,7 @@ func (h *Host) Taken(id string) (n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for c := range h.conns {
-		if c.client != nil && c.client.id == id {
+		if c.link.Client != nil && c.link.Client.ID() == id {
 			n += c.pulse.Channel.Written()
 		}
 	}
@@ -133,7 +135,8 @@ func (h *Host) Taken(id string) (n int64) {
 
 // Screen is the terminal's screen, and whether a part of it is unknown.
 func (f *Feed) Screen() (text string, truncated bool) {
-	is, _, err := agenttools.Showing(context.Background(), lookedAt{h: f.h, t: f.t})
+	at, _ := f.h.terminals.View(nil).Find(f.t.ID)
+	is, _, err := agenttools.Showing(context.Background(), at)
 	if err != nil {
 		return err.Error(), true
 	}

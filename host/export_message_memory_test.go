@@ -60,5 +60,5 @@ func (h *Host) Asked() (bytes, waiting int) { return h.spent("asked") }
 func (h *Host) TextPath(uri string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return "/terminals/" + h.terminals[uri].id + ".txt"
+	return "/terminals/" + h.terminals.ByURI[uri].ID + ".txt"
 }

@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
 	"tether/agenttools"
 	"tether/ahp"
+	"tether/host/channel"
 	"tether/host/output"
 	"tether/host/page"
 	"tether/host/rights"
+	"tether/host/terminals"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
@@ -23,59 +27,64 @@ func ServeAs(h *Host, ch jsonrpc.Channel, p rights.Principal) error {
 	return h.serve(context.Background(), ch, remote{name: "test", principal: p})
 }
 
+// hidden is a field of a struct of another package.
+func hidden[T any](of any, field string) *T {
+	return (*T)(reflect.ValueOf(of).Elem().FieldByName(field).Addr().UnsafePointer())
+}
+
 // Count is how many terminals the catalogue has.
 func (h *Host) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.order)
+	return len(h.terminals.Listed)
 }
 
 // Catalogue is the view of agents.
-func Catalogue(h *Host) agenttools.Terminals { return catalogue{h: h} }
+func Catalogue(h *Host) agenttools.Terminals { return h.terminals.View(nil) }
 
 // Feed is a terminal that tests print into without a connection.
 type Feed struct {
 	h *Host
-	t *terminal
+	t *terminals.Terminal
 }
 
 // NewFeed adds a terminal.
 func NewFeed(h *Host, uri string) *Feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, nil, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, rights.Audience{})}
+	return &Feed{h, h.terminals.AddTerminal(uri, terminals.NewClient("feed", 0, rights.Principal{}), nil, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, rights.Audience{})}
 }
 
 // Text prints.
 func (f *Feed) Text(text string) {
 	clean, _ := output.Clean(jsonspan.AppendQuoteString(nil, text))
 	f.h.mu.Lock()
-	f.t.out.Text(clean)
-	f.t.addedLocked()
+	f.t.Out.Text(clean)
+	f.t.Added()
 	f.h.mu.Unlock()
-	f.t.settle()
+	f.t.Settle()
 }
 
 // Act applies an action.
 func (f *Feed) Act(a ahp.Action) {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.h.applyLocked(f.t, a, nil)
+	f.h.terminals.Apply(f.t, a, nil)
 }
 
 // Lend puts an audience in force, as its machine does.
 func (f *Feed) Lend(a ahp.Audience) {
-	m := f.h.understand(a)
+	m := f.h.terminals.Understand(a)
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.h.setAudienceLocked(f.t, f.h.resolveLocked(m, f.t))
+	f.h.terminals.SetAudience(f.t, f.h.terminals.Resolve(m, f.t))
 }
 
-// IDOf is idOf.
-func IDOf(uri string) string { return idOf(uri) }
+// IDOf is IDOf.
+func IDOf(uri string) string { return terminals.IDOf(uri) }
 
-// LookAtPeople is lookAtPeople.
-func (h *Host) LookAtPeople() { h.lookAtPeople() }
+// LookAtPeople is LookAtPeople.
+func (h *Host) LookAtPeople() { h.terminals.LookAtPeople() }
 
 // Methods are the requests that clients may send.
 func Methods() []string { return slices.Collect(maps.Keys(methods)) }
@@ -84,8 +93,8 @@ func Methods() []string { return slices.Collect(maps.Keys(methods)) }
 func (h *Host) Waiting(uri string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.terminals[uri]; t != nil {
-		return t.agents
+	if t := h.terminals.ByURI[uri]; t != nil {
+		return *hidden[int](t, "agents")
 	}
 	return 0
 }
@@ -95,12 +104,12 @@ func (h *Host) Waiting(uri string) int {
 func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Duration) {
 	h.mu.Lock()
 	began := time.Now()
-	h.applyLocked(h.terminals[uri], ahp.TerminalTitleChanged{Title: title}, nil)
-	h.listNowLocked()
-	for _, l := range h.terminals[uri].listers {
-		for _, s := range l.subs {
-			if s.Changed() == h.listed.changed {
-				s.listingLocked()
+	h.terminals.Apply(h.terminals.ByURI[uri], ahp.TerminalTitleChanged{Title: title}, nil)
+	h.terminals.ListNow()
+	for _, l := range *hidden[[]*terminals.Lister](h.terminals.ByURI[uri], "listers") {
+		for _, s := range *hidden[[]*channel.Subscription](l, "subs") {
+			if s.Changed() == h.envelopes.Newest() {
+				l.Listing(s.Changed(), s.Of.(*subscription).conn.link.Client.Old())
 				due++
 			}
 		}
@@ -116,7 +125,7 @@ func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Dura
 
 // Page is a page of a principal's.
 type Page struct {
-	use     *hold
+	use     *terminals.Hold
 	version int64
 	rows    map[string]bool // ids that it has
 }
@@ -140,9 +149,9 @@ func (h *Host) Astray(p *Page) (wrong []string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.order {
-		if _, ok := p.use.Sees(t.subject, h.roster); ok != p.rows[t.id] {
-			wrong = append(wrong, fmt.Sprintf("%s: shown %t, seen %t", t.uri, p.rows[t.id], ok))
+	for _, t := range h.terminals.Listed {
+		if _, ok := p.use.Sees(t.Subject, h.terminals.Roster); ok != p.rows[t.ID] {
+			wrong = append(wrong, fmt.Sprintf("%s: shown %t, seen %t", t.URI, p.rows[t.ID], ok))
 		}
 	}
 	return wrong
@@ -151,17 +160,18 @@ func (h *Host) Astray(p *Page) (wrong []string) {
 // NewPage opens one that knows everything.
 func (h *Host) NewPage(p rights.Principal) *Page {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	use := h.holdLocked(h.roster.Viewer(p))
-	return &Page{use: use, version: use.l.book.version}
+	use := h.terminals.Hold(h.terminals.Roster.Viewer(p))
+	h.mu.Unlock()
+	_, now, _ := h.updateSince(use, math.MaxInt64)
+	return &Page{use: use, version: now}
 }
 
 // Decides is whether a principal sees a terminal.
 func (h *Host) Decides(p rights.Principal, uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.roster.Viewer(p)
-	_, ok := v.Sees(h.terminals[uri].subject, h.roster)
+	v := h.terminals.Roster.Viewer(p)
+	_, ok := v.Sees(h.terminals.ByURI[uri].Subject, h.terminals.Roster)
 	return ok
 }
 
@@ -169,18 +179,19 @@ func (h *Host) Decides(p rights.Principal, uri string) bool {
 func (h *Host) Misindexed() (wrong []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.listers {
-		var want []*terminal
-		for _, t := range h.order {
-			if _, ok := l.Sees(t.subject, h.roster); ok {
+	for all := reflect.ValueOf(h.terminals).Elem().FieldByName("listers").MapRange(); all.Next(); {
+		l := (*terminals.Lister)(all.Value().UnsafePointer())
+		var want []*terminals.Terminal
+		for _, t := range h.terminals.Listed {
+			if _, ok := l.Sees(t.Subject, h.terminals.Roster); ok {
 				want = append(want, t)
 			}
-			if _, ok := l.Sees(t.subject, h.roster); ok != slices.Contains(t.listers, l) {
-				wrong = append(wrong, fmt.Sprint(l.key, " of ", t.uri))
+			if _, ok := l.Sees(t.Subject, h.terminals.Roster); ok != slices.Contains(*hidden[[]*terminals.Lister](t, "listers"), l) {
+				wrong = append(wrong, fmt.Sprint(l.Principal, " of ", t.URI))
 			}
 		}
-		if !slices.Equal(want, l.terminals) {
-			wrong = append(wrong, fmt.Sprint(l.key, " has ", len(l.terminals), " terminals, want ", len(want)))
+		if !slices.Equal(want, l.Terminals) {
+			wrong = append(wrong, fmt.Sprint(l.Principal, " has ", len(l.Terminals), " terminals, want ", len(want)))
 		}
 	}
 	return wrong
@@ -190,15 +201,15 @@ func (h *Host) Misindexed() (wrong []string) {
 func (h *Host) Parked() (ids []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.parked {
-		ids = append(ids, t.id)
+	for _, t := range h.terminals.Parked {
+		ids = append(ids, t.ID)
 	}
 	return ids
 }
 
 // AgentReader is a reader of a terminal from its beginning, as an agent has it.
 func AgentReader(h *Host, id string) (agenttools.Reader, error) {
-	t, err := catalogue{h, nil}.Open(id)
+	t, err := h.terminals.View(nil).Open(id)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +219,7 @@ func AgentReader(h *Host, id string) (agenttools.Reader, error) {
 // PageUpdate is the update for a page that is up to date as of a version.
 func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
 	h.mu.Lock()
-	use := h.holdLocked(h.roster.Viewer(rights.Principal{Role: rights.RoleObserver})) // a page's goes on while the page does
+	use := h.terminals.Hold(h.terminals.Roster.Viewer(rights.Principal{Role: rights.RoleObserver})) // a page's goes on while the page does
 	h.mu.Unlock()
 	u, now, _ := h.updateSince(use, version)
 	data, _ = json.Marshal(u)
@@ -225,7 +236,7 @@ func (h *Host) PageRows() []byte {
 func (f *Feed) Remove() {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.h.removeLocked(f.t)
+	f.h.terminals.Dispose(f.t, nil)
 }
 
 // BuiltWith sets whether the host was built with the page's scripts.
@@ -239,5 +250,5 @@ func (h *Host) BuiltWith(scripts bool) {
 func (h *Host) MachinePorts(id string) (http.RoundTripper, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.clients[id].portsLocked()
+	return portsOfLocked(h.terminals.Clients[id])
 }

@@ -12,14 +12,12 @@ import (
 	"tether/ahp"
 	"tether/host/channel"
 	"tether/host/rights"
+	"tether/host/terminals"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
 )
 
 const (
-	// maxSnapshots bounds the recorded text in one reply, encoded; many snapshots share
-	// it. Our observers read 16 MiB, the official Go client 32.
-	maxSnapshots = 8 << 20 // bytes
 	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who
 	// negotiated resume: it wrote that text, and asks only which of its last commands
 	// have arrived. Otherwise a link that breaks every few hundred KiB could never
@@ -45,7 +43,7 @@ var (
 // initialize starts a logical client, or resets an existing one.
 func (c *conn) initialize(r *jsonrpc.Request) error {
 	var p ahp.InitializeParams
-	if c.client != nil {
+	if c.link.Client != nil {
 		return errHandshakeDone
 	}
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -62,17 +60,17 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	if err != nil {
 		return err
 	}
-	if cl.conn != nil {
+	if cl.Link != nil {
 		h.handOverLocked(cl, c, ahp.OffersExtension(p.Meta))
 	}
 	h.attachLocked(c, cl)
 	if p.ClientInfo != nil {
-		cl.machine = p.ClientInfo.Title
+		cl.Title = p.ClientInfo.Title
 	}
-	cl.anew = false
+	cl.Anew = false
 	marker, resume := ahp.FindClientMarker(p.Meta)
-	cl.version, cl.resume, cl.runs, cl.ports = version, resume, marker.Runs, marker.Ports
-	c.out.Old = cl.old()
+	cl.Version, cl.Resume, cl.Runs, cl.Ports = version, resume, marker.Runs, marker.Ports
+	c.link.Out.Old = cl.Old()
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	h.absentLocked(cl)
 	c.laterLocked(subs, func() { c.welcome(r, subs) })
@@ -85,12 +83,12 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 // handOverLocked is called when a client initializes on c while an older connection of it
 // is open. If the client sends our marker on both, its terminals wait until it announces
 // them again. Without the marker, terminals cannot be announced again, so they move to c.
-func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
-	for _, t := range h.servedLocked(cl.conn) {
-		if cl.resume && resume {
-			h.orphanLocked(t)
+func (h *Host) handOverLocked(cl *terminals.Client, c *conn, resume bool) {
+	for _, t := range h.servedLocked(cl.Link) {
+		if cl.Resume && resume {
+			h.terminals.Orphan(t)
 		} else {
-			t.bindLocked(c)
+			t.Bind(&c.link)
 		}
 	}
 }
@@ -134,13 +132,13 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	}
 	h.mu.Lock()
 	if h.opts.Nodes != nil {
-		marker.HeartbeatMs = nodeHeartbeat.Milliseconds()
+		marker.HeartbeatMs = terminals.NodeHeartbeat.Milliseconds()
 	}
-	if h.roster.On {
-		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.roster.People[c.remote.principal.Owner]}
+	if h.terminals.Roster.On {
+		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.terminals.Roster.People[c.remote.principal.Owner]}
 	}
 	result := ahp.InitializeResult{
-		ProtocolVersion: c.client.version, ServerSeq: h.envelopes.Newest(), ServerInfo: &h.opts.Info, Meta: marker.Meta(),
+		ProtocolVersion: c.link.Client.Version, ServerSeq: h.envelopes.Newest(), ServerInfo: &h.opts.Info, Meta: marker.Meta(),
 	}
 	snapshots := c.startAllLocked(subs)
 	h.mu.Unlock()
@@ -149,34 +147,34 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 }
 
 // spliceSnapshots encodes v, whose snapshots are empty, and inserts the given ones.
-func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
+func spliceSnapshots(v any, snapshots []terminals.Snapshot) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil // impossible: v was made here
 	}
 	head, tail, _ := bytes.Cut(raw, []byte(`"snapshots":[]`))
 	out := append(head[:len(head):len(head)], `"snapshots":`...)
-	return append(appendArray(out, snapshots, (*snapshot).append), tail...)
+	return append(terminals.AppendArray(out, snapshots, (*terminals.Snapshot).Append), tail...)
 }
 
 // startAllLocked starts the deliveries and returns the states from which they start.
-func (c *conn) startAllLocked(subs []*subscription) []snapshot {
-	if c.out.Unsent() {
+func (c *conn) startAllLocked(subs []*subscription) []terminals.Snapshot {
+	if c.link.Out.Unsent() {
 		// The snapshots overtake envelopes of other channels: their serverSeq does not
 		// prove that those have arrived.
-		c.client.exact = max(c.client.exact, c.h.envelopes.Newest()+1)
+		c.link.Client.Exact = max(c.link.Client.Exact, c.h.envelopes.Newest()+1)
 	}
-	var snapshots []snapshot
+	var snapshots []terminals.Snapshot
 	for _, s := range subs {
 		if !c.showsLocked(s) || s.ch.Ended() { // withdrawn since the client asked, or gone
 			s.endLocked()
 			continue
 		}
-		limit := maxSnapshots / len(subs)
-		if c.client.resume {
+		limit := terminals.MaxSnapshots / len(subs)
+		if c.link.Client.Resume {
 			limit = maxLender / len(subs)
 		}
-		if t := s.term; t != nil && t.ownedBy(c) && c.client.resume {
+		if t := s.term; t != nil && t.OwnedBy(&c.link) && c.link.Client.Resume {
 			limit = min(limit, ownerTail)
 		}
 		snapshots = append(snapshots, c.snapshotLocked(s.topic, limit))
@@ -189,22 +187,22 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 
 // snapshotLocked returns the present state of a channel, with at most about limit bytes
 // of recorded text.
-func (c *conn) snapshotLocked(of topic, limit int) snapshot {
-	s := snapshot{uri: of.ch.URI(), seq: c.h.envelopes.Newest(), version: c.client.version}
+func (c *conn) snapshotLocked(of topic, limit int) terminals.Snapshot {
+	s := terminals.Snapshot{URI: of.ch.URI(), Seq: c.h.envelopes.Newest(), Version: c.link.Client.Version}
 	if t := of.term; t != nil {
-		s.state = *t.state
-		since := c.fromLocked(t)
-		switch s.text = t.out.View(limit, since); {
-		case c.client.resume: // a machine knows its own text, and its link accepts only short messages
-		case since > t.out.Base(): // this client must not see earlier text
-			s.state.Meta.Screen = t.out.UnknownScreen()
+		s.State = *t.State
+		since := c.link.From(t)
+		switch s.Text = t.Out.View(limit, since); {
+		case c.link.Client.Resume: // a machine knows its own text, and its link accepts only short messages
+		case since > t.Out.Base(): // this client must not see earlier text
+			s.State.Meta.Screen = t.Out.UnknownScreen()
 		default:
-			s.shows = t.out.Behind(t.out.Oldest())
+			s.Shows = t.Out.Behind(t.Out.Oldest())
 		}
 	} else if of.session != nil {
-		s.talk = of.session.Snapshot(of.ch.URI(), c, limit)
+		s.Talk = of.session.Snapshot(of.ch.URI(), c, limit)
 	} else {
-		s.root = &ahp.RootState{Agents: c.h.sessions.Agents(), Terminals: c.hold.l.infosLocked()}
+		s.Root = &ahp.RootState{Agents: c.h.sessions.Agents(), Terminals: c.link.Hold.Lister.Infos()}
 	}
 	return s
 }
@@ -212,7 +210,7 @@ func (c *conn) snapshotLocked(of topic, limit int) snapshot {
 // reconnect continues a logical client on a new connection.
 func (c *conn) reconnect(r *jsonrpc.Request) error {
 	var p ahp.ReconnectParams
-	if c.client != nil {
+	if c.link.Client != nil {
 		return errHandshakeDone
 	}
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -221,18 +219,18 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	h := c.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	cl := h.clients[p.ClientID]
-	if cl == nil || !cl.principal.Same(c.remote.principal) {
+	cl := h.terminals.Clients[p.ClientID]
+	if cl == nil || !cl.Who.Same(c.remote.principal) {
 		return errUnknownClient
 	}
-	if h.ownedAnewLocked(cl, c.remote.principal); cl.anew {
+	if h.terminals.OwnedAnew(cl, c.remote.principal); cl.Anew {
 		return errUnknownClient
 	}
 	h.attachLocked(c, cl)
-	for _, t := range h.order {
-		if t.ownedBy(c) {
-			t.bindLocked(c)
-			t.ackNowLocked()
+	for _, t := range h.terminals.Listed {
+		if t.OwnedBy(&c.link) {
+			t.Bind(&c.link)
+			t.AckNow()
 		}
 	}
 	subs := c.subscribeAllLocked(p.Subscriptions)
@@ -246,7 +244,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscription) {
 	h := c.h
 	h.mu.Lock()
-	h.listNowLocked()
+	h.terminals.ListNow()
 	subs = slices.DeleteFunc(subs, func(s *subscription) bool { return !c.showsLocked(s) }) // withdrawn since the client asked
 	var reply func() json.RawMessage
 	if missed, ok := c.missedLocked(p.LastSeenServerSeq, subs); ok {
@@ -267,11 +265,11 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 // missedLocked returns all envelopes of the channels after seq, in order. ok is false if
 // some were dropped, if the client's state is uncertain, or if they are too many.
 func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []channel.Piece, ok bool) {
-	if seq < c.client.exact || seq > c.h.envelopes.Newest() {
+	if seq < c.link.Client.Exact || seq > c.h.envelopes.Newest() {
 		return nil, false
 	}
 	most := maxReplay
-	if c.client.resume {
+	if c.link.Client.Resume {
 		most = maxLender
 	}
 	for _, s := range subs {
@@ -282,7 +280,7 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []channel.P
 		}
 		missed, most = append(missed, more...), most-bytes
 		if s.isRoot() && s.Changed() > seq {
-			missed = append(missed, channel.Piece{Seq: s.Changed(), Msg: s.listingLocked()})
+			missed = append(missed, channel.Piece{Seq: s.Changed(), Msg: s.listing()})
 		}
 	}
 	slices.SortFunc(missed, func(a, b channel.Piece) int { return cmp.Compare(a.Seq, b.Seq) })

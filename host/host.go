@@ -8,7 +8,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tether/ahp"
 	"tether/host/admission"
 	"tether/host/agents"
 	"tether/host/channel"
@@ -21,9 +20,9 @@ import (
 	"tether/host/sessions"
 	"tether/host/share"
 	"tether/host/shells"
+	"tether/host/terminals"
 	"tether/internal/bounded"
 	"tether/jsonrpc"
-	"tether/record"
 )
 
 // Host is an agent host. Its methods may be called from any goroutine.
@@ -40,7 +39,6 @@ type Host struct {
 	checks   *admission.Checks // in front of all doors; set once
 	gate     *admission.Gate   // likewise
 	page     *page.Page        // set once; has the table of the doors
-	creates  bounded.Rates     // limits new terminals of machines, by name
 	agents   *agents.Door      // set once
 	logins   *login.Table      // set once
 	messages *link.Memory
@@ -49,35 +47,17 @@ type Host struct {
 	runs     *runs.Runs
 	ports    *ports.Ports
 
-	looking   sync.Mutex // held while People is read
 	mu        sync.Mutex // guards everything below, and all state documented as guarded by the host's mutex
 	closed    bool
+	terminals *terminals.Book
 	envelopes *channel.Order
-	root      *channel.Channel
-	terminals map[string]*terminal // by URI
-	order     []*terminal          // the catalogue: by creation
-	parked    []*terminal          // not in the catalogue: terminals of machines that are away, the longest first
-	byID      map[string]*terminal // of both, by their short names
-	listed    listing
-	starting  map[string]bool     // URIs of server-executed terminals that are being started
-	clients   map[string]*client  // by clientId
-	accounts  map[string]*account // by the names of principals
-	memory    *record.Budget      // of what terminals print, and of what waits for observers
+	starting  map[string]bool // URIs of server-executed terminals that are being started
+	connsOf   map[string]int  // the numbers of connections, by the names of principals
 
-	roster     *rights.Directory // the known people; never nil
-	sight      int64             // counts changes of visibility; a reader that has seen another number checks its right again
-	holds      map[*hold]struct{}
-	listers    map[listerKey]*lister
-	byOwner    map[string][]*lister // the same, by the ids of owners
-	round      int64                // of reindexLocked
-	rowVersion int64                // of the newest change of any row
+	conns map[*conn]struct{}
+	names rights.Names // set once
 
-	former bounded.Map[string, owner] // owners of removed terminals, by their URIs, of the newest of them
-	forgot time.Time                  // when forgetLocked last looked
-	conns  map[*conn]struct{}
-	names  rights.Names // set once
-
-	nodes nodeBook
+	nodeConns map[string]map[string]int // connections of names that have many, by node
 
 	sessions   *sessions.Book
 	callers    *sessions.Agents // set once
@@ -90,21 +70,12 @@ func New(o Options) *Host {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(),
-		rowVersion: 1, // 0 means that a client has no version yet
-		creates:    bounded.Rates{Burst: max(createBurst, o.MaxTerminals), Every: time.Second / createRate},
-		messages:   link.NewMemory(o.ArrivalTime),
-		asks:       bounded.Slots{Each: mostPerName(o)},
-		terminals:  make(map[string]*terminal),
-		byID:       make(map[string]*terminal),
-		clients:    make(map[string]*client),
-		accounts:   make(map[string]*account),
-		memory:     record.NewBudget(o.MaxMemory, o.MaxMemory/8),
-		names:      rights.Names{Valid: o.Named},
-		starting:   make(map[string]bool),
-		conns:      make(map[*conn]struct{}),
-		forgot:     time.Now(),
-		roster:     rights.NewDirectory(&rights.Roster{}), holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
-		listed: listing{stale: make(map[*lister]struct{})},
+		messages: link.NewMemory(o.ArrivalTime),
+		asks:     bounded.Slots{Each: mostPerName(o)},
+		connsOf:  make(map[string]int),
+		names:    rights.Names{Valid: o.Named},
+		starting: make(map[string]bool),
+		conns:    make(map[*conn]struct{}),
 	}
 	shared, _ := o.Logins.(rights.SharedLogins)
 	h.gate = admission.NewGate()
@@ -119,22 +90,24 @@ func New(o Options) *Host {
 	h.openAgents()
 	h.page = page.New(h.pageOptions())
 	h.envelopes = channel.NewOrder(&h.mu, o.firstSeq(), channel.Limits{Bytes: o.LogBytes, Count: o.LogCount, HoldTime: o.HoldTime})
-	h.root = h.envelopes.NewChannel(ahp.RootURI)
+	h.openTerminals()
 	h.openSessions()
-	h.root.Whole = true
 	if shared != nil {
-		h.work.Go(func() { h.every(lookEvery, h.logins.FollowShared) })
+		h.work.Go(func() { h.every(terminals.LookEvery, h.logins.FollowShared) })
 	}
 	h.logins.Restore()
 	if o.People != nil {
-		h.lookAtPeople()
-		h.work.Go(func() { h.every(lookEvery, func() { h.lookAtPeople() }) })
+		h.terminals.LookAtPeople()
+		h.work.Go(func() { h.every(terminals.LookEvery, func() { h.terminals.LookAtPeople() }) })
 	}
 	if o.ShellGrace > 0 {
 		h.work.Go(func() { h.endLonely(o.ShellGrace) })
 	}
 	return h
 }
+
+// Terminals returns the terminals of the host, for the other nodes of its cluster.
+func (h *Host) Terminals() *terminals.Book { return h.terminals }
 
 // Run waits until ctx ends and closes the host.
 func (h *Host) Run(ctx context.Context) error {
@@ -153,12 +126,10 @@ func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
 	for c := range h.conns {
-		c.closeLocked(closeGoingAway, "the host is going away")
+		c.Close(closeGoingAway, "the host is going away")
 	}
 	h.sessions.Close()
-	for t := range h.everyLocked() {
-		t.stopTimersLocked()
-	}
+	h.terminals.Close()
 	h.mu.Unlock()
 	h.shares.Close()
 	h.stop()
@@ -175,16 +146,28 @@ func (h *Host) ServeChannel(ctx context.Context, ch jsonrpc.Channel) error {
 	return h.serve(ctx, ch, remote{name: "channel"})
 }
 
-// afterLocked calls do with the mutex after d, unless the timer that it puts at t is
-// stopped, replaced or forgotten before.
-func (h *Host) afterLocked(t **time.Timer, d time.Duration, do func()) {
-	var timer *time.Timer
-	timer = time.AfterFunc(d, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if *t == timer && !h.closed {
-			do()
+// openTerminals makes the book of terminals.
+func (h *Host) openTerminals() {
+	o := &h.opts
+	s := terminals.Settings{Lock: &h.mu, Context: h.ctx, Go: h.work.Go, Order: h.envelopes, Names: &h.names, People: o.People, Log: h.log,
+		Grace: o.Grace, Park: o.Park, Scrollback: o.Scrollback, MaxMemory: o.MaxMemory, MaxConnections: o.MaxConnections, MaxTerminals: o.MaxTerminals,
+		Audit: h.auditOf, Taken: func(uri string) bool { return h.starting[uri] || h.sessions.Session(uri) != nil }, Renewed: h.renewedLocked}
+	if o.Nodes != nil {
+		s.Nodes, s.Wanted = true, o.Nodes.Wanted
+	}
+	h.terminals = terminals.NewBook(s)
+}
+
+// renewedLocked closes all connections, because views and the marker have changed.
+func (h *Host) renewedLocked() {
+	for c := range h.conns {
+		for _, s := range c.subs {
+			if !c.showsLocked(s) {
+				s.withdrawn = true
+				s.endLocked()
+			}
 		}
-	})
-	*t = timer
+		c.Close(closeGoingAway, "who sees what has changed: connect again")
+	}
+	h.callers.ToolsChanged()
 }

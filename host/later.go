@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/host/link"
+	"tether/host/terminals"
 )
 
 // A later is a reply with the state of channels. It is built when it can be sent.
@@ -26,8 +27,8 @@ func (c *conn) roomLocked(l *later) bool {
 		c.asking, c.answer, c.granted = nil, c.granted, 0
 		return true
 	}
-	n, most := 0, maxSnapshots
-	if c.client.resume {
+	n, most := 0, terminals.MaxSnapshots
+	if c.link.Client.Resume {
 		most = maxLender
 	}
 	for _, s := range l.subs {
@@ -76,11 +77,11 @@ func (c *conn) awaitRoom(name string, n int) {
 func (c *conn) shownLocked(of topic) int {
 	switch {
 	case of.term != nil:
-		return int(of.term.out.Held())
+		return int(of.term.Out.Held())
 	case of.session != nil:
-		return maxSnapshots
+		return terminals.MaxSnapshots
 	}
-	return perListed * len(c.hold.l.terminals)
+	return perListed * len(c.link.Hold.Lister.Terminals)
 }
 
 // perListed is about how many bytes a list of terminals takes for each of them.
@@ -105,7 +106,7 @@ func (c *conn) sentLocked() {
 		c.h.messages.Sending.Give(c.remote.principal.Name, c.answer)
 		c.answer = 0
 	}
-	if !c.out.CatchingUp() {
+	if !c.link.Out.CatchingUp() {
 		c.caughtUpLocked()
 	}
 }
@@ -124,4 +125,24 @@ func (c *conn) doneLocked() {
 	c.answer, c.granted = c.answer+c.granted, 0
 	c.sentLocked()
 	c.caughtUpLocked()
+}
+
+// fillsLocked reports whether a reply of the connection waits for text of other nodes'
+// terminals. The connection is woken when the wait is over.
+func (c *conn) fillsLocked(l *later) bool {
+	left := terminals.FillTime - time.Since(l.since)
+	if c.h.opts.Nodes == nil || left <= 0 {
+		return false
+	}
+	for _, s := range l.subs {
+		if s.term == nil || !s.term.FillsFor(&c.link) {
+			continue
+		}
+		if !l.filled {
+			l.filled = true
+			time.AfterFunc(left, c.Wake)
+		}
+		return true
+	}
+	return false
 }

@@ -129,9 +129,9 @@ func mirrored(t *testing.T, h *host.Host, n int) (uris []string) {
 	for i := range n {
 		laptop.create(fmt.Sprintf("ahp-terminal:/there%d", i))
 	}
-	c := owner.NodeChanges(t.Context(), 0, n)
+	c := owner.Terminals().NodeChanges(t.Context(), 0, n)
 	for _, e := range c.Entries {
-		must.Do(t, h.Mirror("owner", c.On, e))
+		must.Do(t, h.Terminals().Mirror("owner", c.On, e))
 		uris = append(uris, e.URI)
 	}
 	return uris

@@ -181,7 +181,7 @@ func TestPortsEndWithTheRight(t *testing.T) {
 		"the grant ends": {func(_ *staff, _ *host.Host, l *lender) {
 			l.call(ahp.MethodAudience, ahp.AudienceParams{Channel: webURI})
 		}, ports.ErrUnseen},
-		"an administrator ends it": {func(_ *staff, h *host.Host, _ *lender) { h.EndGrant(host.IDOf(webURI), "everyone") }, ports.ErrUnseen},
+		"an administrator ends it": {func(_ *staff, h *host.Host, _ *lender) { h.Terminals().EndGrant(host.IDOf(webURI), "everyone") }, ports.ErrUnseen},
 		"the port is closed":       {func(_ *staff, _ *host.Host, l *lender) { l.opens(lent(8080)...) }, ports.ErrNotLent},
 		"it is for guests alone":   {func(_ *staff, _ *host.Host, l *lender) { l.opens(ahp.LentPort{Port: 3000, GuestsOnly: true}) }, ports.ErrNotLent},
 		"the program has exited":   {func(_ *staff, _ *host.Host, l *lender) { l.exit() }, ports.ErrNotLent},

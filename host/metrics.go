@@ -11,11 +11,11 @@ func (h *Host) Metrics(m *metrics.Text) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var here, elsewhere, followed, owned int
-	for _, t := range h.order {
+	for _, t := range h.terminals.Listed {
 		switch {
-		case t.mirror() == nil:
+		case t.Mirror() == nil:
 			here++
-		case t.mirror().fed:
+		case t.Mirror().Fed:
 			followed++
 			fallthrough
 		default:
@@ -23,17 +23,17 @@ func (h *Host) Metrics(m *metrics.Text) {
 		}
 	}
 	parked := 0
-	for _, t := range h.parked {
-		if t.mirror() == nil {
+	for _, t := range h.terminals.Parked {
+		if t.Mirror() == nil {
 			parked++
 		}
 	}
 	oldest, newest := time.Duration(0), time.Duration(0)
-	for _, cl := range h.clients {
-		if cl.conn == nil || !cl.conn.taken {
+	for _, cl := range h.terminals.Clients {
+		if cl.Link == nil || !cl.Link.Taken {
 			continue
 		}
-		age := time.Since(cl.owned)
+		age := time.Since(cl.Owned)
 		if owned++; owned == 1 {
 			newest = age
 		}
@@ -44,7 +44,7 @@ func (h *Host) Metrics(m *metrics.Text) {
 	m.Gauge("tether_node_terminals", "Terminals that are listed: of machines and shells at this node, and of other nodes.", float64(here), "at", "here")
 	m.More(float64(elsewhere), "at", "elsewhere")
 	m.Gauge("tether_node_terminals_parked", "Terminals that are kept here while their machine is away.", float64(parked))
-	used, most := h.memory.Used()
+	used, most := h.terminals.Memory.Used()
 	m.Gauge("tether_node_text_bytes", "Memory for what terminals printed, and for what waits for observers.", float64(used))
 	m.Gauge("tether_node_text_limit_bytes", "The bound of tether_node_text_bytes.", float64(most))
 	if h.opts.Nodes == nil {
@@ -54,5 +54,5 @@ func (h *Host) Metrics(m *metrics.Text) {
 	m.Gauge("tether_node_terminals_followed", "Terminals of other nodes whose text comes here.", float64(followed))
 	m.Gauge("tether_node_lease_age_seconds", "For how long this node has owned the terminals of the machines that are connected to it.", oldest.Seconds(), "lease", "oldest")
 	m.More(newest.Seconds(), "lease", "newest")
-	m.Counter("tether_node_resyncs_total", "How often text of another node began anew here, since its node had dropped some that was missing.", float64(h.nodes.resyncs))
+	m.Counter("tether_node_resyncs_total", "How often text of another node began anew here, since its node had dropped some that was missing.", float64(h.terminals.Resyncs))
 }

@@ -14,6 +14,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/sessions"
+	"tether/host/terminals"
 	"tether/internal/testkit/must"
 )
 
@@ -52,7 +53,7 @@ func TestWatchersAtOtherNodes(t *testing.T) {
 		const uri = "ahp-terminal:/web"
 		laptop.create(uri)
 		must.Do(t, laptop.audience(uri, to()))
-		epoch := h.NodeChanges(t.Context(), 0, 1).Entries[0].Epoch
+		epoch := h.Terminals().NodeChanges(t.Context(), 0, 1).Entries[0].Epoch
 		watching := func() (who string) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -66,8 +67,8 @@ func TestWatchersAtOtherNodes(t *testing.T) {
 			return who
 		}
 		for _, who := range []string{"bob", "cyd"} {
-			r := host.FeedRequest{From: "other", URI: uri, Epoch: epoch, Offset: -1, Most: 1000, Watching: 1, Watchers: []ahp.Watcher{{Who: who, Kind: ahp.WatcherPerson}}}
-			must.Get(h.Feed(t.Context(), r))(t)
+			r := terminals.FeedRequest{From: "other", URI: uri, Epoch: epoch, Offset: -1, Most: 1000, Watching: 1, Watchers: []ahp.Watcher{{Who: who, Kind: ahp.WatcherPerson}}}
+			must.Get(h.Terminals().Feed(t.Context(), r))(t)
 			if got := watching(); got != who {
 				t.Errorf("%q watches, want %q", got, who)
 			}
@@ -89,7 +90,7 @@ func TestNodeChangesInParts(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for since, more := int64(0), true; more; {
-		c := h.NodeChanges(t.Context(), since, 2)
+		c := h.Terminals().NodeChanges(t.Context(), since, 2)
 		if len(c.Entries) > 2 {
 			t.Errorf("%d entries at once", len(c.Entries))
 		}
@@ -114,10 +115,10 @@ func TestNodeWithoutTerminalsIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{Nodes: &engine{}})
 		began := time.Now()
-		since := h.NodeChanges(t.Context(), 0, 1).Version
+		since := h.Terminals().NodeChanges(t.Context(), 0, 1).Version
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if c := h.NodeChanges(ctx, since, 1); c.Whole || time.Since(began) < time.Minute {
+		if c := h.Terminals().NodeChanges(ctx, since, 1); c.Whole || time.Since(began) < time.Minute {
 			t.Errorf("answered after %v: %+v", time.Since(began), c)
 		}
 	})
@@ -154,7 +155,7 @@ func TestEpochOfAConnectionThatEnds(t *testing.T) {
 		synctest.Wait()
 		must.Do(t, lend(connect(t, h, "laptop", viewOptions{resume: true})))
 		time.Sleep(time.Minute)
-		if all := h.NodeChanges(t.Context(), 0, 1).Entries; len(all) != 1 || all[0].Epoch != 2 {
+		if all := h.Terminals().NodeChanges(t.Context(), 0, 1).Entries; len(all) != 1 || all[0].Epoch != 2 {
 			t.Errorf("%+v, want one in epoch 2", all)
 		}
 	})
@@ -233,26 +234,26 @@ func TestLongEntriesComeInParts(t *testing.T) {
 		laptop := joined(t, h, s.of["machine.laptop.ann"], viewOptions{resume: true})
 		const uri = "ahp-terminal:/web"
 		laptop.create(uri)
-		e := h.NodeChanges(t.Context(), 0, 1).Entries[0]
-		must.Do(t, other.Mirror("owner", false, e))
+		e := h.Terminals().NodeChanges(t.Context(), 0, 1).Entries[0]
+		must.Do(t, other.Terminals().Mirror("owner", false, e))
 		const room = 256 << 10
-		r := host.FeedRequest{}
+		r := terminals.FeedRequest{}
 		follow := func() {
 			t.Helper()
 			for range 50 {
-				next, node, ok := other.Wants(uri)
+				next, node, ok := other.Terminals().Wants(uri)
 				if !ok {
 					t.Fatal("nobody follows it")
 				}
 				next.From, next.Most, next.Room, next.Number, next.Index = "other", room, room, r.Number, r.Index
-				a := must.Get(h.Feed(t.Context(), next))(t)
+				a := must.Get(h.Terminals().Feed(t.Context(), next))(t)
 				if len(a.Items) > room+1<<10 {
 					t.Errorf("%d bytes in one answer", len(a.Items))
 				}
 				if len(a.Items) == 0 {
 					return
 				}
-				must.Do(t, other.ApplyFeed(uri, node, e.Epoch, a.Items))
+				must.Do(t, other.Terminals().ApplyFeed(uri, node, e.Epoch, a.Items))
 				r.Number, r.Index = a.Number, a.Index
 			}
 			t.Error("it is asked without end")
@@ -324,8 +325,8 @@ func TestNodeThatIsNotReached(t *testing.T) {
 	owner := testHost(t, host.Options{Nodes: &engine{}})
 	connect(t, owner, "laptop", viewOptions{resume: true}).create("ahp-terminal:/web")
 	other, url := serve(t, host.Options{Access: newUsers("agent-bot"), Nodes: &engine{}})
-	c := owner.NodeChanges(t.Context(), 0, 10)
-	must.Do(t, other.Mirror("owner", c.On, c.Entries[0]))
+	c := owner.Terminals().NodeChanges(t.Context(), 0, 10)
+	must.Do(t, other.Terminals().Mirror("owner", c.On, c.Entries[0]))
 	agent, _ := overLines(t, url, "agent-bot", nil)
 	listed := func() (all []struct {
 		AwaySince int64

@@ -2,11 +2,8 @@ package host
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
-	"tether/agenttools"
-	"tether/ahp"
 	"tether/host/agents"
 	"tether/host/login"
 	"tether/host/page"
@@ -14,6 +11,7 @@ import (
 	"tether/host/rights"
 	"tether/host/runs"
 	"tether/host/sessions"
+	"tether/host/terminals"
 	"tether/host/web"
 )
 
@@ -62,7 +60,7 @@ func (h *Host) Runs() *runs.Runs { return h.runs }
 
 // Sees reports whether a principal may see a terminal now.
 func (h *Host) Sees(p rights.Principal, id string) bool {
-	_, ok := catalogue{h, &p}.find(id)
+	_, ok := h.terminals.View(&p).Find(id)
 	return ok
 }
 
@@ -74,21 +72,21 @@ func (s shown) Rows(p rights.Principal) []page.Row { return s.h.rows(p) }
 func (s shown) Follow(p rights.Principal) page.List {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
-	return followed{s.h, s.h.holdLocked(s.h.roster.Viewer(p))}
+	return followed{s.h, s.h.terminals.Hold(s.h.terminals.Roster.Viewer(p))}
 }
 
 func (s shown) Find(p rights.Principal, id string) (page.Terminal, bool) {
-	at, ok := catalogue{s.h, &p}.find(id)
+	at, ok := s.h.terminals.View(&p).Find(id)
 	return at, ok
 }
 
 func (s shown) Open(p rights.Principal, id string) (page.Terminal, bool) {
-	t, err := catalogue{s.h, &p}.Open(id)
+	t, err := s.h.terminals.View(&p).Open(id)
 	if err != nil {
 		return nil, false
 	}
-	at := t.(lookedAt)
-	at.looked()
+	at := t.(terminals.Seen)
+	at.Looked()
 	return at, true
 }
 
@@ -100,7 +98,7 @@ func (s shown) Entries(p rights.Principal, kept []rights.Entry) []rights.Entry {
 // followed implements page.List.
 type followed struct {
 	h   *Host
-	use *hold
+	use *terminals.Hold
 }
 
 func (f followed) Since(version int64) (page.Update, int64, <-chan struct{}) {
@@ -110,47 +108,7 @@ func (f followed) Since(version int64) (page.Update, int64, <-chan struct{}) {
 func (f followed) Close() {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	f.h.letGoLocked(f.use)
-}
-
-// URI implements page.Terminal.
-func (l lookedAt) URI() string { return l.t.uri }
-
-// Shared implements page.Terminal.
-func (l lookedAt) Shared() (t agenttools.Terminal, key string) {
-	if l.from > 0 { // others see more of the output
-		return l, fmt.Sprint(l.t.id, " from ", l.from)
-	}
-	l.p = nil // the findings stay when this person may not see the terminal any more
-	return l, l.t.id
-}
-
-// Snapshot implements page.Terminal.
-func (l lookedAt) Snapshot(most int) (state []byte, ok bool) {
-	s, ok := l.snapshot(most)
-	if !ok {
-		return nil, false
-	}
-	return s.append(nil), true
-}
-
-// snapshot returns the terminal's present state, with at most about limit bytes of text;
-// ok is false if the principal does not see it any more.
-func (l lookedAt) snapshot(limit int) (s snapshot, ok bool) {
-	h, t := l.h, l.t
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	since, ok := catalogue{h, l.p}.fromLocked(t)
-	if !ok || t.gone() {
-		return s, false
-	}
-	s = snapshot{uri: t.uri, seq: h.envelopes.Newest(), version: ahp.Versions()[0], state: *t.state}
-	if s.text = t.out.View(min(limit, maxSnapshots), since); since > t.out.Base() { // earlier output is hidden from this person
-		s.state.Meta.Screen = t.out.UnknownScreen()
-	} else {
-		s.shows = t.out.Behind(t.out.Oldest())
-	}
-	return s, true
+	f.h.terminals.LetGo(f.use)
 }
 
 // entriesOf returns the entries that p may see and end, of the kept ones and of the
@@ -158,25 +116,25 @@ func (l lookedAt) snapshot(limit int) (s snapshot, ok bool) {
 func (h *Host) entriesOf(p rights.Principal, all []rights.Entry) []rights.Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.roster.Viewer(p)
+	v := h.terminals.Roster.Viewer(p)
 	all = append(all, h.shares.Entries()...)
 	all = slices.DeleteFunc(all, func(e rights.Entry) bool {
 		return !v.Administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == rights.EntryPerson)
 	})
 	online, lent := map[string]bool{}, map[string]int{}
-	for t := range h.everyLocked() {
+	for t := range h.terminals.Every() {
 		if v.Administers() {
-			owner := &t.creator.principal
-			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.id, Name: t.creator.Machine() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.out.End() - t.out.Oldest()})
+			owner := &t.Creator.Who
+			all = append(all, rights.Entry{Kind: rights.EntryTerminal, ID: t.ID, Name: t.Creator.Machine() + "/" + t.Name, Owner: h.terminals.Roster.People[owner.Owner], Since: &t.Created, Size: t.Out.End() - t.Out.Oldest()})
 		}
-		lent[t.creator.principal.Name]++
+		lent[t.Creator.Who.Name]++
 	}
-	for _, c := range h.clients {
-		online[c.principal.Name] = online[c.principal.Name] || c.conn != nil
+	for _, c := range h.terminals.Clients {
+		online[c.Who.Name] = online[c.Who.Name] || c.Link != nil
 	}
 	for i := range all {
 		e := &all[i]
-		e.Owner = cmp.Or(e.Owner, h.roster.People[e.OwnerID])
+		e.Owner = cmp.Or(e.Owner, h.terminals.Roster.People[e.OwnerID])
 		if e.Kind == rights.EntryMachine {
 			e.Online, e.Terminals = online[e.Name], lent[e.Name]
 		}

@@ -386,7 +386,7 @@ func TestAHPKnowsNoParkedTerminals(t *testing.T) {
 func TestWithdrawingAParkedTerminal(t *testing.T) {
 	for name, withdraw := range map[string]func(t *testing.T, h *host.Host, s *staff){
 		"an administrator ends the grant": func(t *testing.T, h *host.Host, _ *staff) {
-			if !h.EndGrant(theLent.id, "bob") {
+			if !h.Terminals().EndGrant(theLent.id, "bob") {
 				t.Error("it was not granted")
 			}
 		},

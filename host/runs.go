@@ -9,6 +9,7 @@ import (
 	"tether/ahp"
 	"tether/host/rights"
 	"tether/host/runs"
+	"tether/host/terminals"
 )
 
 // Earlier runs of lent terminals: package runs asks their machines. This file decides
@@ -22,23 +23,23 @@ func (m runsMachines) Asked(q *runs.Question) (all []runs.Machine) {
 	h := m.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.roster.Viewer(q.Principal())
-	withdrawn := map[*client][]rights.Grantee{}
-	var about *client
-	for t := range h.everyLocked() {
-		withdrawn[t.creator] = append(withdrawn[t.creator], t.withdrawn...)
-		if q.Terminal != "" && t.uri == q.Terminal {
-			if _, ok := v.Sees(t.subject, h.roster); ok {
-				about = t.creator
+	v := h.terminals.Roster.Viewer(q.Principal())
+	withdrawn := map[*terminals.Client][]rights.Grantee{}
+	var about *terminals.Client
+	for t := range h.terminals.Every() {
+		withdrawn[t.Creator] = append(withdrawn[t.Creator], t.Withdrawn...)
+		if q.Terminal != "" && t.URI == q.Terminal {
+			if _, ok := v.Sees(t.Subject, h.terminals.Roster); ok {
+				about = t.Creator
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(h.clients)) {
-		cl := h.clients[id]
-		if cl.conn == nil || cl.conn.closing || !cl.runs || q.Terminal != "" && cl != about {
+	for _, id := range slices.Sorted(maps.Keys(h.terminals.Clients)) {
+		cl := h.terminals.Clients[id]
+		if cl.Link == nil || cl.Link.Closing() || !cl.Runs || q.Terminal != "" && cl != about {
 			continue
 		}
-		all = append(all, runs.Machine{ID: id, Name: cl.Machine(), Peer: cl.conn.peer, Reader: h.readerLocked(&v, &cl.principal, withdrawn[cl])})
+		all = append(all, runs.Machine{ID: id, Name: cl.Machine(), Peer: connOf(cl).peer, Reader: h.readerLocked(&v, &cl.Who, withdrawn[cl])})
 	}
 	return all
 }
@@ -48,10 +49,10 @@ func (m runsMachines) Away(q *runs.Question) (away []string) {
 	h := m.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.roster.Viewer(q.Principal())
-	for t := range h.everyLocked() {
-		if name := t.creator.Machine(); t.isAway() && !slices.Contains(away, name) {
-			if _, ok := v.Sees(t.subject, h.roster); ok {
+	v := h.terminals.Roster.Viewer(q.Principal())
+	for t := range h.terminals.Every() {
+		if name := t.Creator.Machine(); t.IsAway() && !slices.Contains(away, name) {
+			if _, ok := v.Sees(t.Subject, h.terminals.Roster); ok {
 				away = append(away, name)
 			}
 		}
@@ -68,14 +69,14 @@ func (h *Host) readerLocked(v *rights.Viewer, owner *rights.Principal, withdrawn
 		}
 	}
 	for g := range v.Grantees() {
-		add(h.roster.NameOf(g), g)
+		add(h.terminals.Roster.NameOf(g), g)
 	}
-	r.Owner = !h.roster.On || v.Belongs(owner.Owner)
+	r.Owner = !h.terminals.Roster.On || v.Belongs(owner.Owner)
 	return r
 }
 
 // CallRuns implements agenttools.FarKeeper.
-func (w *watched) CallRuns(ctx context.Context, tool string, args json.RawMessage, shows int) (any, error) {
-	w.h.audit(rights.AuditCalled, remote{principal: w.p}, rights.AuditEvent{Detail: tool})
-	return w.h.runs.CallFor(ctx, w.p, runs.Question{Tool: tool, Args: args, Shows: shows})
+func (w agentView) CallRuns(ctx context.Context, tool string, args json.RawMessage, shows int) (any, error) {
+	w.h.audit(rights.AuditCalled, remote{principal: w.P}, rights.AuditEvent{Detail: tool})
+	return w.h.runs.CallFor(ctx, w.P, runs.Question{Tool: tool, Args: args, Shows: shows})
 }

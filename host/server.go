@@ -2,12 +2,15 @@ package host
 
 import (
 	"cmp"
+	"time"
 
 	"tether/ahp"
 	"tether/host/output"
 	"tether/host/rights"
 	"tether/host/shells"
+	"tether/host/terminals"
 	"tether/internal/jsonspan"
+	"tether/internal/retry"
 	"tether/jsonrpc"
 )
 
@@ -23,7 +26,7 @@ func (c *conn) createServer(r *jsonrpc.Request, p ahp.CreateTerminalParams) erro
 	if p.Claim, err = h.sessions.Grant(c, p.Claim); err != nil {
 		return invalid(err)
 	}
-	return h.startServerLocked(c.client, p, func(_ *terminal, err error) {
+	return h.startServerLocked(c.link.Client, p, func(_ *terminals.Terminal, err error) {
 		if err != nil {
 			_ = r.ReplyError(err) // fails only with the connection
 			return
@@ -34,7 +37,7 @@ func (c *conn) createServer(r *jsonrpc.Request, p ahp.CreateTerminalParams) erro
 
 // startServerLocked starts a server-executed terminal, calls started without the lock
 // when it runs or cannot, and follows it to its end.
-func (h *Host) startServerLocked(creator *client, p ahp.CreateTerminalParams, started func(*terminal, error)) error {
+func (h *Host) startServerLocked(creator *terminals.Client, p ahp.CreateTerminalParams, started func(*terminals.Terminal, error)) error {
 	if h.opts.Runner == nil {
 		return errNoRunner
 	}
@@ -46,35 +49,35 @@ func (h *Host) startServerLocked(creator *client, p ahp.CreateTerminalParams, st
 		t, err := h.startServer(creator, p)
 		started(t, err)
 		if err == nil {
-			defer t.proc().Kill()
-			h.follow(t, t.proc())
+			defer t.Proc().Kill()
+			h.follow(t, t.Proc())
 		}
 	})
 	return nil
 }
 
-func (h *Host) admitServerLocked(cl *client, uri string) error {
+func (h *Host) admitServerLocked(cl *terminals.Client, uri string) error {
 	servers := len(h.starting)
-	for _, t := range h.order {
-		if !t.remote() {
+	for _, t := range h.terminals.Listed {
+		if !t.Remote() {
 			servers++
 		}
 	}
 	switch {
 	case h.closed || h.draining.Load():
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
-	case h.terminals[uri] != nil || h.byID[idOf(uri)] != nil || h.starting[uri] || h.sessions.Session(uri) != nil:
-		return errExists
+	case h.terminals.ByURI[uri] != nil || h.terminals.ByID[terminals.IDOf(uri)] != nil || h.starting[uri] || h.sessions.Session(uri) != nil:
+		return terminals.ErrExists
 	case servers >= maxServerTerminals:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", maxServerTerminals)
 	}
-	return h.admitTerminalLocked(cl)
+	return h.terminals.AdmitTerminal(cl)
 }
 
 // startServer starts a process for a terminal that is listed in Host.starting. The error
 // may be sent to the client that asked.
-func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
-	state := stateOf(&p)
+func (h *Host) startServer(creator *terminals.Client, p ahp.CreateTerminalParams) (*terminals.Terminal, error) {
+	state := terminals.StateOf(&p)
 	state.Meta = ahp.TerminalMeta{} // a shell of the host does not continue another terminal
 	state.Cols, state.Rows = cmp.Or(state.Cols, output.DefaultCols), cmp.Or(state.Rows, output.DefaultRows)
 	proc, err := h.opts.Runner.Start(h.ctx, shells.Request{
@@ -92,31 +95,31 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		proc.Kill()
 		return nil, err
 	}
-	t := h.addTerminalLocked(p.Channel, creator, process{proc}, state, rights.Audience{})
-	t.channel.Holds = true
+	t := h.terminals.AddTerminal(p.Channel, creator, terminals.Process{Proc: proc}, state, rights.Audience{})
+	t.Channel.Holds = true
 	h.mu.Unlock()
-	h.audit(rights.AuditCreated, remote{principal: creator.principal}, rights.AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
+	h.audit(rights.AuditCreated, remote{principal: creator.Who}, rights.AuditEvent{Client: creator.ID(), Terminal: p.Channel, Detail: "a shell of the host's"})
 	return t, nil
 }
 
 // follow appends a process's events until it ends. While the terminal is held, it does
 // not read on.
-func (h *Host) follow(t *terminal, proc shells.Process) {
+func (h *Host) follow(t *terminals.Terminal, proc shells.Process) {
 	for {
 		ev, err := proc.Next(h.ctx)
 		h.mu.Lock()
-		if err != nil || t.channel.Ended() || h.draining.Load() {
+		if err != nil || t.Channel.Ended() || h.draining.Load() {
 			if !h.closed {
-				h.exitLocked(t)
+				h.terminals.Exit(t)
 			}
 			h.mu.Unlock()
 			return
 		}
 		wait := h.eventLocked(t, ev)
-		dropped := t.out.Pending()
+		dropped := t.Out.Pending()
 		h.mu.Unlock()
 		if dropped {
-			t.settle()
+			t.Settle()
 		}
 		if wait == nil {
 			continue
@@ -130,42 +133,42 @@ func (h *Host) follow(t *terminal, proc shells.Process) {
 
 // eventLocked applies one event. If it returns a channel, reading must pause until that
 // is closed.
-func (h *Host) eventLocked(t *terminal, ev shells.Event) (wait <-chan struct{}) {
+func (h *Host) eventLocked(t *terminals.Terminal, ev shells.Event) (wait <-chan struct{}) {
 	if ev.Action != nil {
-		h.applyLocked(t, printable(ev.Action), nil)
+		h.terminals.Apply(t, terminals.Printable(ev.Action), nil)
 		return nil
 	}
 	text, err := output.Clean(jsonspan.AppendQuote(nil, ev.Text))
 	if err != nil {
 		return nil // impossible: it was quoted here
 	}
-	t.out.Text(text)
-	t.addedLocked()
-	return t.channel.Pace()
+	t.Out.Text(text)
+	t.Added()
+	return t.Channel.Pace()
 }
 
 // actServerLocked applies a client's action to a server-executed terminal. If the action
 // is refused, it returns the reason. It calls the process without the lock.
-func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
+func (c *conn) actServerLocked(t *terminals.Terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
 	h := c.h
 	var err error
 	if concernsProcess(a) { // of two concurrent claims, the second is judged by the state after the first
 		h.mu.Unlock()
-		err = actProcess(t.proc(), a)
+		err = actProcess(t.Proc(), a)
 		h.mu.Lock()
 	}
 	switch {
 	case err != nil:
 		return err.Error()
-	case t.channel.Ended():
+	case t.Channel.Ended():
 		return "the terminal has exited"
 	}
 	if a.Type() != ahp.ActionTerminalInput {
-		h.applyLocked(t, a, origin)
+		h.terminals.Apply(t, a, origin)
 		return ""
 	}
 	// Input changes no state, and concerns nobody else.
-	c.directLocked(h.pieceLocked(t.uri, a, origin))
+	c.Tell(h.envelopes.Piece(t.URI, a, origin))
 	return ""
 }
 
@@ -182,4 +185,11 @@ func actProcess(proc shells.Process, a ahp.Action) error {
 		return proc.Resize(int(a.Cols), int(a.Rows))
 	}
 	return nil
+}
+
+// every calls do at that interval until the host closes.
+func (h *Host) every(interval time.Duration, do func()) {
+	for retry.Wait(h.ctx, interval) {
+		do()
+	}
 }

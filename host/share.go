@@ -8,6 +8,7 @@ import (
 	"tether/ahp"
 	"tether/host/rights"
 	"tether/host/share"
+	"tether/host/terminals"
 	"tether/jsonrpc"
 )
 
@@ -19,7 +20,7 @@ func (h *Host) openShares() {
 	}
 	h.shares = share.New(o)
 	if o.Nodes {
-		h.work.Go(func() { h.every(lookEvery, h.shares.Look) })
+		h.work.Go(func() { h.every(terminals.LookEvery, h.shares.Look) })
 	}
 }
 
@@ -55,12 +56,12 @@ func (c *conn) linkOf(p *ahp.ShareParams) (one share.Link, err error) {
 	h := c.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.terminals[p.Channel]
-	if t == nil || !t.ownedBy(c) {
+	t := h.terminals.ByURI[p.Channel]
+	if t == nil || !t.OwnedBy(&c.link) {
 		return one, errUnknownChannel
 	}
-	owner := &t.creator.principal
-	return share.Link{ID: p.ID, Channel: p.Channel, Port: int(p.Port), Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.Machine() + "/" + t.name,
+	owner := &t.Creator.Who
+	return share.Link{ID: p.ID, Channel: p.Channel, Port: int(p.Port), Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.Creator.Machine() + "/" + t.Name,
 		Created: time.Now().UTC(), Until: p.ExpiresAt, Once: p.Once}, nil
 }
 

@@ -6,25 +6,26 @@ import (
 	"tether/ahp"
 	"tether/host/rights"
 	"tether/host/shells"
+	"tether/host/terminals"
 	"tether/screen"
 )
 
 // aloneLocked returns since when a shell of the host's has no client: neither its
 // starter, nor its holder, nor a watcher. It is zero while one is there, and for the
 // shell of a session, which ends with that.
-func (h *Host) aloneLocked(t *terminal) time.Time {
-	holder := h.clients[t.state.Claim.ClientID]
-	if t.state.Claim.Kind == ahp.ClaimSession || t.creator.conn != nil || holder != nil && holder.conn != nil || t.observersLocked() > 0 {
+func (h *Host) aloneLocked(t *terminals.Terminal) time.Time {
+	holder := h.terminals.Clients[t.State.Claim.ClientID]
+	if t.State.Claim.Kind == ahp.ClaimSession || t.Creator.Link != nil || holder != nil && holder.Link != nil || t.Observers() > 0 {
 		return time.Time{}
 	}
-	since := t.created
-	for _, at := range []time.Time{t.creator.left, t.unwatched} {
+	since := t.Created
+	for _, at := range []time.Time{t.Creator.Left, t.Unwatched} {
 		if at.After(since) {
 			since = at
 		}
 	}
-	if holder != nil && holder.left.After(since) {
-		since = holder.left
+	if holder != nil && holder.Left.After(since) {
+		since = holder.Left
 	}
 	return since
 }
@@ -33,20 +34,20 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 // to those who see them.
 func (h *Host) shells(p rights.Principal) []shells.Shell {
 	h.mu.Lock()
-	v := h.roster.Viewer(p)
+	v := h.terminals.Roster.Viewer(p)
 	all := []shells.Shell{}
-	for _, t := range h.order {
-		if t.remote() {
+	for _, t := range h.terminals.Listed {
+		if t.Remote() {
 			continue
 		}
-		i := t.describeLocked(0)
-		s := shells.Shell{ID: t.id, Name: screen.Clean(t.name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.created.UTC(),
-			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil, Process: t.proc()}
+		i := t.Describe(0)
+		s := shells.Shell{ID: t.ID, Name: screen.Clean(t.Name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.Created.UTC(),
+			Foreground: screen.Clean(terminals.Head(i.Running)), Exited: i.Exit != nil, Process: t.Proc()}
 		if since := h.aloneLocked(t); !since.IsZero() {
 			since = since.UTC()
 			s.AloneSince = &since
 		}
-		if _, ok := v.Sees(t.subject, h.roster); !ok { // another person's: its name and its owner
+		if _, ok := v.Sees(t.Subject, h.terminals.Roster); !ok { // another person's: its name and its owner
 			s.Cwd, s.Foreground, s.Process = "", "", nil
 		}
 		all = append(all, s)
@@ -56,22 +57,22 @@ func (h *Host) shells(p rights.Principal) []shells.Shell {
 }
 
 // starterLocked names the starter of a shell.
-func (h *Host) starterLocked(t *terminal) string {
-	if name, ok := h.sessions.Name(t.creator.id); ok {
+func (h *Host) starterLocked(t *terminals.Terminal) string {
+	if name, ok := h.sessions.Name(t.Creator.ID()); ok {
 		return name
 	}
-	return t.creator.Machine()
+	return t.Creator.Machine()
 }
 
 // endShell disposes of a shell of the host's, if it is there and is still wanted to end.
-func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal) bool) bool {
+func (h *Host) endShell(id string, by remote, why string, wanted func(*terminals.Terminal) bool) bool {
 	h.mu.Lock()
-	for _, t := range h.order {
-		if t.id != id || t.remote() || wanted != nil && !wanted(t) {
+	for _, t := range h.terminals.Listed {
+		if t.ID != id || t.Remote() || wanted != nil && !wanted(t) {
 			continue
 		}
-		h.disposeLocked(t, nil)
-		proc, uri, client := t.proc(), t.uri, t.creator.id
+		h.terminals.Dispose(t, nil)
+		proc, uri, client := t.Proc(), t.URI, t.Creator.ID()
 		h.mu.Unlock()
 		proc.Kill()
 		h.audit(rights.AuditDisposed, by, rights.AuditEvent{Client: client, Terminal: uri, Detail: why})
@@ -85,18 +86,18 @@ func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal)
 // endLonely ends the shells of the host to which no client comes back, until the host
 // closes.
 func (h *Host) endLonely(grace time.Duration) {
-	shells.EndLonely(h.ctx, grace, h.lonely, h.busy, func(t *terminal) {
-		h.endShell(t.id, remote{name: "tether-host"}, "no client came back", func(now *terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
+	shells.EndLonely(h.ctx, grace, h.lonely, h.busy, func(t *terminals.Terminal) {
+		h.endShell(t.ID, remote{name: "tether-host"}, "no client came back", func(now *terminals.Terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
 	})
 }
 
 // lonely returns the shells of the host without a client, and since when that is so.
-func (h *Host) lonely() map[*terminal]time.Time {
+func (h *Host) lonely() map[*terminals.Terminal]time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := map[*terminal]time.Time{}
-	for _, t := range h.order {
-		if t.remote() {
+	all := map[*terminals.Terminal]time.Time{}
+	for _, t := range h.terminals.Listed {
+		if t.Remote() {
 			continue
 		}
 		if since := h.aloneLocked(t); !since.IsZero() {
@@ -107,13 +108,13 @@ func (h *Host) lonely() map[*terminal]time.Time {
 }
 
 // busy reports whether something runs in the foreground of a shell.
-func (h *Host) busy(t *terminal) bool {
+func (h *Host) busy(t *terminals.Terminal) bool {
 	h.mu.Lock()
-	exited, running := t.state.Lifecycle.Exited(), t.describeLocked(0).Running != ""
+	exited, running := t.State.Lifecycle.Exited(), t.Describe(0).Running != ""
 	h.mu.Unlock()
 	if exited || running {
 		return !exited
 	}
-	p, ok := t.proc().(shells.Inspector)
+	p, ok := t.Proc().(shells.Inspector)
 	return ok && p.Foreground() != ""
 }

@@ -8,6 +8,7 @@ import (
 	"tether/host/channel"
 	"tether/host/output"
 	"tether/host/rights"
+	"tether/host/terminals"
 	"tether/jsonrpc"
 )
 
@@ -43,14 +44,14 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 		return
 	}
 	c.watches(s)
-	_ = r.Reply(json.RawMessage(append(snapshots[0].append([]byte(`{"snapshot":`)), '}'))) // likewise
+	_ = r.Reply(json.RawMessage(append(snapshots[0].Append([]byte(`{"snapshot":`)), '}'))) // likewise
 }
 
 // watches writes an audit record that the client watches another owner's terminal.
 func (c *conn) watches(all ...*subscription) {
 	for _, s := range all {
-		if s.term != nil && s.term.creator != c.client && c.looks.first(s.ch.URI()) {
-			c.h.audit(rights.AuditSubscribed, c.remote, rights.AuditEvent{Client: c.client.id, Terminal: s.ch.URI()})
+		if s.term != nil && s.term.Creator != c.link.Client && c.looks.First(s.ch.URI()) {
+			c.h.audit(rights.AuditSubscribed, c.remote, rights.AuditEvent{Client: c.link.Client.ID(), Terminal: s.ch.URI()})
 		}
 	}
 }
@@ -66,7 +67,7 @@ func (c *conn) unsubscribe(params []byte) {
 	if s := c.subs[p.Channel]; s != nil {
 		s.endLocked()
 		if s.session != nil {
-			s.session.Unsubscribed(c.client, p.Channel)
+			s.session.Unsubscribed(c.link.Client, p.Channel)
 		}
 	}
 }
@@ -81,19 +82,19 @@ func (s *subscription) catchUpLocked() {
 	t := s.term
 	if t == nil {
 		s.endLocked()
-		s.conn.closeLocked(closeStalled, "this client fell behind in a session: reconnect")
+		s.conn.Close(closeStalled, "this client fell behind in a session: reconnect")
 		return
 	}
 	r := resync{h: s.conn.h, t: t, uri: s.ch.URI()}
-	if !t.ownedBy(s.conn) {
+	if !t.OwnedBy(&s.conn.link) {
 		r.text(s)
 	}
 	r.rest(s)
-	if s.ch.Ended() && !t.state.Lifecycle.Exited() { // it is parked, or continues under another URI
-		r.act(ahp.TerminalExited{ExitCode: &noCode})
+	if s.ch.Ended() && !t.State.Lifecycle.Exited() { // it is parked, or continues under another URI
+		r.act(ahp.TerminalExited{ExitCode: &terminals.NoCode})
 	}
-	s.Restart(r.envelopes, t.out.End())
-	s.conn.client.exact = max(s.conn.client.exact, r.h.envelopes.Newest())
+	s.Restart(r.envelopes, t.Out.End())
+	s.conn.link.Client.Exact = max(s.conn.link.Client.Exact, r.h.envelopes.Newest())
 	s.conn.skipped++
 }
 
@@ -110,15 +111,15 @@ const (
 // draw.
 func (s *subscription) behindLocked() *output.Behind {
 	c, t := s.conn, s.term
-	if t == nil || c.gone || t.ownedBy(c) {
+	if t == nil || c.gone || t.OwnedBy(&c.link) {
 		return nil
 	}
-	since := c.fromLocked(t)
-	if since > t.out.Base() {
+	since := c.link.From(t)
+	if since > t.Out.Base() {
 		return nil
 	}
-	v := t.out.View(c.resyncingLocked(), since)
-	if b := t.out.Behind(v.From); b.Left() > drawnLocked {
+	v := t.Out.View(c.resyncingLocked(), since)
+	if b := t.Out.Behind(v.From); b.Left() > drawnLocked {
 		return b
 	}
 	return nil
@@ -132,7 +133,7 @@ func (s *subscription) drawLocked() bool {
 	}
 	h := s.conn.h
 	h.mu.Unlock()
-	s.term.out.Draw(&h.mu, s.behindLocked, func() { h.recordLocked(s.term) })
+	s.term.Out.Draw(&h.mu, s.behindLocked, func() { h.terminals.Record(s.term) })
 	h.mu.Lock()
 	return true
 }
@@ -140,13 +141,13 @@ func (s *subscription) drawLocked() bool {
 // resync collects the envelopes of one resynchronisation.
 type resync struct {
 	h         *Host
-	t         *terminal
+	t         *terminals.Terminal
 	uri       string // of the channel
 	envelopes []channel.Piece
 }
 
 func (r *resync) act(a ahp.Action) {
-	r.envelopes = append(r.envelopes, r.h.pieceLocked(r.uri, a, nil))
+	r.envelopes = append(r.envelopes, r.h.envelopes.Piece(r.uri, a, nil))
 }
 
 func (r *resync) data(quoted []byte) {
@@ -157,17 +158,17 @@ func (r *resync) data(quoted []byte) {
 // text replaces the subscriber's content with the tail of the terminal's.
 func (r *resync) text(s *subscription) {
 	most := s.conn.resyncingLocked()
-	since, base := s.conn.fromLocked(r.t), r.t.out.Base()
-	v := r.t.out.View(most, since)
+	since, base := s.conn.link.From(r.t), r.t.Out.Base()
+	v := r.t.Out.View(most, since)
 	r.act(ahp.TerminalCleared{})
 	line, skipped := "", max(v.From-max(s.At(), base, since), 0)
 	if skipped > 0 {
 		line = fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
 	}
 	if line != "" || v.From > base {
-		note := output.Note{Skipped: skipped, Screen: r.t.out.UnknownScreen()}
+		note := output.Note{Skipped: skipped, Screen: r.t.Out.UnknownScreen()}
 		if since <= base { // otherwise the screen may show text that this subscriber may not see
-			note.Screen = r.t.out.Behind(v.From).At(v.From, most)
+			note.Screen = r.t.Out.Behind(v.From).At(v.From, most)
 		}
 		seq := r.h.envelopes.Next()
 		r.envelopes = append(r.envelopes, channel.Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, r.uri, seq, nil, "", note.Action(line))})
@@ -178,7 +179,7 @@ func (r *resync) text(s *subscription) {
 // rest sends the state except for the content. Actions that the subscriber has seen
 // already have no effect.
 func (r *resync) rest(s *subscription) {
-	st := r.t.state
+	st := r.t.State
 	r.act(ahp.TerminalTitleChanged{Title: st.Title})
 	if st.Cwd != "" {
 		r.act(ahp.TerminalCwdChanged{Cwd: st.Cwd})
@@ -189,13 +190,13 @@ func (r *resync) rest(s *subscription) {
 	if st.SupportsCommandDetection {
 		r.act(ahp.TerminalCommandDetectionAvailable{})
 	}
-	if !r.t.remote() {
+	if !r.t.Remote() {
 		r.act(ahp.TerminalClaimed{Claim: st.Claim})
 	}
 	if st.Lifecycle.Exited() {
 		code := st.Lifecycle.ExitCode
-		if code == nil && s.conn.client.old() {
-			code = &noCode
+		if code == nil && s.conn.link.Client.Old() {
+			code = &terminals.NoCode
 		}
 		r.act(ahp.TerminalExited{ExitCode: code})
 	}

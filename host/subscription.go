@@ -1,18 +1,18 @@
 package host
 
 import (
-	"slices"
 	"time"
 
 	"tether/host/channel"
 	"tether/host/sessions"
+	"tether/host/terminals"
 )
 
 // topic is a channel and what it is about: a terminal, a session, or neither for the
 // root.
 type topic struct {
 	ch      *channel.Channel // nil: there is no such channel
-	term    *terminal
+	term    *terminals.Terminal
 	session *sessions.Session // of which it is one of the two channels
 }
 
@@ -34,20 +34,24 @@ func (c *conn) subscribeLocked(to topic) *subscription {
 	s := c.subs[to.ch.URI()]
 	if s == nil || s.ch != to.ch {
 		s = &subscription{conn: c, topic: to, since: time.Now()}
-		s.Subscription = to.ch.Subscribe(c.out, s)
+		s.Subscription = to.ch.Subscribe(c.link.Out, s)
 		s.judgeLocked()
 		c.subs[to.ch.URI()] = s
 		if s.isRoot() {
-			s.News(c.h.listed.changed)
-			c.hold.l.subs = append(c.hold.l.subs, s)
+			c.h.terminals.FollowList(c.link.Hold, s.Subscription)
 		}
 		if s.term != nil {
-			s.term.touch(inRows)
-			s.term.watchedLocked()
+			s.term.Joined()
 		}
 	}
 	return s
 }
+
+// Link implements Subscriber.
+func (s *subscription) Link() *terminals.Link { return &s.conn.link }
+
+// Since implements Subscriber.
+func (s *subscription) Since() time.Time { return s.since }
 
 // judgeLocked tells the subscription what its subscriber may see at present.
 func (s *subscription) judgeLocked() {
@@ -55,18 +59,18 @@ func (s *subscription) judgeLocked() {
 	all := false
 	switch {
 	case s.term != nil:
-		from = s.conn.fromLocked(s.term)
+		from = s.conn.link.From(s.term)
 	case s.session != nil:
 		all = s.session.Open(s.conn)
 	}
-	s.Judge(from, all, s.conn.h.sight)
+	s.Judge(from, all, s.conn.h.terminals.Sight)
 }
 
-// startLocked makes deliveries begin after the present state.
+// start makes deliveries begin after the present state.
 func (s *subscription) startLocked() {
 	var end int64
 	if s.term != nil {
-		end = s.term.out.End()
+		end = s.term.Out.End()
 	}
 	s.Start(end)
 }
@@ -77,16 +81,11 @@ func (s *subscription) endLocked() {
 		delete(s.conn.subs, uri)
 	}
 	if s.isRoot() {
-		s.conn.hold.l.subs = remove(s.conn.hold.l.subs, s)
+		s.conn.h.terminals.UnfollowList(s.conn.link.Hold, s.Subscription)
 	}
 	s.End()
-	if t := s.term; t != nil {
-		t.touch(inRows)
-		if t.parked() != nil {
-			s.conn.h.trimParkedLocked(t)
-		}
-		t.unwatched = time.Now()
-		t.watchedLocked()
+	if s.term != nil {
+		s.term.Left()
 	}
 }
 
@@ -94,7 +93,7 @@ func (s *subscription) endLocked() {
 // host's mutex meanwhile.
 func (c *conn) nextDataLocked() []byte {
 	for draws := 0; ; {
-		msg, next, need := c.out.Next(c.h.sight)
+		msg, next, need := c.link.Out.Next(c.h.terminals.Sight)
 		if next == nil {
 			return msg
 		}
@@ -108,29 +107,22 @@ func (c *conn) nextDataLocked() []byte {
 			}
 			s.catchUpLocked()
 		case channel.News:
-			return s.listingLocked()
+			return s.listing()
 		case channel.End:
 			s.endLocked()
 		}
 	}
 }
 
-// directLocked queues an envelope for this connection alone.
-func (c *conn) directLocked(p channel.Piece) {
-	if !c.out.Direct(p) {
+// Tell implements Conn: it queues an envelope for this connection alone.
+func (c *conn) Tell(p channel.Piece) {
+	if !c.link.Out.Direct(p) {
 		c.unanswered++
 	}
 }
 
-// remove removes one element from a slice in which the order does not matter.
-func remove[T comparable](list []T, x T) []T {
-	i := slices.Index(list, x)
-	if i < 0 {
-		return list
-	}
-	last := len(list) - 1
-	list[i] = list[last]
-	var zero T
-	list[last] = zero
-	return list[:last]
+// listing returns the root/terminalsChanged for the subscriber, as of its news:
+// the present catalogue, encoded once per change and form.
+func (s *subscription) listing() []byte {
+	return s.conn.link.Hold.Lister.Listing(s.Changed(), s.conn.link.Client.Old())
 }

@@ -3,6 +3,7 @@ package channel
 import (
 	"sort"
 
+	"tether/ahp"
 	"tether/record"
 )
 
@@ -126,4 +127,10 @@ func (l *log) shrink(n int64) {
 		l.dropFirst()
 	}
 	l.kept.Shrink()
+}
+
+// Piece makes an envelope of an action.
+func (o *Order) Piece(uri string, a ahp.Action, origin *ahp.Origin) Piece {
+	seq := o.Next()
+	return Piece{Seq: seq, Msg: ahp.AppendEnvelope(nil, uri, seq, origin, "", ahp.AppendAction(nil, a))}
 }

@@ -9,6 +9,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/conform"
+	"tether/host/terminals"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -43,13 +44,13 @@ func TestRulesAcrossNodes(t *testing.T) {
 	}
 	here, far := text(a), text(b)
 	there := func() bool {
-		all := a.NodeChanges(t.Context(), 0, host.ChangesAtOnce).Entries
+		all := a.Terminals().NodeChanges(t.Context(), 0, terminals.ChangesAtOnce).Entries
 		for _, e := range all {
 			if here(e.URI) != far(e.URI) {
 				return false
 			}
 		}
-		return len(b.MirrorsOf(a.of.ID())) == len(all) && catalogue(a) == catalogue(b)
+		return len(b.Terminals().MirrorsOf(a.of.ID())) == len(all) && catalogue(a) == catalogue(b)
 	}
 	report := must.Get(conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: a.url, Token: own}, Observer: client.Endpoint{URL: b.url, Token: own}, Timeout: patience,
 		Settle: func(context.Context) error {

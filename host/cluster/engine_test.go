@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tether/host"
+	"tether/host/terminals"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -172,7 +173,7 @@ func TestEndOfFollowingIsHeard(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		n.of.End(t.Context(), "owner", host.FeedRequest{From: n.of.ID(), URI: lent, Most: 1})
+		n.of.End(t.Context(), "owner", terminals.FeedRequest{From: n.of.ID(), URI: lent, Most: 1})
 	}()
 	testkit.Eventually(t, patience, "messages are lost", func() bool {
 		lost := 0

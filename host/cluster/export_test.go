@@ -9,10 +9,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/host"
+	"tether/host/terminals"
 )
 
 // End tells an owner that nobody here follows a terminal any more.
-func (n *Node) End(ctx context.Context, owner string, r host.FeedRequest) { n.end(ctx, owner, r) }
+func (n *Node) End(ctx context.Context, owner string, r terminals.FeedRequest) { n.end(ctx, owner, r) }
 
 // Over makes a node over a bucket, whose watch has begun. It says nothing to other nodes.
 func Over(ctx context.Context, id string, nc *nats.Conn, kv jetstream.KeyValue) (*Node, error) {

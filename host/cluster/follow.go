@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"tether/host"
+	"tether/host/terminals"
 	"tether/internal/retry"
 )
 
@@ -47,12 +47,12 @@ func (n *Node) Wanted(uri string) {
 // follow requests the text of a terminal from the node that owns it, while somebody at
 // this node follows the terminal.
 func (n *Node) follow(ctx context.Context, uri string) {
-	var was host.FeedRequest // the last request
-	var at string            // its destination
+	var was terminals.FeedRequest // the last request
+	var at string                 // its destination
 	var number, index int64
 	last := time.Now()
 	for ctx.Err() == nil {
-		r, node, ok := n.host.Wants(uri)
+		r, node, ok := n.host.Terminals().Wants(uri)
 		if !ok {
 			n.end(ctx, at, was)
 			at = ""
@@ -68,14 +68,14 @@ func (n *Node) follow(ctx context.Context, uri string) {
 		was, at = r, node
 		a, err := n.ask(ctx, node, r)
 		if err == nil && len(a.Items) > 0 {
-			if err = n.host.ApplyFeed(uri, node, r.Epoch, a.Items); err == nil {
+			if err = n.host.Terminals().ApplyFeed(uri, node, r.Epoch, a.Items); err == nil {
 				number, index, last = a.Number, a.Index, time.Now()
-				n.host.Pace(ctx, uri)
+				n.host.Terminals().Pace(ctx, uri)
 			}
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, host.ErrNotOwner), errors.Is(err, nats.ErrNoResponders): // the terminal has moved, or its node is gone
+		case errors.Is(err, terminals.ErrNotOwner), errors.Is(err, nats.ErrNoResponders): // the terminal has moved, or its node is gone
 			retry.Wait(ctx, repeatAfter/4)
 		case errors.Is(err, context.DeadlineExceeded): // the request or the answer was lost
 			n.unanswered.Add(1)
@@ -104,7 +104,7 @@ func (n *Node) unwanted(uri string) bool {
 	n.mu.Lock()
 	delete(n.wanted, uri)
 	n.mu.Unlock()
-	if _, _, ok := n.host.Wants(uri); !ok {
+	if _, _, ok := n.host.Terminals().Wants(uri); !ok {
 		return true
 	}
 	n.mu.Lock()
@@ -119,11 +119,11 @@ func (n *Node) unwanted(uri string) bool {
 // end tells the owning node that nobody at this node follows the terminal any more,
 // because the owner counts the watchers here. It repeats that until the owner answers, or
 // somebody follows the terminal again.
-func (n *Node) end(ctx context.Context, node string, r host.FeedRequest) {
+func (n *Node) end(ctx context.Context, node string, r terminals.FeedRequest) {
 	r.Most, r.Hold = 0, 0
 	data, _ := json.Marshal(r) // cannot fail: it has only strings and numbers
 	for range endTries {
-		if _, _, ok := n.host.Wants(r.URI); ok || node == "" || ctx.Err() != nil {
+		if _, _, ok := n.host.Terminals().Wants(r.URI); ok || node == "" || ctx.Err() != nil {
 			return
 		}
 		asking, cancel := context.WithTimeout(ctx, repeatAfter)
@@ -139,7 +139,7 @@ func (n *Node) end(ctx context.Context, node string, r host.FeedRequest) {
 }
 
 // ask sends a node a request and returns the answer.
-func (n *Node) ask(ctx context.Context, node string, r host.FeedRequest) (a host.FeedAnswer, err error) {
+func (n *Node) ask(ctx context.Context, node string, r terminals.FeedRequest) (a terminals.FeedAnswer, err error) {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return a, err
@@ -152,7 +152,7 @@ func (n *Node) ask(ctx context.Context, node string, r host.FeedRequest) (a host
 		return a, err
 	}
 	if why := m.Header.Get(headError); why == notOwner {
-		return a, host.ErrNotOwner
+		return a, terminals.ErrNotOwner
 	}
 	a.Items = m.Data
 	a.Number, err = strconv.ParseInt(m.Header.Get(headNumber), 10, 64)
@@ -164,13 +164,13 @@ func (n *Node) ask(ctx context.Context, node string, r host.FeedRequest) (a host
 
 // answerFeed answers a node that follows a terminal of this one.
 func (n *Node) answerFeed(ctx context.Context, m *nats.Msg) {
-	var r host.FeedRequest
+	var r terminals.FeedRequest
 	if json.Unmarshal(m.Data, &r) != nil || !validID(r.From) {
 		return
 	}
 	r.Room = int(n.nc.MaxPayload()) - feedSlack
 	n.spawn(func() {
-		a, err := n.host.Feed(ctx, r)
+		a, err := n.host.Terminals().Feed(ctx, r)
 		out := nats.NewMsg(m.Reply)
 		switch {
 		case m.Reply == "":

@@ -40,6 +40,6 @@ func (n *Node) leased(key string, data []byte) {
 	h := n.host
 	n.mu.Unlock()
 	if h != nil {
-		h.Released(l.Client, l.Node, l.Epoch)
+		h.Terminals().Released(l.Client, l.Node, l.Epoch)
 	}
 }

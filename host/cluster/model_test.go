@@ -20,6 +20,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/host/cluster"
+	"tether/host/terminals"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 	"tether/jsonrpc"
@@ -280,7 +281,7 @@ func (w *leaseWorld) check() map[string][]string {
 	w.t.Helper()
 	now := map[string][]string{}
 	for i, h := range w.nodes {
-		for _, e := range h.NodeChanges(w.t.Context(), 0, host.ChangesAtOnce).Entries {
+		for _, e := range h.Terminals().NodeChanges(w.t.Context(), 0, terminals.ChangesAtOnce).Entries {
 			node, at := fmt.Sprint("node", i), fmt.Sprintf("%s in epoch %d", e.Client, e.Epoch)
 			if was := w.owners[at]; was != "" && was != node {
 				w.t.Errorf("%s has two owners, %s and %s; after %s", at, was, node, strings.Join(w.log, "; "))

@@ -12,6 +12,7 @@ import (
 	"tether/host"
 	"tether/host/runs"
 	"tether/host/sessions"
+	"tether/host/terminals"
 	"tether/internal/retry"
 )
 
@@ -248,8 +249,8 @@ func (n *Node) answerList(ctx context.Context, m *nats.Msg) {
 
 // changes encodes changes of the catalogue here, as many as fit into one message.
 func (n *Node) changes(ctx context.Context, since int64, room int) []byte {
-	for most := host.ChangesAtOnce; ; most /= 2 {
-		data, _ := json.Marshal(n.host.NodeChanges(ctx, since, most)) // has nothing that cannot be encoded
+	for most := terminals.ChangesAtOnce; ; most /= 2 {
+		data, _ := json.Marshal(n.host.Terminals().NodeChanges(ctx, since, most)) // has nothing that cannot be encoded
 		if len(data) <= room || most == 1 {
 			return data
 		}
@@ -265,7 +266,7 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 		asking, cancel := context.WithTimeout(ctx, listHold+grace)
 		m, err := n.nc.RequestWithContext(asking, n.subject("node."+p.id+".list"), data)
 		cancel()
-		var c host.NodeChanges
+		var c terminals.NodeChanges
 		if err == nil {
 			err = json.Unmarshal(m.Data, &c)
 		}
@@ -281,7 +282,7 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 			whole = map[string]bool{}
 		}
 		for _, e := range c.Entries {
-			if err := n.host.Mirror(p.id, c.On, e); err != nil {
+			if err := n.host.Terminals().Mirror(p.id, c.On, e); err != nil {
 				n.log.Warn().Str("peer", p.id).Err(err).Msg("a terminal of another node is not shown")
 			}
 			if whole != nil {
@@ -289,12 +290,12 @@ func (n *Node) followList(ctx context.Context, p *peer) {
 			}
 		}
 		for _, g := range c.Gone {
-			n.host.MirrorGone(p.id, g)
+			n.host.Terminals().MirrorGone(p.id, g)
 		}
 		if whole != nil && !c.More {
-			for _, uri := range n.host.MirrorsOf(p.id) {
+			for _, uri := range n.host.Terminals().MirrorsOf(p.id) {
 				if !whole[uri] {
-					n.host.MirrorGone(p.id, host.NodeGone{URI: uri, Moved: true})
+					n.host.Terminals().MirrorGone(p.id, terminals.NodeGone{URI: uri, Moved: true})
 				}
 			}
 			whole = nil

@@ -116,7 +116,7 @@ func TestAudiencesOfEveryNode(t *testing.T) {
 	}
 	audience(ahp.Grant{To: "bob"})
 	testkit.Eventually(t, patience, "bob sees it again", func() bool { return sees(t, a.node, tokens["bob"]) && sees(t, b.node, tokens["bob"]) })
-	if !b.EndGrant(b.Lent()[0].ID, "bob") {
+	if !b.Terminals().EndGrant(b.Lent()[0].ID, "bob") {
 		t.Error("an administrator cannot withdraw it at the other node")
 	}
 	if sees(t, b.node, tokens["bob"]) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"tether/host"
+	"tether/host/terminals"
 	"tether/internal/testkit"
 	"tether/internal/testkit/must"
 )
@@ -114,7 +115,7 @@ func TestNodesOfTwoVersions(t *testing.T) {
 	m.output("here\r\n")
 	must.Do(t, m.conn.Barrier(t.Context()))
 	asker := newOtherNode(t, servers, "asker")
-	var list host.NodeChanges
+	var list terminals.NodeChanges
 	if got := asker.ask("tether.test.node."+n.of.ID()+".list", `{"since":0,"future":1}`); json.Unmarshal(got.Data, &list) != nil || len(list.Entries) != 1 || list.Entries[0].URI != lent {
 		t.Fatalf("a request of a newer node: %s", got.Data)
 	}

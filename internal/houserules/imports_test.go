@@ -99,14 +99,12 @@ const layers = `
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	internal/bounded < agent/local;
-	internal/bounded, internal/change, ahp, internal/metrics, jsonrpc/wsconn, mcp < host;
+	internal/metrics, jsonrpc/wsconn, mcp < host;
 	agenttools, ahp, internal/jsonspan, record, shellint < host/output;
-	host/output < host;
 	NONE < host/web, host/webpush;
 	ahp, internal/retry, screen < host/shells;
 	agenttools, host/channel, host/rights, jsonrpc, mcp < host/sessions;
 	host/sessions < host/shells;
-	host/shells < host;
 	ahp, internal/bounded, internal/jsonspan < host/preview;
 	host/rights, internal/bounded, internal/loopback < host/admission;
 	host/admission, internal/change < host/login;
@@ -119,9 +117,9 @@ const layers = `
 	ahp, internal/jsonspan, record < host/channel;
 	ahp < host/rights;
 	host/admission, jsonrpc, mcp, platform/ipc < host/link;
-	host/channel, host/link, host/preview, host/rights < host;
+	host/output, host/ports, host/shells, internal/bounded, internal/change, internal/clip, internal/retry, vocab < host/terminals;
+	host/link, host/preview, host/terminals < host;
 	agenttools, host/preview, host/rights, internal/oneconn, jsonrpc < host/ports;
-	host/ports < host;
 	agenttools, host/rights, internal/bounded, jsonrpc < host/runs;
 	host/runs < host;
 	host/login, jsonrpc < host/share;

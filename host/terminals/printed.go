@@ -1,4 +1,4 @@
-package host
+package terminals
 
 import (
 	"bytes"
@@ -35,13 +35,13 @@ func printedURL(quoted []byte) string {
 	return string(url)
 }
 
-// notePrintedLocked keeps the first URL that the program of t prints: the page lists it.
+// notePrinted keeps the first URL that the program of t prints: the page lists it.
 // The next command has another one.
-func (h *Host) notePrintedLocked(t *terminal, quoted []byte) {
-	if t.printed != "" {
+func (b *Book) notePrinted(t *Terminal, quoted []byte) {
+	if t.Printed != "" {
 		return
 	}
-	if t.printed = printedURL(quoted); t.printed != "" {
+	if t.Printed = printedURL(quoted); t.Printed != "" {
 		t.touch(inRows)
 	}
 }

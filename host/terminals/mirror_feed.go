@@ -1,4 +1,4 @@
-package host
+package terminals
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ var errFeed = errors.New("host: what a node has sent of a terminal cannot be rea
 // those of the request: if another node owns the terminal now, it returns ErrNotOwner and
 // changes nothing more. If an item is malformed, it returns an error, and earlier items
 // stay applied; the next request continues from there. It draws screens before it takes
-// the host's mutex.
-func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
+// the host's lock.
+func (b *Book) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 	var resets []output.Reset
 	for rest := items; len(rest) > 0; {
 		kind, _, data, next, ok := nextItem(rest)
@@ -33,13 +33,13 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 		}
 		resets = append(resets, r)
 	}
-	var dropped *terminal
-	defer func() { dropped.settle() }()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	var dropped *Terminal
+	defer func() { dropped.Settle() }()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for len(items) > 0 {
-		t, m := h.mirrorLocked(uri)
-		if m == nil || m.node != node || m.epoch != epoch {
+		t, m := b.mirror(uri)
+		if m == nil || m.Node != node || m.epoch != epoch {
 			return ErrNotOwner
 		}
 		kind, end, data, rest, _ := nextItem(items)
@@ -47,19 +47,19 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 		var err error
 		switch kind {
 		case itemReset:
-			h.resetMirrorLocked(t, &resets[0])
+			b.resetMirror(t, &resets[0])
 			resets = resets[1:]
 		case itemText:
-			if err = h.mirrorTextLocked(t, end, data); t.out.Pending() {
+			if err = b.mirrorText(t, end, data); t.Out.Pending() {
 				dropped = t
 			}
 		case itemNote:
-			err = t.out.FollowNote(end, data)
-			t.addedLocked()
+			err = t.Out.FollowNote(end, data)
+			t.Added()
 		case itemAction:
-			err = h.mirrorActionLocked(t, data)
+			err = b.mirrorAction(t, data)
 		case itemState:
-			err = h.mirrorStateLocked(t, m, data)
+			err = b.mirrorState(t, m, data)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", errFeed, err)
@@ -68,33 +68,33 @@ func (h *Host) ApplyFeed(uri, node string, epoch int64, items []byte) error {
 	return nil
 }
 
-// resetMirrorLocked makes a mirror continue at the owner's oldest text, because earlier
+// resetMirror makes a mirror continue at the owner's oldest text, because earlier
 // text is not available. If the mirror has text, its subscribers see it cleared and are
 // told how much is missing.
-func (h *Host) resetMirrorLocked(t *terminal, r *output.Reset) {
-	if t.out.End() > t.out.Base() {
-		h.nodes.resyncs++
-		t.printed = ""
+func (b *Book) resetMirror(t *Terminal, r *output.Reset) {
+	if t.Out.End() > t.Out.Base() {
+		b.Resyncs++
+		t.Printed = ""
 	}
-	t.out.Reset(r, t.subscribed())
-	t.addedLocked()
-	t.placeGrantsLocked(&t.audience)
+	t.Out.Reset(r, t.subscribed())
+	t.Added()
+	t.placeGrants(&t.audience)
 }
 
-// mirrorTextLocked appends text that ends at an offset, without the part that the mirror
+// mirrorText appends text that ends at an offset, without the part that the mirror
 // has already.
-func (h *Host) mirrorTextLocked(t *terminal, end int64, data []byte) error {
+func (b *Book) mirrorText(t *Terminal, end int64, data []byte) error {
 	text, err := output.Clean(data)
 	if err != nil {
 		return err
 	}
-	t.placedLocked(t.out.Follow(end, text))
+	t.placed(t.Out.Follow(end, text))
 	return nil
 }
 
-// mirrorActionLocked applies an action of the owner. It skips one that changes nothing,
+// mirrorAction applies an action of the owner. It skips one that changes nothing,
 // because a new owner repeats some.
-func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
+func (b *Book) mirrorAction(t *Terminal, raw []byte) error {
 	a, err := ahp.DecodeAction(raw)
 	if err == nil {
 		err = ahp.ValidateAction(a)
@@ -102,13 +102,13 @@ func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	s := t.state
+	s := t.State
 	known := true
 	switch a := a.(type) {
 	case ahp.TerminalCommandExecuted:
-		_, known = t.out.Command(a.CommandID)
+		_, known = t.Out.Command(a.CommandID)
 	case ahp.TerminalCommandFinished:
-		c, ok := t.out.Command(a.CommandID)
+		c, ok := t.Out.Command(a.CommandID)
 		known = !ok || !c.Running
 	case ahp.TerminalTitleChanged:
 		known = a.Title == s.Title
@@ -124,14 +124,14 @@ func (h *Host) mirrorActionLocked(t *terminal, raw []byte) error {
 		known = false
 	}
 	if !known {
-		h.applyLocked(t, printable(a), nil)
+		b.Apply(t, Printable(a), nil)
 	}
 	return nil
 }
 
-// mirrorStateLocked sets a mirror's state to its owner's, marks it as fed, and wakes
+// mirrorState sets a mirror's state to its owner's, marks it as fed, and wakes
 // readers that wait for its text.
-func (h *Host) mirrorStateLocked(t *terminal, m *mirror, data []byte) error {
+func (b *Book) mirrorState(t *Terminal, m *Mirror, data []byte) error {
 	var s feedState
 	if err := json.Unmarshal(data, &s); err != nil {
 		return err
@@ -139,18 +139,18 @@ func (h *Host) mirrorStateLocked(t *terminal, m *mirror, data []byte) error {
 	if len(s.Title) > ahp.MaxTitle || len(s.Cwd) > ahp.MaxCwd || s.Cols < 0 || s.Cols > ahp.MaxSize || s.Rows < 0 || s.Rows > ahp.MaxSize {
 		return errFeed
 	}
-	h.updateLocked(t, ahp.TerminalState{Title: ahp.CleanTitle(s.Title), Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows})
-	if s.Detection && !t.state.SupportsCommandDetection {
-		h.applyLocked(t, ahp.TerminalCommandDetectionAvailable{}, nil)
+	b.update(t, ahp.TerminalState{Title: ahp.CleanTitle(s.Title), Cwd: s.Cwd, Cols: s.Cols, Rows: s.Rows})
+	if s.Detection && !t.State.SupportsCommandDetection {
+		b.Apply(t, ahp.TerminalCommandDetectionAvailable{}, nil)
 	}
-	if s.Lifecycle.Exited() && !t.out.ToldExit() {
-		t.state.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
-		h.applyLocked(t, t.timed(ahp.TerminalExited{ExitCode: s.Lifecycle.ExitCode, Meta: ahp.AddTime(nil, ahp.ExitedKey, s.Exited)}), nil)
+	if s.Lifecycle.Exited() && !t.Out.ToldExit() {
+		t.State.Lifecycle = ahp.Lifecycle{Status: ahp.StatusRunning}
+		b.Apply(t, t.Timed(ahp.TerminalExited{ExitCode: s.Lifecycle.ExitCode, Meta: ahp.AddTime(nil, ahp.ExitedKey, s.Exited)}), nil)
 	}
-	m.fed = true
-	t.placeGrantsLocked(&t.audience)
+	m.Fed = true
+	t.placeGrants(&t.audience)
 	m.fillDone()
-	t.moved.Raise()
+	t.Moved.Raise()
 	t.touch(inRows)
 	return nil
 }

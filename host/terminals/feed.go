@@ -1,4 +1,4 @@
-package host
+package terminals
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // request is repeated and no byte is lost, and a node that does not request slows the
 // machine down like a slow observer.
 
-// feed is a node that follows a terminal of this one. Guarded by the host's mutex.
+// feed is a node that follows a terminal of this one.
 type feed struct {
 	*channel.Feed
 	watching int
@@ -69,8 +69,8 @@ type feedState struct {
 	Exited    time.Time     `json:"exited,omitzero"`
 }
 
-func (t *terminal) feedStateLocked() feedState {
-	s := t.state
+func (t *Terminal) feedState() feedState {
+	s := t.State
 	return feedState{s.Title, s.Cwd, s.Cols, s.Rows, s.SupportsCommandDetection, s.Lifecycle, t.exited}
 }
 
@@ -105,14 +105,14 @@ func nextItem(items []byte) (kind byte, end int64, data, rest []byte, ok bool) {
 
 // Feed answers a node that follows a terminal. If there is nothing new, it waits until
 // there is, for at most the time in the request, or until ctx ends.
-func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
+func (b *Book) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error) {
 	late := time.NewTimer(time.Duration(min(max(r.Hold, 0), 10_000)) * time.Millisecond)
 	defer late.Stop()
 	for settled := false; ; {
-		h.mu.Lock()
-		t := h.knownLocked(r.URI)
-		if t == nil || t.mirror() != nil || !t.remote() || t.creator.epoch != r.Epoch || t.creator.node != "" {
-			h.mu.Unlock()
+		b.mu.Lock()
+		t := b.Known(r.URI)
+		if t == nil || t.Mirror() != nil || !t.Remote() || t.Creator.Epoch != r.Epoch || t.Creator.Node != "" {
+			b.mu.Unlock()
 			return a, ErrNotOwner
 		}
 		if r.Most <= 0 {
@@ -120,24 +120,24 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 				delete(t.feeds, r.From)
 				f.End()
 			}
-			t.watchedLocked()
-			h.mu.Unlock()
+			t.watched()
+			b.mu.Unlock()
 			return a, nil
 		}
-		if !settled && t.out.Pending() { // the answer may have the screen
-			h.mu.Unlock()
+		if !settled && t.Out.Pending() { // the answer may have the screen
+			b.mu.Unlock()
 			settled = true
-			t.settle()
+			t.Settle()
 			continue
 		}
-		t.feedLocked(&r)
-		a = t.takeFeedLocked(&r)
+		t.feed(&r)
+		a = t.takeFeed(&r)
 		if len(a.Items) > 0 {
-			h.mu.Unlock()
+			b.mu.Unlock()
 			return a, nil
 		}
-		moved := t.moved.Next()
-		h.mu.Unlock()
+		moved := t.Moved.Next()
+		b.mu.Unlock()
 		select {
 		case <-moved:
 		case <-late.C:
@@ -148,14 +148,14 @@ func (h *Host) Feed(ctx context.Context, r FeedRequest) (a FeedAnswer, err error
 	}
 }
 
-// feedLocked records a node's request and position.
-func (t *terminal) feedLocked(r *FeedRequest) {
+// feed records a node's request and position.
+func (t *Terminal) feed(r *FeedRequest) {
 	if t.feeds == nil {
 		t.feeds = map[string]*feed{}
 	}
 	f := t.feeds[r.From]
 	if f == nil {
-		f = &feed{Feed: t.channel.NewFeed()}
+		f = &feed{Feed: t.Channel.NewFeed()}
 		t.feeds[r.From] = f
 	}
 	if r.Number == t.number {
@@ -166,7 +166,7 @@ func (t *terminal) feedLocked(r *FeedRequest) {
 	watching, watchers := max(r.Watching, 0), r.Watchers[:min(len(r.Watchers), ahp.MaxWatchers)]
 	if f.watching != watching || !slices.EqualFunc(f.watchers, watchers, sameWatcher) {
 		f.watching, f.watchers = watching, watchers
-		t.watchedLocked()
+		t.watched()
 	}
 }
 
@@ -174,21 +174,21 @@ func sameWatcher(a, b ahp.Watcher) bool {
 	return a.Who == b.Who && a.Kind == b.Kind && a.Since.Equal(b.Since)
 }
 
-// takeFeedLocked returns the log after the node's position, at most about r.Most bytes.
-func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
+// takeFeed returns the log after the node's position, at most about r.Most bytes.
+func (t *Terminal) takeFeed(r *FeedRequest) FeedAnswer {
 	a := FeedAnswer{Number: t.number, Index: r.Index}
-	entries, ok := t.channel.Entries(r.Index)
+	entries, ok := t.Channel.Entries(r.Index)
 	if r.Number != t.number || !ok {
-		return t.takeTextLocked(r)
+		return t.takeText(r)
 	}
 	for i, e := range entries {
 		if len(a.Items) > 0 && len(a.Items)+len(e.Msg) > r.Most {
 			break
 		}
-		items := t.appendEntryLocked(a.Items, e)
+		items := t.appendEntry(a.Items, e)
 		if r.Room > 0 && len(items) > r.Room {
 			if len(a.Items) == 0 {
-				return t.takeTextLocked(r) // recorded text can be cut anywhere
+				return t.takeText(r) // recorded text can be cut anywhere
 			}
 			break
 		}
@@ -197,15 +197,15 @@ func (t *terminal) takeFeedLocked(r *FeedRequest) FeedAnswer {
 	return a
 }
 
-// appendEntryLocked appends an entry of the log as an item. It leaves out refusals, which
+// appendEntry appends an entry of the log as an item. It leaves out refusals, which
 // concern only clients of this node.
-func (t *terminal) appendEntryLocked(dst []byte, e *channel.Entry) []byte {
+func (t *Terminal) appendEntry(dst []byte, e *channel.Entry) []byte {
 	if e.Here {
 		return dst
 	}
-	end := t.out.TextOffset(e.At)
+	end := t.Out.TextOffset(e.At)
 	if e.From != 0 && e.Past == 0 {
-		head := len(ahp.AppendData(nil, t.uri, e.Seq, nil, nil)) - len("}}}")
+		head := len(ahp.AppendData(nil, t.URI, e.Seq, nil, nil)) - len("}}}")
 		return appendItem(dst, itemText, end, e.Msg[head:len(e.Msg)-len("}}}")])
 	}
 	var v struct {
@@ -224,22 +224,22 @@ func (t *terminal) appendEntryLocked(dst []byte, e *channel.Entry) []byte {
 	return appendItem(dst, itemAction, end, v.Action)
 }
 
-// takeTextLocked is takeFeedLocked for positions that are not in the log: it uses the
+// takeText is takeFeed for positions that are not in the log: it uses the
 // recorded text.
-func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
-	start := t.out.Oldest()
-	w := output.Walk{Pos: t.out.PosOf(max(r.Offset, 0))}
+func (t *Terminal) takeText(r *FeedRequest) (a FeedAnswer) {
+	start := t.Out.Oldest()
+	w := output.Walk{Pos: t.Out.PosOf(max(r.Offset, 0))}
 	switch {
-	case r.Offset > t.out.Applied(): // the machine has not sent its earlier output again yet
+	case r.Offset > t.Out.Applied(): // the machine has not sent its earlier output again yet
 		return a
-	case r.Offset < t.out.TextOffset(start):
+	case r.Offset < t.Out.TextOffset(start):
 		w.Pos = start
-		a.Items = t.appendResetLocked(a.Items, r.Room)
+		a.Items = t.appendReset(a.Items, r.Room)
 	}
 	w.Act = func(action ahp.Action) {
-		a.Items = appendItem(a.Items, itemAction, t.out.TextOffset(w.Pos), ahp.AppendAction(nil, action))
+		a.Items = appendItem(a.Items, itemAction, t.Out.TextOffset(w.Pos), ahp.AppendAction(nil, action))
 	}
-	w.Text = func(quoted []byte) { a.Items = appendItem(a.Items, itemText, t.out.TextOffset(w.Pos), quoted) }
+	w.Text = func(quoted []byte) { a.Items = appendItem(a.Items, itemText, t.Out.TextOffset(w.Pos), quoted) }
 	w.Room = func(n int) int {
 		switch {
 		case len(a.Items) > r.Most/2 && len(a.Items)+n > r.Most:
@@ -249,38 +249,38 @@ func (t *terminal) takeTextLocked(r *FeedRequest) (a FeedAnswer) {
 		}
 		return n
 	}
-	if v := t.out.View(math.MaxInt, 0); !v.Walk(&w) {
+	if v := t.Out.View(math.MaxInt, 0); !v.Walk(&w) {
 		return a
 	}
 	w.Sizes()
-	data, _ := json.Marshal(t.feedStateLocked()) // has nothing that cannot be encoded
-	a.Items = appendItem(a.Items, itemState, t.out.Applied(), data)
-	a.Number, a.Index = t.number, t.channel.Index()
+	data, _ := json.Marshal(t.feedState()) // has nothing that cannot be encoded
+	a.Items = appendItem(a.Items, itemState, t.Out.Applied(), data)
+	a.Number, a.Index = t.number, t.Channel.Index()
 	return a
 }
 
-// appendResetLocked appends an item that says where the recorded text begins, with the
+// appendReset appends an item that says where the recorded text begins, with the
 // screen there.
-func (t *terminal) appendResetLocked(dst []byte, room int) []byte {
-	reset := t.out.ResetAt(t.out.Behind(t.out.Oldest()))
+func (t *Terminal) appendReset(dst []byte, room int) []byte {
+	reset := t.Out.ResetAt(t.Out.Behind(t.Out.Oldest()))
 	data, _ := json.Marshal(reset) // likewise
 	if len(data) > ahp.MaxOutputScreen || room > 0 && len(data) > room/2 {
-		reset.Screen = t.out.UnknownScreen()
+		reset.Screen = t.Out.UnknownScreen()
 		data, _ = json.Marshal(reset)
 	}
 	return appendItem(dst, itemReset, reset.Offset, data)
 }
 
-// endFeedsLocked forgets the nodes that follow the terminal.
-func (t *terminal) endFeedsLocked() {
+// endFeeds forgets the nodes that follow the terminal.
+func (t *Terminal) endFeeds() {
 	for _, f := range t.feeds {
 		f.End()
 	}
 	clear(t.feeds)
 }
 
-// watchingAtNodesLocked returns the number of the terminal's watchers at other nodes.
-func (t *terminal) watchingAtNodesLocked() (n int) {
+// watchingAtNodes returns the number of the terminal's watchers at other nodes.
+func (t *Terminal) watchingAtNodes() (n int) {
 	for _, f := range t.feeds {
 		n += f.watching
 	}

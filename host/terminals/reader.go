@@ -1,4 +1,4 @@
-package host
+package terminals
 
 import (
 	"context"
@@ -9,27 +9,27 @@ import (
 
 // textReader implements agenttools.Reader over the recorded text of one terminal.
 type textReader struct {
-	lookedAt
-	sight int64 // value of Host.sight for which p was known to see the terminal
+	Seen
+	sight int64 // value of Book.Sight for which p was known to see the terminal
 	out   *output.Reader
 }
 
 // newReader returns a reader at an offset.
-func (l lookedAt) newReader(from int64) *textReader {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	return &textReader{lookedAt: l, sight: l.h.sight - 1, out: l.t.out.Reader(from)}
+func (l Seen) newReader(from int64) *textReader {
+	l.book.mu.Lock()
+	defer l.book.mu.Unlock()
+	return &textReader{Seen: l, sight: l.book.Sight - 1, out: l.t.Out.Reader(from)}
 }
 
-// maySeeLocked reports whether the reader may continue, because the audience may have
+// maySee reports whether the reader may continue, because the audience may have
 // changed.
-func (r *textReader) maySeeLocked() bool {
-	if r.p == nil || r.sight == r.h.sight {
+func (r *textReader) maySee() bool {
+	if r.p == nil || r.sight == r.book.Sight {
 		return true
 	}
-	v := r.h.roster.Viewer(*r.p)
-	from, ok := v.Sees(r.t.subject, r.h.roster)
-	r.from, r.sight = from, r.h.sight
+	v := r.book.Roster.Viewer(*r.p)
+	from, ok := v.Sees(r.t.Subject, r.book.Roster)
+	r.from, r.sight = from, r.book.Sight
 	return ok
 }
 
@@ -50,8 +50,8 @@ func (r *textReader) Next(ctx context.Context, buf []byte) (agenttools.Event, er
 		case <-moved:
 		case <-ctx.Done():
 			return agenttools.Event{}, ctx.Err()
-		case <-r.h.ctx.Done():
-			return agenttools.Event{}, errClosing
+		case <-r.book.opts.Context.Done():
+			return agenttools.Event{}, ErrClosing
 		}
 	}
 }
@@ -70,15 +70,15 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 }
 
 func (r *textReader) find(room int, wait bool) (ev agenttools.Event, ok, found bool, moved <-chan struct{}, err error) {
-	r.h.mu.Lock()
-	defer r.h.mu.Unlock()
-	if !r.out.Over() && !r.maySeeLocked() {
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	if !r.out.Over() && !r.maySee() {
 		return ev, false, false, nil, agenttools.ErrNotFound
 	}
-	r.h.wantLocked(r.t)
+	r.book.want(r.t)
 	ev, ok, found, err = r.out.Find(room, r.from)
 	if !ok && !found && wait {
-		moved = r.t.moved.Next()
+		moved = r.t.Moved.Next()
 	}
 	return ev, ok, found, moved, err
 }

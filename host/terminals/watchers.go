@@ -1,4 +1,4 @@
-package host
+package terminals
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 const watchersPace = 500 * time.Millisecond
 
 // watcherState is the last report to the owner of a terminal of who may watch it, and who
-// does. Guarded by the host's mutex.
+// does.
 type watcherState struct {
-	conn  *conn       // the connection that was told last
+	conn  *Link       // the connection that was told last
 	last  string      // the report
 	at    time.Time   // and when
 	timer *time.Timer // lets it be told; nil when none runs
@@ -25,31 +25,31 @@ type watcherState struct {
 	brief []ahp.Watcher
 }
 
-// watchersLocked schedules a report of watchers to the owner, if it has sent an audience:
+// sayWatchers schedules a report of watchers to the owner, if it has sent an audience:
 // others do not know the message.
-func (t *terminal) watchersLocked() {
+func (t *Terminal) sayWatchers() {
 	w := &t.watchers
-	if t.channel.Ended() || !t.audience.Declared || t.bound() == nil || !t.creator.resume || w.timer != nil || t.due[noticeWatchers] == t.bound() {
+	if t.Channel.Ended() || !t.audience.Declared || t.Bound() == nil || !t.Creator.Resume || w.timer != nil || t.due[noticeWatchers] == t.Bound() {
 		return
 	}
 	wait := watchersPace - time.Since(w.at)
 	if wait <= 0 {
-		t.oweLocked(noticeWatchers)
+		t.owe(noticeWatchers)
 		return
 	}
-	t.host.afterLocked(&w.timer, wait, func() {
+	t.book.After(&w.timer, wait, func() {
 		w.timer = nil
-		t.oweLocked(noticeWatchers)
+		t.owe(noticeWatchers)
 	})
 }
 
-// watchersNoticeLocked makes the report of watchers.
-func (t *terminal) watchersNoticeLocked(c *conn) []byte {
+// watchersNotice makes the report of watchers.
+func (t *Terminal) watchersNotice(c *Link) []byte {
 	w := &t.watchers
-	if t.channel.Ended() {
+	if t.Channel.Ended() {
 		return nil
 	}
-	msg, _ := jsonrpc.EncodeNotification(ahp.MethodWatchers, t.watchersParamsLocked()) // values made here can be encoded
+	msg, _ := jsonrpc.EncodeNotification(ahp.MethodWatchers, t.watchersParams()) // values made here can be encoded
 	brief := len(w.brief) > 0
 	w.brief = nil
 	if w.conn == c && w.last == string(msg) {
@@ -57,13 +57,13 @@ func (t *terminal) watchersNoticeLocked(c *conn) []byte {
 	}
 	w.conn, w.last, w.at = c, string(msg), time.Now()
 	if brief {
-		t.watchersLocked() // brief watchers are gone by then
+		t.sayWatchers() // brief watchers are gone by then
 	}
 	return msg
 }
 
-func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
-	all := t.watchingLocked()
+func (t *Terminal) watchersParams() ahp.WatchersParams {
+	all := t.watching()
 	for _, f := range t.feeds {
 		all = append(all, f.watchers...)
 	}
@@ -71,31 +71,31 @@ func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who), a.Since.Compare(b.Since))
 	})
 	all = slices.CompactFunc(all, func(a, b ahp.Watcher) bool { return a.Kind == b.Kind && a.Who == b.Who })
-	p := ahp.WatchersParams{Channel: t.uri, May: t.mayWatchLocked(), Refused: t.audience.Refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
+	p := ahp.WatchersParams{Channel: t.URI, May: t.MayWatch(), Refused: t.audience.Refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
 	p.More = int64(len(all) - len(p.Watching))
 	return p
 }
 
-// watchingLocked returns those who watch the terminal at this node.
-func (t *terminal) watchingLocked() []ahp.Watcher {
-	h := t.host
+// watching returns those who watch the terminal at this node.
+func (t *Terminal) watching() []ahp.Watcher {
+	b := t.book
 	all := slices.Clone(t.watchers.brief)
 	for s := range t.subs {
-		if !t.ownedBy(s.conn) {
-			all = append(all, h.watcherLocked(&s.conn.remote.principal, s.since))
+		if !t.OwnedBy(s.Link()) {
+			all = append(all, b.watcher(s.Link().Who, s.Since()))
 		}
 	}
 	for _, r := range t.waits {
-		if r.at.p != nil {
-			all = append(all, h.watcherLocked(r.at.p, r.since))
+		if r.who != nil {
+			all = append(all, b.watcher(r.who, r.since))
 		}
 	}
 	return all
 }
 
-// watcherLocked describes a principal to the owner of a terminal.
-func (h *Host) watcherLocked(p *rights.Principal, since time.Time) ahp.Watcher {
-	w := ahp.Watcher{Kind: ahp.WatcherPerson, Who: cmp.Or(h.roster.People[p.Owner], p.Name, "administrator"), Since: since.UTC().Truncate(time.Millisecond)}
+// watcher describes a principal to the owner of a terminal.
+func (b *Book) watcher(p *rights.Principal, since time.Time) ahp.Watcher {
+	w := ahp.Watcher{Kind: ahp.WatcherPerson, Who: cmp.Or(b.Roster.People[p.Owner], p.Name, "administrator"), Since: since.UTC().Truncate(time.Millisecond)}
 	switch {
 	case p.Guest != "":
 		w.Kind, w.Who = ahp.WatcherGuest, cmp.Or(p.Name, "guest")
@@ -107,20 +107,20 @@ func (h *Host) watcherLocked(p *rights.Principal, since time.Time) ahp.Watcher {
 	return w
 }
 
-// mayWatchLocked returns the names of those who may watch t, the owner first.
-func (t *terminal) mayWatchLocked() []string {
-	h, owner, a := t.host, t.creator.principal, &t.audience
+// MayWatch returns the names of those who may watch t, the owner first.
+func (t *Terminal) MayWatch() []string {
+	b, owner, a := t.book, t.Creator.Who, &t.audience
 	may := []string{}
 	switch {
 	case a.Said.GuestsOnly:
 		return may
-	case !h.roster.On:
+	case !b.Roster.On:
 		return append(may, ahp.ToEveryone)
-	case h.roster.People[owner.Owner] != "":
-		may = append(may, h.roster.People[owner.Owner])
+	case b.Roster.People[owner.Owner] != "":
+		may = append(may, b.Roster.People[owner.Owner])
 	}
 	add := func(name string, g rights.Grantee) {
-		if slices.Contains(t.withdrawn, g) {
+		if slices.Contains(t.Withdrawn, g) {
 			return
 		}
 		if name != "" && !slices.Contains(may, name) && len(may) < ahp.MaxWatchers {
@@ -131,25 +131,25 @@ func (t *terminal) mayWatchLocked() []string {
 		add(a.Grants[i].Name, a.Grants[i].To)
 	}
 	if a.Said.HostGrants {
-		for _, g := range h.roster.MachineGrants(&owner) {
-			add(h.roster.NameOf(g), g)
+		for _, g := range b.Roster.MachineGrants(&owner) {
+			add(b.Roster.NameOf(g), g)
 		}
 	}
 	return may
 }
 
-// looked records that somebody has looked at the terminal for a moment.
-func (l lookedAt) looked() {
+// Looked records that somebody has looked at the terminal for a moment.
+func (l Seen) Looked() {
 	if l.p == nil {
 		return
 	}
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
+	l.book.mu.Lock()
+	defer l.book.mu.Unlock()
 	w := &l.t.watchers
-	one := l.h.watcherLocked(l.p, time.Now())
+	one := l.book.watcher(l.p, time.Now())
 	if len(w.brief) >= ahp.MaxWatchers || !l.t.audience.Declared || slices.ContainsFunc(w.brief, func(o ahp.Watcher) bool { return o.Kind == one.Kind && o.Who == one.Who }) {
 		return
 	}
 	w.brief = append(w.brief, one)
-	l.t.watchersLocked()
+	l.t.sayWatchers()
 }
