@@ -32,9 +32,9 @@ type Terminal interface {
 	Over() (ended, left <-chan struct{})
 }
 
-// Answering decides who answers what a program asks its terminal: the attached terminal
-// whose person typed last, before that the first one. With none, this process answers, in
-// fixed forms that contain nothing of what was printed. Guarded by its
+// Answering decides who answers what a program asks its terminal: the attached
+// terminal whose person typed last, before that the first one. With none, this process
+// answers, in fixed forms that contain nothing of what was printed. Guarded by its
 // owner's lock.
 //
 //	question ──a seat──▶ the seat's terminal has it as output

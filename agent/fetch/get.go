@@ -107,8 +107,8 @@ func (r *Request) follow(from *url.URL, to string) (next *url.URL, elsewhere str
 	return next, ""
 }
 
-// do makes one request. It sets the scheme of u to the one in
-// which the server answered.
+// do makes one request. It sets the scheme of u to the one in which the server
+// answered.
 func (r *Request) do(ctx context.Context, t *Transport, u *url.URL) (resp *http.Response, first time.Time, err error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { first = time.Now() }})
 	req, err := http.NewRequestWithContext(ctx, r.Method, u.String(), nil)

@@ -285,8 +285,7 @@ func (r *Reader) Pending() int64 {
 	return r.end() - r.pos
 }
 
-// end returns the raw offset up to which the reader can read, if it goes on at
-// once.
+// end returns the raw offset up to which the reader can read, if it goes on at once.
 func (r *Reader) end() int64 {
 	l := r.l
 	if v := l.redaction; r.back && v != nil && v.lazy && v.fed < l.texted {

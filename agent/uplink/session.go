@@ -22,9 +22,9 @@ import (
 
 // session is one connection to the host.
 //
-// Goroutines: run announces and withdraws as the pool changes; heartbeat and probe ping;
-// one publisher per lent terminal; two answer the host's questions, and servePorts its
-// requests for lent ports, once there are any. The connection's read
+// Goroutines: run announces and withdraws as the pool changes; heartbeat and probe
+// ping; one publisher per lent terminal; two answer the host's questions, and
+// servePorts its requests for lent ports, once there are any. The connection's read
 // goroutine calls onEnvelope, onNotification and onRequest, which never block.
 type session struct {
 	link *Link

@@ -31,8 +31,7 @@ const (
 // Used notes which codes were used. It is safe for concurrent use.
 type Used interface {
 	// Use notes a code by its hash, and reports whether it is used for the first time.
-	// Until then it may not be forgotten.
-	// An error means that the code does not count.
+	// Until then it may not be forgotten. An error means that the code does not count.
 	Use(code [sha256.Size]byte, until time.Time) (first bool, err error)
 }
 

@@ -35,8 +35,8 @@ type AgentOptions struct {
 }
 
 // Agents are the agents that use the host, each with a session of its own, so that
-// machines can tell agents apart. Its methods take the lock, but for Held
-// and ToolsChanged.
+// machines can tell agents apart. Its methods take the lock, but for Held and
+// ToolsChanged.
 type Agents struct {
 	b        *Book
 	o        AgentOptions

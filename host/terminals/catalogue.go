@@ -30,8 +30,7 @@ type View struct {
 // View returns what a principal sees of the terminals, or the host's own view for nil.
 func (b *Book) View(p *rights.Principal) View { return View{b, p} }
 
-// from decides whether the principal sees t, and from which position of its text
-// on.
+// from decides whether the principal sees t, and from which position of its text on.
 func (c View) from(t *Terminal) (from int64, ok bool) {
 	if c.p == nil {
 		return 0, true
@@ -185,8 +184,8 @@ func (t *Terminal) info(from int64) agenttools.Info {
 	return i
 }
 
-// Describe is info without the offsets. To find where they begin, all
-// recorded parts would have to be examined.
+// Describe is info without the offsets. To find where they begin, all recorded parts
+// would have to be examined.
 func (t *Terminal) Describe(from int64) agenttools.Info {
 	s := t.State
 	machine := t.Creator.Machine()

@@ -45,8 +45,8 @@ func (t *Terminal) Added() {
 	t.Moved.Raise()
 }
 
-// settleSoon makes the terminal's screen process dropped text, on a goroutine of
-// its own. Whoever appends output does that itself, and waits.
+// settleSoon makes the terminal's screen process dropped text, on a goroutine of its
+// own. Whoever appends output does that itself, and waits.
 func (t *Terminal) settleSoon() {
 	if b := t.book; t.Out.Pending() && !b.closed {
 		b.opts.Go(t.Settle)

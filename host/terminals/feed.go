@@ -224,8 +224,8 @@ func (t *Terminal) appendEntry(dst []byte, e *channel.Entry) []byte {
 	return appendItem(dst, itemAction, end, v.Action)
 }
 
-// takeText is takeFeed for positions that are not in the log: it uses the
-// recorded text.
+// takeText is takeFeed for positions that are not in the log: it uses the recorded
+// text.
 func (t *Terminal) takeText(r *FeedRequest) (a FeedAnswer) {
 	start := t.Out.Oldest()
 	w := output.Walk{Pos: t.Out.PosOf(max(r.Offset, 0))}

@@ -31,8 +31,8 @@ func (b *Book) formerOf(cl *Client, uri string) string {
 	return uri
 }
 
-// claimed is called when an owner announces a URI. It removes the URI from
-// terminals of other owners that have named it as their former one.
+// claimed is called when an owner announces a URI. It removes the URI from terminals
+// of other owners that have named it as their former one.
 func (b *Book) claimed(cl *Client, uri string) {
 	for _, t := range b.Listed {
 		if t.State.Meta.Former == uri && ownerOf(t.Creator) != ownerOf(cl) {

@@ -98,8 +98,8 @@ func (b *Book) lister(v rights.Viewer) *Lister {
 	return l
 }
 
-// candidates calls do with all listers that may see t, and perhaps with others,
-// some more than once.
+// candidates calls do with all listers that may see t, and perhaps with others, some
+// more than once.
 func (b *Book) candidates(t *Terminal, do func(*Lister)) {
 	owner := &t.Creator.Who
 	some := func(all []*Lister) {
@@ -143,8 +143,8 @@ func (b *Book) candidates(t *Terminal, do func(*Lister)) {
 	}
 }
 
-// publish makes what decides who sees t known to the doors. Whoever puts it in
-// force for readers that look already advances Book.Sight.
+// publish makes what decides who sees t known to the doors. Whoever puts it in force
+// for readers that look already advances Book.Sight.
 func (t *Terminal) publish() {
 	t.Subject = rights.NewSubject(t.URI, &t.Creator.Who, &t.audience, t.Withdrawn)
 }

@@ -76,8 +76,8 @@ func (b *Book) tellSoon() {
 	}
 }
 
-// ListNow sends pending changes at once, so that a returning client gets all
-// changes up to now.
+// ListNow sends pending changes at once, so that a returning client gets all changes
+// up to now.
 func (b *Book) ListNow() {
 	if t := b.news.timer; t != nil {
 		t.Stop()

@@ -266,8 +266,8 @@ func (b *Book) NodeSilent(node string) {
 	}
 }
 
-// loseMirror marks a mirror as away, and removes it after a time unless a node
-// lists it again.
+// loseMirror marks a mirror as away, and removes it after a time unless a node lists
+// it again.
 func (b *Book) loseMirror(t *Terminal, m *Mirror, within time.Duration) {
 	if m.lost || b.closed {
 		return

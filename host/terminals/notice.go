@@ -22,8 +22,8 @@ type notices[T any] [noticeKinds]T
 // changed.
 var noticeOf = notices[func(*Terminal, *Link) []byte]{(*Terminal).countNotice, (*Terminal).watchersNotice}
 
-// owe lets the owner of t be told. The message is made when it can be sent, so
-// there is at most one of each kind, never a queue.
+// owe lets the owner of t be told. The message is made when it can be sent, so there
+// is at most one of each kind, never a queue.
 func (t *Terminal) owe(kind int) {
 	if c := t.Bound(); c != nil && t.due[kind] != c {
 		t.due[kind] = c

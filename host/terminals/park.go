@@ -120,8 +120,8 @@ func (b *Book) park(t *Terminal, p *Parked) {
 	b.log.Info().Str("terminal", t.URI).Time("until", p.Until).Msg("terminal parked: its machine is away")
 }
 
-// Unpark ends a parked terminal for good. Whoever waits for it sees an exit, as at
-// a host without parking when a machine does not come back.
+// Unpark ends a parked terminal for good. Whoever waits for it sees an exit, as at a
+// host without parking when a machine does not come back.
 func (b *Book) Unpark(t *Terminal, why string) {
 	if m := t.Mirror(); m != nil {
 		m.fillDone()

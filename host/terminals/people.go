@@ -27,8 +27,8 @@ func (b *Book) LookAtPeople() *rights.Roster {
 	return r
 }
 
-// know applies another roster, and ends the views of those who do not see a
-// terminal any more.
+// know applies another roster, and ends the views of those who do not see a terminal
+// any more.
 func (b *Book) know(r *rights.Roster) {
 	before := b.Roster
 	b.Roster = rights.NewDirectory(r)
@@ -91,8 +91,8 @@ func (b *Book) regroup() {
 	b.opts.Renewed()
 }
 
-// OwnedAnew is called when a client connects as p, which may have another owner
-// than before.
+// OwnedAnew is called when a client connects as p, which may have another owner than
+// before.
 func (b *Book) OwnedAnew(cl *Client, p rights.Principal) {
 	if cl.Who.Owner == p.Owner {
 		cl.Who = p
