@@ -6,7 +6,6 @@ import (
 
 	"tether/ahp"
 	"tether/host/rights"
-	"tether/host/terminals"
 	"tether/jsonrpc"
 	"tether/screen"
 )
@@ -64,7 +63,7 @@ func (c *conn) park(r *jsonrpc.Request) error {
 	if t == nil || !t.OwnedBy(&c.link) {
 		return errUnknownChannel
 	}
-	t.Keep = terminals.TermsOf(p.Park)
+	t.MayPark(p.Park)
 	return r.Reply(struct{}{})
 }
 

@@ -164,7 +164,8 @@ func (b *Book) Announce(c *Link, p *ahp.CreateTerminalParams, said Meant, told b
 	if b.setCheckout(t, ahp.FindCheckout(p.Meta)) {
 		t.touch(inRows)
 	}
-	t.Channel.Holds, t.Keep = ahp.FindHolds(p.Meta), TermsOf(ahp.FindPark(p.Meta))
+	t.Channel.Holds = ahp.FindHolds(p.Meta)
+	t.MayPark(ahp.FindPark(p.Meta))
 	t.AckNow()
 	return nil
 }

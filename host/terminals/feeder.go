@@ -143,7 +143,7 @@ func (b *Book) Orphan(t *Terminal) {
 		return
 	}
 	grace := b.opts.Grace
-	if end := t.Keep.loanEnd; !end.IsZero() {
+	if end := t.keep.loanEnd; !end.IsZero() {
 		grace = min(grace, max(0, time.Until(end)))
 	}
 	b.After(&o.grace, grace, func() { b.abandon(t) })

@@ -26,9 +26,9 @@ type parkTerms struct {
 	loanEnd time.Time     // when its lending ends; zero: no known end
 }
 
-// TermsOf returns what an owner allows, counted from now.
-func TermsOf(p ahp.Park) parkTerms {
-	return parkTerms{during: p.During(), loanEnd: p.LoanEnd(time.Now())}
+// MayPark sets what the owner allows, counted from now.
+func (t *Terminal) MayPark(p ahp.Park) {
+	t.keep = parkTerms{during: p.During(), loanEnd: p.LoanEnd(time.Now())}
 }
 
 // Parked is the feeder of a parked terminal: nothing, until the machine is back.
@@ -73,12 +73,12 @@ func (b *Book) Every() iter.Seq[*Terminal] {
 // the times that its owner and the host allow, and not beyond its loan. It returns the
 // zero time if the terminal must not be kept.
 func (b *Book) parkUntil(t *Terminal, o *orphaned) time.Time {
-	during := min(b.opts.Park, t.Keep.during)
+	during := min(b.opts.Park, t.keep.during)
 	if during <= 0 || !t.Creator.Resume || b.opts.Names.Known(t.Creator.Who).Err() != nil {
 		return time.Time{}
 	}
 	until := o.since.Add(during)
-	if end := t.Keep.loanEnd; !end.IsZero() && end.Before(until) {
+	if end := t.keep.loanEnd; !end.IsZero() && end.Before(until) {
 		until = end
 	}
 	return until

@@ -28,7 +28,7 @@ type Terminal struct {
 	watch   watchState
 	input   input
 	Printed string    // the first URL of its machine that the running command has printed
-	Keep    parkTerms // what its owner allows while the machine is away
+	keep    parkTerms // what its owner allows while the machine is away
 
 	feeds map[string]*feed // the nodes that follow it, by id; nil if there are none
 
