@@ -380,11 +380,8 @@ func (r *Reader) Skip(keep int64) *LaggedError {
 func (r *Reader) Size() Size {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	marks := r.l.marks
-	for n := r.mark - 1; n >= marks.First(); n-- {
-		if m := marks.At(n); m.Kind == MarkResized {
-			return m.Size
-		}
+	if m, ok := r.passed(MarkResized); ok {
+		return m.Size
 	}
 	return r.l.before
 }
@@ -393,13 +390,20 @@ func (r *Reader) Size() Size {
 func (r *Reader) Dir() string {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	marks := r.l.marks
-	for n := r.mark - 1; n >= marks.First(); n-- {
-		if m := marks.At(n); m.Kind == MarkCwd {
-			return m.Text
-		}
+	if m, ok := r.passed(MarkCwd); ok {
+		return m.Text
 	}
 	return r.l.dir
+}
+
+// passed returns the last mark of a kind before the reader's position, if it is kept.
+func (r *Reader) passed(kind MarkKind) (*Mark, bool) {
+	for n := r.mark - 1; n >= r.l.marks.First(); n-- {
+		if m := r.l.marks.At(n); m.Kind == kind {
+			return m, true
+		}
+	}
+	return nil, false
 }
 
 // SeekText moves the reader to a text offset, before the marks there, as a host that

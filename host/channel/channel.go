@@ -3,7 +3,6 @@ package channel
 import (
 	"iter"
 	"math"
-	"slices"
 )
 
 // Channel is one AHP channel, with the newest of its envelopes. Subscribers pull from
@@ -80,16 +79,3 @@ func (c *Channel) Entries(index int64) (entries iter.Seq2[int64, *Entry], ok boo
 // Subscriptions returns the channel's subscriptions, in no order. The caller does not
 // change the slice, which is valid until the next subscription begins or ends.
 func (c *Channel) Subscriptions() []*Subscription { return c.subs }
-
-// remove removes one element from a slice in which the order does not matter.
-func remove[T comparable](list []T, x T) []T {
-	i := slices.Index(list, x)
-	if i < 0 {
-		return list
-	}
-	last := len(list) - 1
-	list[i] = list[last]
-	var zero T
-	list[last] = zero
-	return list[:last]
-}

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -75,7 +76,7 @@ func (f *Feed) Ask(index int64) {
 
 // End ends the feed.
 func (f *Feed) End() {
-	f.c.feeds = remove(f.c.feeds, f)
+	f.c.feeds = slices.DeleteFunc(f.c.feeds, func(o *Feed) bool { return o == f })
 	f.c.left(&f.taker)
 }
 

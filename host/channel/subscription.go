@@ -1,5 +1,7 @@
 package channel
 
+import "slices"
+
 // Subscription is the place of one connection in one channel.
 type Subscription struct {
 	// Of is what the owner knows the subscription by.
@@ -65,7 +67,7 @@ func (s *Subscription) Changed() int64 { return s.changed }
 // End ends the subscription.
 func (s *Subscription) End() {
 	s.own = nil
-	s.c.subs = remove(s.c.subs, s)
+	s.c.subs = slices.DeleteFunc(s.c.subs, func(o *Subscription) bool { return o == s })
 	s.rest()
 	if s.out.catching == s {
 		s.out.catching = nil
@@ -77,7 +79,7 @@ func (s *Subscription) End() {
 func (s *Subscription) rest() {
 	if s.listed {
 		s.listed = false
-		s.out.ready = remove(s.out.ready, s)
+		s.out.ready = slices.DeleteFunc(s.out.ready, func(o *Subscription) bool { return o == s })
 	}
 }
 

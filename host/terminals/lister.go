@@ -63,12 +63,12 @@ func (b *Book) LetGo(use *Hold) {
 	}
 	delete(b.listers, l.key)
 	delete(b.news.stale, l)
-	b.byOwner[l.Owner] = remove(b.byOwner[l.Owner], l)
+	b.byOwner[l.Owner] = slices.DeleteFunc(b.byOwner[l.Owner], func(o *Lister) bool { return o == l })
 	if len(b.byOwner[l.Owner]) == 0 {
 		delete(b.byOwner, l.Owner)
 	}
 	for _, t := range l.Terminals {
-		t.listers = remove(t.listers, l)
+		t.listers = slices.DeleteFunc(t.listers, func(o *Lister) bool { return o == l })
 	}
 }
 
@@ -206,21 +206,8 @@ func (b *Book) FollowList(use *Hold, s *channel.Subscription) {
 
 // UnfollowList ends that.
 func (b *Book) UnfollowList(use *Hold, s *channel.Subscription) {
-	use.Lister.subs = remove(use.Lister.subs, s)
+	use.Lister.subs = slices.DeleteFunc(use.Lister.subs, func(o *channel.Subscription) bool { return o == s })
 }
 
 // Infos returns the catalogue as AHP shows it.
 func (l *Lister) Infos() []ahp.TerminalInfo { return infosOf(l.Terminals) }
-
-// remove removes one element from a slice in which the order does not matter.
-func remove[T comparable](list []T, x T) []T {
-	i := slices.Index(list, x)
-	if i < 0 {
-		return list
-	}
-	last := len(list) - 1
-	list[i] = list[last]
-	var zero T
-	list[last] = zero
-	return list[:last]
-}

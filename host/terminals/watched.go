@@ -3,6 +3,7 @@ package terminals
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"tether/agenttools"
@@ -113,7 +114,7 @@ func (l Seen) agents(r *waiting, more int) {
 	if l.t.agents += more; more > 0 {
 		l.t.waits = append(l.t.waits, r)
 	} else {
-		l.t.waits = remove(l.t.waits, r)
+		l.t.waits = slices.DeleteFunc(l.t.waits, func(o *waiting) bool { return o == r })
 	}
 	l.t.Unwatched = time.Now()
 	if !l.t.gone() {
