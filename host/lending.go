@@ -63,7 +63,7 @@ func (c *conn) park(r *jsonrpc.Request) error {
 	if t == nil || !t.OwnedBy(&c.link) {
 		return errUnknownChannel
 	}
-	t.MayPark(p.Park)
+	t.SetPark(p.Park)
 	return r.Reply(struct{}{})
 }
 

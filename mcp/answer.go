@@ -56,10 +56,10 @@ func newAnswer(w http.ResponseWriter) *answer {
 	return a
 }
 
-// mayBegin lets the answer to a POST that takes long begin before the SDK writes
-// anything, if the client accepts frames. It is called once the message has come, so that
-// one that is refused has a status of its own.
-func (a *answer) mayBegin(r *http.Request) {
+// allowEarly lets the answer to a slow POST begin before the SDK writes anything, if the
+// client accepts frames. It is called once the message has come: one that is refused
+// while it comes has a status of its own.
+func (a *answer) allowEarly(r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.early = strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream")

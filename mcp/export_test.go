@@ -8,7 +8,7 @@ type Answer struct{ *answer }
 // NewAnswer is newAnswer for a request whose message has come.
 func NewAnswer(w http.ResponseWriter, r *http.Request) Answer {
 	a := newAnswer(w)
-	a.mayBegin(r)
+	a.allowEarly(r)
 	return Answer{a}
 }
 

@@ -103,7 +103,7 @@ func (s *Server) message(out *answer, r *http.Request) (forget func(), ok bool) 
 		return forget, false
 	}
 	if Stateless(r) || r.Header.Get(sessionHeader) != "" { // otherwise the answer's headers have the new session
-		out.mayBegin(r)
+		out.allowEarly(r)
 	}
 	if err == nil {
 		if err := jsonspan.CheckText(body); err != nil {

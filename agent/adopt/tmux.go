@@ -19,8 +19,8 @@ import (
 
 // Bounds of a listing.
 const (
-	answerTime = 10 * time.Second // of a server that is needed; a busy machine takes seconds
-	listTime   = 5 * time.Second  // of each of all servers, of which some may be stopped
+	answerTime = 10 * time.Second // for the server of one pane; a busy machine takes seconds
+	listTime   = 5 * time.Second  // for all servers; one that is stopped delays a listing by it
 	maxSockets = 64
 	maxPanes   = 1000
 	maxText    = 256 // bytes of a text of a pane

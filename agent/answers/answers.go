@@ -84,7 +84,7 @@ func New(mu *sync.Mutex, of Terminal, log *output.Log, elsewhere bool) *Answerin
 // Expect leaves questions to a terminal that will be attached.
 func (a *Answering) Expect() { a.until = time.Now().Add(seatWithin) }
 
-// Asked takes the questions among what was found in new output; can says that this
+// Asked takes the questions among what was found in new output. If can is true, this
 // process may answer them. It is called with the lock.
 func (a *Answering) Asked(found *shellint.Result, now time.Time, can bool) {
 	if a.elsewhere || len(a.seats) > 0 || now.Before(a.until) {

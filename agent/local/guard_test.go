@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -195,9 +196,15 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1),
 // Who announces a body and does not send it holds a connection for a moment, not for
 // ever, also without a token: the others could not come in any more.
 func TestABodyThatDoesNotCome(t *testing.T) {
-	for name, c := range map[string]struct{ auth, want string }{
-		"from anybody":           {"", "HTTP/1.1 401 "},
-		"from who has the token": {"Authorization: Bearer TOKEN\r\n", "HTTP/1.1 400 "},
+	const auth = "Authorization: Bearer TOKEN\r\n"
+	for name, c := range map[string]struct {
+		auth string
+		size int
+		want string
+	}{
+		"from anybody":            {"", 100, "HTTP/1.1 401 "},
+		"from who has the token":  {auth, 100, "HTTP/1.1 400 "},
+		"that would be too large": {auth, localapi.MaxUserBody + 1, "HTTP/1.1 413 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tokens := must.Get(local.OpenTokens(t.TempDir()))(t)
@@ -210,7 +217,7 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				here := must.Get(port.Dial())(t)
 				defer here.Close()
 				must.Do(t, here.SetDeadline(time.Now().Add(time.Minute)))
-				request := "POST /v1/terminals HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n" + c.auth + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+				request := "POST /v1/terminals HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n" + c.auth + "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(c.size) + "\r\n\r\n{"
 				must.Get(io.WriteString(here, strings.ReplaceAll(request, "TOKEN", token)))(t)
 				answer, err := io.ReadAll(here)
 				if err != nil || !strings.HasPrefix(string(answer), c.want) {

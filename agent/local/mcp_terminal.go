@@ -73,7 +73,7 @@ func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, erro
 	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact, Masked: old.Masked}, rd, nil
 }
 
-// mcpReader is a output.Reader with the types of an MCP server. If it was asked to begin
+// mcpReader is an output.Reader with the types of an MCP server. If it was asked to begin
 // behind the end of the output, with the cursor of an earlier terminal of this name, it
 // reports that first.
 type mcpReader struct {

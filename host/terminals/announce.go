@@ -165,7 +165,7 @@ func (b *Book) Announce(c *Link, p *ahp.CreateTerminalParams, said Meant, told b
 		t.touch(inRows)
 	}
 	t.Channel.Holds = ahp.FindHolds(p.Meta)
-	t.MayPark(ahp.FindPark(p.Meta))
+	t.SetPark(ahp.FindPark(p.Meta))
 	t.AckNow()
 	return nil
 }

@@ -26,8 +26,8 @@ type parkTerms struct {
 	loanEnd time.Time     // when its lending ends; zero: no known end
 }
 
-// MayPark sets what the owner allows, counted from now.
-func (t *Terminal) MayPark(p ahp.Park) {
+// SetPark sets for how long the owner lets the terminal be parked, counted from now.
+func (t *Terminal) SetPark(p ahp.Park) {
 	t.keep = parkTerms{during: p.During(), loanEnd: p.LoanEnd(time.Now())}
 }
 
