@@ -18,7 +18,7 @@ type Logins interface {
 
 // Admit returns the principal of a request, or why it is refused.
 func (c *Checks) Admit(r *http.Request) (rights.Principal, *Refusal) {
-	if !c.OriginAllowed(r) {
+	if !c.originAllowed(r) {
 		return rights.Principal{}, ErrForeignPage
 	}
 	if strings.HasPrefix(r.URL.Path, ahp.SharePath) { // a login does not count here, and a guest not elsewhere
@@ -28,7 +28,7 @@ func (c *Checks) Admit(r *http.Request) (rights.Principal, *Refusal) {
 		return rights.Principal{}, ErrNoToken
 	}
 	if c.Open() {
-		if !c.NameAllowed(r) {
+		if !c.nameAllowed(r) {
 			return rights.Principal{}, ErrForeignName
 		}
 		return rights.Principal{Role: rights.RoleAdmin}, nil
@@ -40,7 +40,7 @@ func (c *Checks) Admit(r *http.Request) (rights.Principal, *Refusal) {
 	if !ok {
 		// The page of this host, after a login. Other pages do not send this cookie, and
 		// cannot have the host's name.
-		if p, known := c.Browser(r); known && c.NameAllowed(r) && p.May(rights.Page) {
+		if p, known := c.Browser(r); known && c.nameAllowed(r) && p.May(rights.Page) {
 			return p, nil
 		}
 		return rights.Principal{}, ErrNoToken
@@ -105,7 +105,7 @@ func (c *Checks) Guest(r *http.Request) (rights.Principal, bool) {
 		return c.opts.Guest(token)
 	}
 	cookie, err := r.Cookie(c.GuestCookie(r))
-	if err != nil || !c.NameAllowed(r) {
+	if err != nil || !c.nameAllowed(r) {
 		return rights.Principal{}, false
 	}
 	return c.opts.Guest(cookie.Value)

@@ -60,9 +60,9 @@ func New(o Options) *Checks {
 // HTTPS reports whether the browser uses https.
 func (c *Checks) HTTPS(r *http.Request) bool { return r.TLS != nil || c.opts.Secure }
 
-// NameAllowed reports whether the request's name for this host cannot be an attacker's
+// nameAllowed reports whether the request's name for this host cannot be an attacker's
 // name that resolves to this machine (DNS rebinding).
-func (c *Checks) NameAllowed(r *http.Request) bool {
+func (c *Checks) nameAllowed(r *http.Request) bool {
 	name := r.Host
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {
 		name = host
@@ -75,12 +75,12 @@ func (c *Checks) named(host string) bool {
 	return slices.ContainsFunc(c.opts.Origins, func(o string) bool { return strings.EqualFold(o, host) })
 }
 
-// OriginAllowed reports whether the web page that has sent the request may do so. A page
+// originAllowed reports whether the web page that has sent the request may do so. A page
 // is this host's own if its origin is the host of the request and that is an address or
 // localhost: a name could be an attacker's that resolves to this machine (DNS rebinding).
 // Where browsers use https, a page that came by http is refused, since anybody on its way
 // could have written it; only this machine's own pages have not been on the way.
-func (c *Checks) OriginAllowed(r *http.Request) bool {
+func (c *Checks) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true
@@ -97,9 +97,9 @@ func (c *Checks) OriginAllowed(r *http.Request) bool {
 func (c *Checks) FromHere(r *http.Request) *Refusal {
 	_, bearer := RequestToken(r)
 	switch {
-	case !bearer && !c.NameAllowed(r) && !(r.URL.Path == OpenPath && FromProgram(r)):
+	case !bearer && !c.nameAllowed(r) && !(r.URL.Path == OpenPath && FromProgram(r)):
 		return ErrForeignName
-	case !c.OriginAllowed(r), FromOtherPage(r) && !Followed(r):
+	case !c.originAllowed(r), FromOtherPage(r) && !Followed(r):
 		return ErrForeignSite
 	}
 	return nil
